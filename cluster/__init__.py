@@ -1,0 +1,1 @@
+"""What all parts share: topology, units, configuration, messages, transport and processes."""

@@ -1,0 +1,49 @@
+"""What a cluster is started with: its topology, its schedulers, its seed, its transport."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from cluster.runfolder import RunFolder
+from cluster.topology import Topology
+
+TransportKind = Literal["ipc", "tcp"]
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that a daemon needs to know; written to the run folder as ``cluster.json``."""
+
+    topology: Topology
+    scheduler: str = "fair"
+    flow_scheduler: str = "maxmin"
+    seed: int = 1
+    transport: TransportKind = "ipc"
+    #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
+    scheduler_options: dict[str, str | int | float | bool] = {}
+
+    def save(self, folder: RunFolder) -> None:
+        """Write it to the run folder."""
+        text = json.dumps(msgspec.to_builtins(self), indent=2)
+        (folder.path / "cluster.json").write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> ClusterConfig:
+        """Read it from the run folder."""
+        path = folder.path / "cluster.json"
+        return msgspec.json.decode(path.read_bytes(), type=cls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Daemon:
+    """A daemon's view of where it runs: the argument of every daemon's ``main``."""
+
+    role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode"
+    name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", "datanode-r0"
+    folder: RunFolder
+    config: ClusterConfig
+    ready: Callable[[], None]  #: to be called once, when registered and able to serve

@@ -1,0 +1,1 @@
+"""Conversations between parts that must not import one another."""

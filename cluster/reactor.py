@@ -1,0 +1,141 @@
+"""One thread's event loop: sockets, file descriptors and timers.
+
+Timers are kept to about 0.1 ms: ZeroMQ's poller counts whole milliseconds and is late by half of
+one, so the loop polls for the whole milliseconds that are left and sleeps the rest.
+
+Never here: threads, and decisions about jobs or flows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+#: How long a sleep that skips polling may be; sockets wait at most this long for us.
+_FINE_SLEEP_S_MAX = 0.0015
+
+now_s = time.monotonic
+
+
+class Timer:
+    """A call that will be made once; ``cancel`` prevents it."""
+
+    __slots__ = ("call", "when_s")
+
+    def __init__(self, when_s: float, call: Callable[[], None]) -> None:
+        self.when_s = when_s
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        """Make the call never happen."""
+        self.call = None
+
+
+class Reactor:
+    """Calls handlers when something can be read and when timers are due.
+
+    All times are of ``cluster.reactor.now_s``, the machine-wide monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+        self._handlers: dict[Any, Callable[[], None]] = {}
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._sequence = itertools.count()
+        self._stopped = False
+
+    def add(self, readable: zmq.Socket[bytes] | int, handler: Callable[[], None]) -> None:
+        """Call ``handler()`` whenever the socket (or file descriptor) can be read.
+
+        A handler reads all that is there, or at least once: it is called again while some is left.
+        """
+        self._poller.register(readable, zmq.POLLIN)
+        self._handlers[readable] = handler
+
+    def remove(self, readable: zmq.Socket[bytes] | int) -> None:
+        """Forget a socket; nothing happens if it is not known."""
+        if self._handlers.pop(readable, None) is not None:
+            self._poller.unregister(readable)
+
+    def call_at(self, when_s: float, call: Callable[[], None]) -> Timer:
+        """Call once at ``when_s``; at once, but not from within this call, if that is past."""
+        timer = Timer(when_s, call)
+        heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
+        return timer
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        """Call once, ``delay_s`` from now."""
+        return self.call_at(now_s() + delay_s, call)
+
+    def call_every(self, period_s: float, call: Callable[[], None]) -> None:
+        """Call again and again, from one period on; late calls do not shift later ones."""
+        self._repeat(now_s() + period_s, period_s, call)
+
+    def _repeat(self, when_s: float, period_s: float, call: Callable[[], None]) -> None:
+        def tick() -> None:
+            self._repeat(max(when_s + period_s, now_s()), period_s, call)
+            call()
+
+        self.call_at(when_s, tick)
+
+    def run(self) -> None:
+        """Serve until ``stop`` is called."""
+        self._stopped = False
+        while not self._stopped:
+            self._turn(None)
+
+    def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Serve until ``done()``; False if ``timeout_s`` came first.
+
+        For clients that wait for an answer.  Never call it from within a handler.
+        """
+        deadline_s = None if timeout_s is None else now_s() + timeout_s
+        while not done():
+            if deadline_s is not None and now_s() >= deadline_s:
+                return False
+            self._turn(deadline_s)
+        return True
+
+    def stop(self) -> None:
+        """Make ``run`` return after the handler that is being called."""
+        self._stopped = True
+
+    def _turn(self, deadline_s: float | None) -> None:
+        """Wait for the next thing and handle it."""
+        self._drop_cancelled()
+        due_s = self._timers[0][0] if self._timers else None
+        if deadline_s is not None:
+            due_s = deadline_s if due_s is None else min(due_s, deadline_s)
+        for readable, _ in self._wait(due_s):
+            handler = self._handlers.get(readable)  # an earlier handler may have removed it
+            if handler is not None:
+                handler()
+        self._fire_timers()
+
+    def _wait(self, due_s: float | None) -> list[tuple[Any, int]]:
+        if due_s is None:
+            return self._poller.poll(None)
+        left_s = due_s - now_s()
+        if left_s > _FINE_SLEEP_S_MAX:
+            return self._poller.poll(int((left_s - 0.0005) * 1000))
+        ready = self._poller.poll(0)
+        if not ready and left_s > 0:
+            time.sleep(left_s)
+        return ready
+
+    def _fire_timers(self) -> None:
+        now = now_s()
+        while self._timers and self._timers[0][0] <= now:
+            _, _, timer = heapq.heappop(self._timers)
+            call, timer.call = timer.call, None
+            if call is not None:
+                call()
+
+    def _drop_cancelled(self) -> None:
+        while self._timers and self._timers[0][2].call is None:
+            heapq.heappop(self._timers)

@@ -1,0 +1,122 @@
+"""The private folder of one running cluster: sockets, logs, disks, and who runs in it.
+
+cluster.json            what the cluster was started with
+sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
+keys/                   CURVE keys, when the transport is TCP
+processes.jsonl         a line for each process that was started: role, name, pid
+deaths.jsonl            a line for each daemon that ended before it was asked to
+logs/NAME.log           what each daemon wrote
+namenode.sqlite         the NameNode's journal
+nodes/r0n1/             a node's disk: blocks/ and shuffle/
+attempts/j1.m0.0/       stdout and stderr of an attempt
+jobs/                   packages of the submitted jobs; events.jsonl of the whole run
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import UsageError
+
+#: A Unix-domain socket's path may have 107 bytes; this leaves room for "/sockets/" and a name.
+_PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
+
+
+def home() -> Path:
+    """Where run folders live: $RAILYARD_HOME, or a folder of this user's in the temp folder."""
+    chosen = os.environ.get("RAILYARD_HOME")
+    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"railyard-{os.getuid()}"
+
+
+class RunFolder:
+    """Paths within a run folder.  Does not create anything but through ``create``."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def create(cls, parent: Path | None = None) -> RunFolder:
+        """Make a new, empty run folder that only this user can enter.
+
+        Raises ``UsageError`` if its path would be too long for Unix-domain sockets.
+        """
+        parent = parent or home()
+        try:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = Path(tempfile.mkdtemp(prefix="c-", dir=parent))
+        except OSError as error:
+            raise UsageError(f"{parent}: cannot hold run folders: {error.strerror}") from None
+        if len(os.fsencode(path)) > _PATH_BYTES_MAX:
+            path.rmdir()
+            right = f"at most {_PATH_BYTES_MAX} bytes; set RAILYARD_HOME to a shorter folder"
+            raise UsageError(f"{path}: too long for Unix-domain sockets: need {right}")
+        folder = cls(path)
+        for name in ("sockets", "logs", "nodes", "attempts", "jobs"):
+            (path / name).mkdir(mode=0o700)
+        return folder
+
+    @property
+    def sockets(self) -> Path:
+        return self.path / "sockets"
+
+    @property
+    def keys(self) -> Path:
+        return self.path / "keys"
+
+    @property
+    def jobs(self) -> Path:
+        return self.path / "jobs"
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "namenode.sqlite"
+
+    def log(self, name: str) -> Path:
+        """The log file of the daemon called ``name``."""
+        return self.path / "logs" / f"{name}.log"
+
+    def node(self, node: str) -> Path:
+        """The disk of a node."""
+        return self.path / "nodes" / node
+
+    def attempt(self, attempt: str) -> Path:
+        """The folder with an attempt's stdout and stderr."""
+        return self.path / "attempts" / attempt
+
+    # Who runs here ---------------------------------------------------------------------------
+    def record_process(self, role: str, name: str, pid: int) -> None:
+        """Note a process that was started, so that it can be found and stopped."""
+        self._append("processes.jsonl", {"role": role, "name": name, "pid": pid})
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Every process that was ever started here: role, name, pid."""
+        return self._lines("processes.jsonl")
+
+    def record_death(self, role: str, name: str, pid: int, how: str) -> None:
+        """Note a daemon that ended before it was asked to; ``how`` is "signal 9" or "exit 1"."""
+        self._append("deaths.jsonl", {"role": role, "name": name, "pid": pid, "how": how})
+
+    def deaths(self) -> list[dict[str, Any]]:
+        """The daemons that ended before they were asked to: role, name, pid, how."""
+        return self._lines("deaths.jsonl")
+
+    def remove(self) -> None:
+        """Delete the folder and all in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _append(self, name: str, row: dict[str, Any]) -> None:
+        # One write of one line to an O_APPEND file: whole, whoever else writes.
+        with open(self.path / name, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        try:
+            text = (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in text.splitlines() if line]

@@ -1,0 +1,389 @@
+"""Sending typed messages between processes, over ZeroMQ.
+
+One ``Transport`` a process.  A ``Server`` answers any number of ``Link``s.  Addresses are names
+("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports (encrypted and
+authenticated with CURVE keys from the run folder) that are published there.
+
+    frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
+
+A malformed frame is refused and counted and never ends the process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import msgspec
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from cluster.errors import InvariantError, PeerError, PeerLost, Refused
+from cluster.reactor import Reactor, Timer
+from cluster.runfolder import RunFolder
+from cluster.security import Keys
+from cluster.wire import Message, Refusal, Vocabulary, pack, unpack
+
+log = logging.getLogger(__name__)
+
+Payload = bytes | memoryview | None
+M = TypeVar("M", bound=Message)
+
+#: No frame may be larger; bulk bytes travel in chunks far below it.
+MAX_FRAME_BYTES = 64 * 2**20
+
+
+class Describe(Message, frozen=True):
+    """Who are you?  Every server answers."""
+
+
+class Description(Message, frozen=True, kw_only=True):
+    """A process's name and the counts that every server keeps."""
+
+    name: str
+    pid: int
+    requests: int
+    refused: int  #: malformed or refused messages
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that arrived at a server."""
+
+    peer: bytes  #: who sent it; stays the same for as long as its link lives
+    number: int  #: pairs the reply with it; 0 = no reply is expected
+    message: Message
+    payload: memoryview | None
+
+
+class Transport:
+    """This process's ZeroMQ context, and how names become addresses.
+
+    Make it after the last fork: a context must not be shared between processes.
+    """
+
+    def __init__(self, folder: RunFolder, reactor: Reactor | None = None) -> None:
+        self.folder = folder
+        self.reactor = reactor or Reactor()
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._keys = Keys.load(folder.keys)
+        if self._keys is not None:
+            self._keys.admit_only_own_clients(self.context)
+        self._open: list[Server | Link] = []
+
+    def server(self, name: str) -> Server:
+        """A new server that others reach as ``name``."""
+        socket = self.context.socket(zmq.ROUTER)
+        _configure(socket)
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        if self._keys is None:
+            socket.bind(self._ipc(name))
+        else:
+            self._keys.secure_server(socket)
+            port = socket.bind_to_random_port("tcp://127.0.0.1")
+            published = self.folder.sockets / f"{name}.port"
+            unfinished = published.with_suffix(".new")
+            unfinished.write_text(str(port))
+            unfinished.replace(published)
+        server = Server(name, socket, self.reactor)
+        self._open.append(server)
+        return server
+
+    def link(
+        self,
+        name: str,
+        on_lost: Callable[[], None] | None = None,
+        patience_s: float = 10.0,
+    ) -> Link:
+        """A new link to the server called ``name``.
+
+        The link counts as lost when its connection breaks, or when none could be made within
+        ``patience_s``: its pending requests then fail with ``PeerLost`` and ``on_lost`` is called.
+        A lost link stays lost; make a new one.
+        """
+        socket = self.context.socket(zmq.DEALER)
+        _configure(socket)
+        if self._keys is not None:
+            self._keys.secure_client(socket)
+        link = Link(name, socket, self.reactor, lambda: self._address(name), on_lost, patience_s)
+        self._open.append(link)
+        return link
+
+    def close(self) -> None:
+        """Close everything; messages already sent get a moment to leave."""
+        for end in self._open:
+            end.close()
+        self._open.clear()
+        if self._keys is not None:
+            self._keys.stop_admitting()
+        self.context.term()
+
+    def _ipc(self, name: str) -> str:
+        return f"ipc://{self.folder.sockets / name}"
+
+    def _address(self, name: str) -> str | None:
+        """Where to connect to; None while it is not known yet."""
+        if self._keys is None:
+            return self._ipc(name)
+        try:
+            return f"tcp://127.0.0.1:{int((self.folder.sockets / f'{name}.port').read_text())}"
+        except FileNotFoundError:
+            return None
+
+
+class Server:
+    """Answers requests by the handler of their message's class."""
+
+    def __init__(self, name: str, socket: zmq.Socket[bytes], reactor: Reactor) -> None:
+        self.name = name
+        self.requests = 0  #: messages handled
+        self.refused = 0  #: messages refused, malformed ones included
+        self._socket = socket
+        self._reactor = reactor
+        self._vocabulary = Vocabulary()
+        self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
+        self.on(Describe, self._describe)
+        reactor.add(socket, self._receive_all)
+
+    def on(self, kind: type[Message], handler: Callable[[Request], Message | None]) -> None:
+        """Handle messages of class ``kind``.
+
+        What the handler returns is the reply; None means that there is none, or that it comes
+        later through ``reply``.  A ``PeerError`` that it raises becomes a ``Refusal``.
+        """
+        self._vocabulary.add(kind)
+        self._handlers[kind] = handler
+
+    def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
+        """Answer a request; False if whoever asked is gone."""
+        return self._send(request.peer, pack(message, request.number), payload)
+
+    def push(self, peer: bytes, message: Message, payload: Payload = None) -> bool:
+        """Send a message that is no answer; False if the peer is gone."""
+        return self._send(peer, pack(message), payload)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._reactor.remove(self._socket)
+        self._socket.close()
+
+    def _send(self, peer: bytes, header: bytes, payload: Payload) -> bool:
+        frames = [peer, header] if payload is None else [peer, header, payload]
+        try:
+            self._socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=payload is None)
+        except zmq.ZMQError as error:
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                return False
+            raise
+        return True
+
+    def _receive_all(self) -> None:
+        # A bound, so that a flood on one socket can't starve timers and the other sockets.
+        for _ in range(256):
+            try:
+                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
+            except zmq.Again:
+                return
+            self._handle(frames)
+
+    def _handle(self, frames: list[zmq.Frame]) -> None:
+        peer, number = frames[0].bytes, 0
+        try:
+            if not 2 <= len(frames) <= 3:
+                raise PeerError(f"{len(frames) - 1} frames: a message has 1 or 2")
+            number, message = unpack(frames[1].buffer, self._vocabulary)
+            payload = frames[2].buffer if len(frames) == 3 else None
+            self.requests += 1
+            request = Request(peer=peer, number=number, message=message, payload=payload)
+            answer = self._handlers[type(message)](request)
+        except InvariantError:
+            raise
+        except PeerError as error:
+            self.refused += 1
+            log.warning("%s refused a message: %s", self.name, error)
+            answer = Refusal(reason=str(error))
+        except Exception as error:  # a daemon never dies of a message
+            self.refused += 1
+            log.exception("%s failed on a message", self.name)
+            answer = Refusal(reason=f"{self.name} failed on it: {type(error).__name__}: {error}")
+        if answer is not None:
+            self._send(peer, pack(answer, number), None)
+
+    def _describe(self, _: Request) -> Message:
+        return Description(
+            name=self.name, pid=os.getpid(), requests=self.requests, refused=self.refused
+        )
+
+
+class Link:
+    """The client's end of a conversation with one server."""
+
+    def __init__(
+        self,
+        name: str,
+        socket: zmq.Socket[bytes],
+        reactor: Reactor,
+        address: Callable[[], str | None],
+        on_lost: Callable[[], None] | None,
+        patience_s: float,
+    ) -> None:
+        self.name = name
+        self.lost = False
+        self._socket = socket
+        self._reactor = reactor
+        self._address = address
+        self._on_lost = on_lost
+        self._vocabulary = Vocabulary([Refusal])
+        self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
+        self._replies: dict[int, Callable[[Message | PeerLost, memoryview | None], None]] = {}
+        self._numbers = itertools.count(1)
+        #: what was sent before there was an address to connect to; None from then on
+        self._backlog: list[list[bytes | memoryview]] | None = []
+        self._connected = False
+        self._closed = False
+        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        self._monitor = socket.get_monitor_socket(events)
+        reactor.add(self._monitor, self._on_monitor)
+        reactor.add(socket, self._receive_all)
+        self._patience: Timer = reactor.call_later(patience_s, self._give_up)
+        self._connect()
+
+    def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
+        """Handle messages of class ``kind`` that the server sends without being asked."""
+        self._vocabulary.add(kind)
+        self._handlers[kind] = handler
+
+    def send(self, message: Message, payload: Payload = None) -> None:
+        """Send a message that wants no answer."""
+        self._send(pack(message), payload)
+
+    def request(
+        self,
+        message: Message,
+        answer: type[M],
+        on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
+        payload: Payload = None,
+    ) -> None:
+        """Send a request; ``on_answer`` gets its answer, the refusal, or ``PeerLost``."""
+        self._vocabulary.add(answer)
+        if self.lost:
+            self._reactor.call_later(0, lambda: on_answer(self._loss(), None))
+            return
+        number = next(self._numbers)
+        self._replies[number] = cast("Any", on_answer)
+        self._send(pack(message, number), payload)
+
+    def call(
+        self, message: Message, answer: type[M], timeout_s: float = 30.0, payload: Payload = None
+    ) -> M:
+        """Send a request and wait for its answer; not from within a handler.
+
+        Raises ``Refused`` with the other side's reason, or ``PeerLost``.
+        """
+        got: list[M | Refusal | PeerLost] = []
+        self.request(message, answer, lambda reply, _: got.append(reply), payload)
+        if not self._reactor.run_until(lambda: bool(got), timeout_s):
+            raise PeerLost(f"{self.name} did not answer {message.tag()} within {timeout_s:g} s")
+        if isinstance(got[0], Refusal):
+            raise Refused(got[0].reason)
+        if isinstance(got[0], PeerLost):
+            raise got[0]
+        return got[0]
+
+    def close(self) -> None:
+        """Close the link; what was sent gets a moment to leave.  Pending requests are dropped."""
+        if self._closed:
+            return
+        linger_ms = 0 if self.lost else None  # nobody will take what is left
+        self._closed = self.lost = True
+        self._patience.cancel()
+        self._reactor.remove(self._socket)
+        self._reactor.remove(self._monitor)
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=linger_ms)
+        self._replies.clear()
+
+    def _connect(self) -> None:
+        if self._closed or self.lost:
+            return
+        address = self._address()
+        if address is None:
+            self._reactor.call_later(0.02, self._connect)
+        else:
+            self._socket.connect(address)
+            backlog, self._backlog = self._backlog or [], None
+            for frames in backlog:
+                self._socket.send_multipart(frames)
+
+    def _send(self, header: bytes, payload: Payload) -> None:
+        if self.lost:
+            return
+        frames: list[bytes | memoryview] = [header] if payload is None else [header, payload]
+        if self._backlog is not None:
+            self._backlog.append(frames)
+        else:
+            self._socket.send_multipart(frames, copy=payload is None)
+
+    def _receive_all(self) -> None:
+        for _ in range(256):
+            if self._closed:
+                return
+            try:
+                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
+            except zmq.Again:
+                return
+            self._handle(frames)
+
+    def _handle(self, frames: list[zmq.Frame]) -> None:
+        payload = frames[1].buffer if len(frames) == 2 else None
+        try:
+            number, message = unpack(frames[0].buffer, self._vocabulary)
+        except PeerError as error:
+            log.warning("%s sent nonsense: %s", self.name, error)
+            return
+        if number:
+            reply = self._replies.pop(number, None)
+            if reply is not None:
+                reply(message, payload)
+        elif type(message) in self._handlers:
+            self._handlers[type(message)](message, payload)
+        elif isinstance(message, Refusal):
+            log.warning("%s refused a message: %s", self.name, message.reason)
+
+    def _on_monitor(self) -> None:
+        event = recv_monitor_message(self._monitor, zmq.DONTWAIT)["event"]
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._connected = True
+            self._patience.cancel()
+        elif event == zmq.EVENT_DISCONNECTED and self._connected:
+            self._receive_all()  # what came before the end still counts
+            self._lose()
+
+    def _give_up(self) -> None:
+        if not self._connected:
+            self._lose()
+
+    def _lose(self) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        pending, self._replies = list(self._replies.values()), {}
+        for reply in pending:
+            reply(self._loss(), None)
+        if self._on_lost is not None:
+            self._on_lost()
+
+    def _loss(self) -> PeerLost:
+        how = "is gone" if self._connected else "cannot be reached"
+        return PeerLost(f"{self.name} {how}")
+
+
+def _configure(socket: zmq.Socket[bytes]) -> None:
+    # No high-water mark: senders are bound by grants and by their windows, and nothing is dropped.
+    socket.setsockopt(zmq.SNDHWM, 0)
+    socket.setsockopt(zmq.RCVHWM, 0)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME_BYTES)
+    socket.setsockopt(zmq.LINGER, 1000)

@@ -1,0 +1,92 @@
+"""Sizes, rates and durations as people write them, to and from plain numbers.
+
+This is the only place where "10Gbps", "256MB" and "10ms" are understood; everything inside the
+project carries bytes, bytes per second and seconds, and says so in its names.
+
+The prefixes are decimal, as in the papers and in networking: 1 MB = 10**6 bytes, 1 Gbps = 10**9
+bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cluster.errors import UsageError
+
+_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
+_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
+_PREFIX = _DECIMAL | _BINARY
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d+))?\s*"
+_SIZE = re.compile(_NUMBER + r"([kmgtp]?i?)b?\s*", re.IGNORECASE)
+_BIT_RATE = re.compile(_NUMBER + r"([kmgtp]?i?)(?:bps|bit/s|b/s)\s*", re.IGNORECASE)
+_BYTE_RATE = re.compile(_NUMBER + r"([kmgtpKMGTP]?i?)B/s\s*")
+_DURATION = re.compile(_NUMBER + r"(ns|us|µs|ms|s|min|h)?\s*")
+
+
+def parse_size(text: str | int, where: str = "size") -> int:
+    """Bytes of "256MB" (256 * 10**6), "64MiB" (64 * 2**20) or a bare number of bytes.
+
+    Raises ``UsageError`` for anything else, for a negative size and for part of a byte.
+    """
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    match = _SIZE.fullmatch(str(text))
+    if match is None or match[3].lower() not in _PREFIX:
+        raise UsageError(f"{where} = {text!r}: need a size such as 10GB (10**9 bytes) or 64MiB")
+    value = _number(match) * _PREFIX[match[3].lower()]
+    if value != int(value):
+        raise UsageError(f"{where} = {text!r}: need a whole number of bytes")
+    return int(value)
+
+
+def parse_rate(text: str | int | float, where: str = "rate") -> float:
+    """Bytes per second of "10Gbps" (10**10 bits), "200MB/s" or "inf" (no limit)."""
+    if str(text).strip().lower() in ("inf", "unlimited"):
+        return float("inf")
+    written = str(text)
+    for pattern, per_s in ((_BYTE_RATE, 1.0), (_BIT_RATE, 1 / 8)):
+        match = pattern.fullmatch(written)
+        if match is not None and match[3].lower() in _PREFIX:
+            return _number(match) * _PREFIX[match[3].lower()] * per_s
+    raise UsageError(f"{where} = {text!r}: need a rate such as 10Gbps, 200MB/s or unlimited")
+
+
+def parse_duration(text: str | int | float, where: str = "duration") -> float:
+    """Seconds of "10ms", "2min", "1.5h" or a bare number of seconds."""
+    match = _DURATION.fullmatch(str(text))
+    if match is None:
+        raise UsageError(f"{where} = {text!r}: need a time such as 10ms, 1.5s or 2min")
+    return _number(match) * _SECONDS[match[3] or "s"]
+
+
+def format_size(size_bytes: float) -> str:
+    """ "10.0 GB": decimal, three digits, for people; not for reading back."""
+    return _with_prefix(size_bytes, "B")
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """ "10.0 Gbps": bits per second, for people."""
+    return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
+
+
+def format_duration(seconds: float) -> str:
+    """ "10.0 ms", "3.21 s" or "2 min 05 s"."""
+    if seconds >= 120:
+        return f"{int(seconds // 60)} min {seconds % 60:02.0f} s"
+    if seconds >= 1 or seconds == 0:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
+
+
+def _number(match: re.Match[str]) -> float:
+    mantissa, exponent = match[1], match[2]
+    return float(f"{mantissa}e{exponent}") if exponent else float(mantissa)
+
+
+def _with_prefix(value: float, unit: str) -> str:
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
