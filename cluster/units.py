@@ -62,17 +62,17 @@ def parse_duration(text: str | int | float, where: str = "duration") -> float:
 
 
 def format_size(size_bytes: float) -> str:
-    """ "10.0 GB": decimal, three digits, for people; not for reading back."""
+    """Write "10 GB": decimal, three digits, for people; not for reading back."""
     return _with_prefix(size_bytes, "B")
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """ "10.0 Gbps": bits per second, for people."""
+    """Write "10 Gbps": bits per second, for people."""
     return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
 
 
 def format_duration(seconds: float) -> str:
-    """ "10.0 ms", "3.21 s" or "2 min 05 s"."""
+    """Write "10.0 ms", "3.21 s" or "2 min 05 s"."""
     if seconds >= 120:
         return f"{int(seconds // 60)} min {seconds % 60:02.0f} s"
     if seconds >= 1 or seconds == 0:
