@@ -19,7 +19,7 @@ _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
 _PREFIX = _DECIMAL | _BINARY
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
-_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d+))?\s*"
+_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,2}))?\s*"
 _SIZE = re.compile(_NUMBER + r"([kmgtp]?i?)b?\s*", re.IGNORECASE)
 _BIT_RATE = re.compile(_NUMBER + r"([kmgtp]?i?)(?:bps|bit/s|b/s)\s*", re.IGNORECASE)
 _BYTE_RATE = re.compile(_NUMBER + r"([kmgtpKMGTP]?i?)B/s\s*")
