@@ -43,6 +43,7 @@ class Fabric:
         self.now_s = 0.0
         self.network = Network(topology)
         self._scheduler = scheduler
+        self._cross_rack = [self.network.number[name] for name in self.network.cross_rack]
         unlimited = [np.inf]  # the link that fills up short routes
         self._capacities = np.concatenate([self.network.capacities, unlimited])
         self._classes = FlowClasses(self.network.longest, filler=len(self._capacities) - 1)
@@ -170,6 +171,11 @@ class Fabric:
         self._refresh()
         found = self._flows[flow]
         return np.inf if found in self._instant else self._classes.rate(found)
+
+    @property
+    def cross_rack_bytes_per_s(self) -> float:
+        """What all racks' links together can carry; inf if one of them is unlimited."""
+        return float(self._capacities[self._cross_rack].sum())
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""

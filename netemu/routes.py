@@ -47,8 +47,9 @@ class Network:
         #: bytes/s of each link, by number
         self.capacities: NDArray[np.float64] = np.array(list(links.values()), dtype=np.float64)
         self.longest = 4  #: links of the longest route
+        #: the racks' links
         self.cross_rack = tuple(
-            self.number[f"{rack.id}.{direction}"]
+            f"{rack.id}.{direction}"
             for rack in topology.rack_list()
             for direction in ("up", "down")
         )
