@@ -112,9 +112,9 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            if self._lifeline is not None:
-                os.close(self._lifeline)
             self._write_to_log(spec.name)
+            if self._lifeline is not None and self._lifeline > 2:
+                os.close(self._lifeline)
             name = f"{spec.name}\n".encode()
             spec.main(
                 Daemon(
