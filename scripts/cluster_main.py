@@ -18,29 +18,26 @@ from cluster.runfolder import RunFolder
 from cluster.supervisor import DaemonSpec, Supervisor
 from cluster.topology import Topology
 
-#: roles of the daemons without which the others can't go on, yet
-CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
-
 
 def daemons(topology: Topology) -> list[DaemonSpec]:
     """The daemons of a cluster, in the order in which they are started."""
-    mains = {
+    central = {
         "NetworkEmulator": ("network", netemu.emulator.main),
         "NameNode": ("namenode", dfs.namenode.process.main),
         "ResourceManager": ("resourcemanager", resourcemanager.process.main),
     }
-    specs = [
+    of_a_rack = {
+        "DataNode": dfs.datanode.process.main,
+        "NodeManager": nodemanager.process.main,
+    }
+    return [
         DaemonSpec(role=role, name=name, main=main, critical=True)
-        for role, (name, main) in mains.items()
+        for role, (name, main) in central.items()
+    ] + [
+        DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
+        for rack in topology.rack_list()
+        for role, main in of_a_rack.items()
     ]
-    for rack in topology.rack_list():
-        for role, main in (
-            ("DataNode", dfs.datanode.process.main),
-            ("NodeManager", nodemanager.process.main),
-        ):
-            name = f"{role.lower()}-{rack.id}"
-            specs.append(DaemonSpec(role=role, name=name, main=main, critical=False))
-    return specs
 
 
 def main() -> None:

@@ -49,12 +49,6 @@ def dead_current_folder() -> RunFolder | None:
     return RunFolder(path.resolve()) if path.exists() and not _lives(path) else None
 
 
-def supervisor_pid(folder: RunFolder) -> int | None:
-    """The process that runs a cluster; None if it has not got that far."""
-    rows = [row["pid"] for row in folder.processes() if row["role"] == "Supervisor"]
-    return rows[0] if rows else None
-
-
 def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
     """Whether a cluster's last daemon ended within ``timeout_s``."""
     deadline_s = time.monotonic() + timeout_s

@@ -24,6 +24,8 @@ from cluster.runfolder import RunFolder
 from scripts import clusters
 from scripts.interrupts import check, deferred
 
+#: Roles of the daemons without which the others can't go on.
+CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
 #: A little more than the supervisor itself allows for starting and stopping.
 _START_TIMEOUT_S = 40.0
 _STOP_TIMEOUT_S = 10.0
@@ -152,7 +154,7 @@ def leave_running(config: ClusterConfig) -> StartedCluster:
 
 def stop_running(folder: RunFolder) -> None:
     """End a cluster that was left running, from any process, and remove its folder."""
-    pid = clusters.supervisor_pid(folder)
+    pid = _supervisor_pid(folder)
     if pid is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -160,6 +162,17 @@ def stop_running(folder: RunFolder) -> None:
             os.killpg(pid, signal.SIGKILL)
             clusters.wait_until_dead(folder, _STOP_TIMEOUT_S)
     clusters.forget(folder)
+
+
+def _supervisor_pid(folder: RunFolder) -> int | None:
+    """The process that runs a live cluster, which may be starting this very moment."""
+    deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+    while time.monotonic() < deadline_s and not clusters.wait_until_dead(folder, 0):
+        for row in folder.processes():
+            if row["role"] == "Supervisor":
+                return int(row["pid"])
+        time.sleep(0.01)
+    return None
 
 
 def log_tail(folder: RunFolder, name: str) -> str:
