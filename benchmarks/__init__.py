@@ -1,0 +1,1 @@
+"""What is measured: each module has ``run(quick) -> rows``; ``railyard bench`` runs them."""
