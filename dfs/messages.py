@@ -338,16 +338,19 @@ class ReplicationFailed(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class ReplicasDeleted(Event, frozen=True, kw_only=True):
+    """A ``DeleteReplicas`` was carried out."""
+
+    node: NodeId
+    blocks: tuple[BlockId, ...]
+
+
 class ReplicaFailed(Event, frozen=True, kw_only=True):
     """A replica is corrupt or not there, as a reader found.  Not answered."""
 
     block: BlockId
     node: NodeId
     reason: str
-
-
-class Ticked(Event, frozen=True):
-    """Time went by.  From the NameNode's own driver, never from the wire."""
 
 
 # Orders of the NameNode --------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Pure: what is alive and how full it is comes in as a view, chance as a ``random.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class _LoadAware:
             free = [n for n in view.load if n not in taken and n not in exclude]
             if not free:
                 break
-            hinted = [n for n in free if rack_of(n) in hint.racks] or free
+            hinted = [n for n in free if _rack(n) in hint.racks] or free
             if not taken:
                 hinted = next(([n] for n in hint.first if n in free), hinted)
             chosen.append(self._emptiest(self._preferred(hinted, taken, writer), view))
@@ -78,7 +79,7 @@ class _LoadAware:
         left = sorted(nodes)
         gone: list[NodeId] = []
         while len(left) > max(wanted, 0):
-            fullness = {n: (_in_rack(left, rack_of(n)), view.load.get(n, 0), n) for n in left}
+            fullness = {n: (_in_rack(left, _rack(n)), view.load.get(n, 0), n) for n in left}
             victim = max(left, key=fullness.__getitem__)
             left.remove(victim)
             gone.append(victim)
@@ -112,14 +113,14 @@ class RackAware(_LoadAware):
     ) -> list[NodeId]:
         if not taken:
             return [writer] if writer in free and writer is not None else free
-        racks = {rack_of(n) for n in taken}
+        racks = {_rack(n) for n in taken}
         if len(racks) == 1:
-            return [n for n in free if rack_of(n) not in racks] or free
+            return [n for n in free if _rack(n) not in racks] or free
         if len(taken) == 2:
-            second = rack_of(taken[1])
-            return [n for n in free if rack_of(n) == second] or free
-        fewest = min(_in_rack(taken, rack_of(n)) for n in free)
-        return [n for n in free if _in_rack(taken, rack_of(n)) == fewest]
+            second = _rack(taken[1])
+            return [n for n in free if _rack(n) == second] or free
+        fewest = min(_in_rack(taken, _rack(n)) for n in free)
+        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
 
 
 class Spread(_LoadAware):
@@ -131,9 +132,13 @@ class Spread(_LoadAware):
         self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
     ) -> list[NodeId]:
         del writer
-        fewest = min(_in_rack(taken, rack_of(n)) for n in free)
-        return [n for n in free if _in_rack(taken, rack_of(n)) == fewest]
+        fewest = min(_in_rack(taken, _rack(n)) for n in free)
+        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+
+
+#: Remembered, since placing a block asks for every node's rack several times.
+_rack = functools.lru_cache(maxsize=2**16)(rack_of)
 
 
 def _in_rack(nodes: Sequence[NodeId], rack: RackId) -> int:
-    return sum(rack_of(n) == rack for n in nodes)
+    return sum(_rack(n) == rack for n in nodes)
