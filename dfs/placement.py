@@ -14,6 +14,8 @@ from typing import Protocol
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.messages import PlacementHint
 
+NO_HINT = PlacementHint()
+
 
 @dataclass(frozen=True, kw_only=True)
 class StorageView:
@@ -35,7 +37,7 @@ class PlacementPolicy(Protocol):
         present: Sequence[NodeId] = (),
         writer: NodeId | None = None,
         exclude: Collection[NodeId] = (),
-        hint: PlacementHint = PlacementHint(),
+        hint: PlacementHint = NO_HINT,
     ) -> list[NodeId]:
         """``count`` nodes for new replicas of a block that ``present`` have already.
 
@@ -60,7 +62,7 @@ class _LoadAware:
         present: Sequence[NodeId] = (),
         writer: NodeId | None = None,
         exclude: Collection[NodeId] = (),
-        hint: PlacementHint = PlacementHint(),
+        hint: PlacementHint = NO_HINT,
     ) -> list[NodeId]:
         chosen: list[NodeId] = []
         while len(chosen) < count:
@@ -75,7 +77,7 @@ class _LoadAware:
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
-        """Nodes of the racks with most replicas give up first, the fullest of them before others."""
+        """The racks with most replicas give up first; in a rack, the fullest node."""
         left = sorted(nodes)
         gone: list[NodeId] = []
         while len(left) > max(wanted, 0):
@@ -124,7 +126,7 @@ class RackAware(_LoadAware):
 
 
 class Spread(_LoadAware):
-    """Even: every replica on the rack with the fewest of them; the writer's place counts nothing."""
+    """Even: each replica on the rack with the fewest of them, wherever the writer is."""
 
     name = "spread"
 

@@ -134,7 +134,9 @@ class BlockMap:
         for node, held in self._held.items():
             load = sum(self.blocks[block].stored_length for block in held)
             if load != self.load[node]:
-                raise InvariantError(f"{node} holds {load} bytes, but {self.load[node]} are counted")
+                raise InvariantError(
+                    f"{node} holds {load} bytes, but {self.load[node]} are counted"
+                )
         for block, known in self.blocks.items():
             for node in known.replicas:
                 if block not in self._held.get(node, ()):

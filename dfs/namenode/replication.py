@@ -10,7 +10,6 @@ import heapq
 from dataclasses import dataclass
 
 from cluster.ids import NodeId, rack_of
-from cluster.wire import Command
 from dfs.messages import BlockId, DeleteReplicas, ReplicateBlock
 from dfs.namenode.blockmap import Block, BlockMap
 from dfs.placement import PlacementPolicy, StorageView
@@ -66,14 +65,14 @@ class Replication:
                 self.failed(block, target, now_s)
 
     # What to do ------------------------------------------------------------------------------
-    def decide(self, now_s: float) -> list[Command]:
+    def decide(self, now_s: float) -> list[ReplicateBlock | DeleteReplicas]:
         """Orders for the blocks that changed or whose time has come."""
         if now_s < self._not_before_s:
             return []
         self._wake(now_s)
         touched = self._blocks.touched
         stuck: list[BlockId] = []
-        orders: list[Command] = []
+        orders: list[ReplicateBlock | DeleteReplicas] = []
         while touched and len(stuck) < _STUCK_MAX:
             block = next(iter(touched))
             del touched[block]
@@ -90,30 +89,32 @@ class Replication:
 
     def _decide_block(
         self, block: BlockId, known: Block, now_s: float
-    ) -> tuple[list[Command], bool]:
+    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
         """Orders for a block, and whether it waits for a source to become free."""
         sound, incoming = known.nodes("sound"), known.nodes("incoming")
         if not sound:
             return [], False  # nothing to copy from; a corrupt replica may be all that is left
-        orders: list[Command] = [self._delete(block, node) for node in known.nodes("corrupt")]
+        orders: list[ReplicateBlock | DeleteReplicas] = [
+            self._delete(block, node) for node in known.nodes("corrupt")
+        ]
         lacking = known.wanted - len(sound) - len(incoming)
         if lacking > 0:
             copies, waits = self._copy(block, known, lacking, now_s)
             return orders + copies, waits
         if len(sound) > known.wanted and not incoming:
             view = StorageView(load=self._blocks.load)
-            for node in self._policy.surplus(sound, known.wanted, view):
-                orders.append(self._delete(block, node))
+            surplus = self._policy.surplus(sound, known.wanted, view)
+            orders.extend(self._delete(block, node) for node in surplus)
         return orders, False
 
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
-    ) -> tuple[list[Command], bool]:
+    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
         view = StorageView(load=self._blocks.load)
         shunned = {*known.nodes("corrupt", "leaving"), *self._failed.pop(block, ())}
         present = known.nodes("sound", "incoming")
         targets = self._policy.choose(lacking, view, present=present, exclude=shunned)
-        orders: list[Command] = []
+        orders: list[ReplicateBlock | DeleteReplicas] = []
         for target in targets:
             source = self._source(known, target)
             if source is None:
