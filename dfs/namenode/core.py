@@ -147,7 +147,7 @@ class NameNode:
             return Status(status=None)
         return Status(status=status_of(self._namespace.path_of(inode), inode))
 
-    def _make_folder(self, message: MakeFolder, _: float) -> Done:
+    def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:
         make = functools.partial(self._namespace.make_folder, message.path)
         self._namespace.change(make)
         return Done()
@@ -171,7 +171,7 @@ class NameNode:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)
 
-        _, freed = self._namespace.change(act)
+        freed = self._namespace.change(act)[1]
         self._forget(block.block for block in freed)
         for path in message.remove:
             self._give_up(self._open.below(path))
