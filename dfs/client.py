@@ -39,6 +39,7 @@ from dfs.messages import (
     Remove,
     Removed,
     Status,
+    StoredBlock,
     Usage,
 )
 from dfs.peers import Peers
@@ -96,22 +97,12 @@ class DfsClient:
             hint=hint,
         )
         created = self._call(create, FileCreated)
-        services = WriteServices(
-            reactor=self._transport.reactor,
-            topology=self._topology,
-            namenode=self._namenode(),
-            peers=self._peers,
-            network=self._network,
-            node=self._node,
-        )
         try:
-            blocks = write_blocks(services, created.file, created.stored_block_bytes, data)
+            blocks = self._write_blocks(path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks)
             return self._call(complete, FileCompleted).status
-        except BaseException as error:
+        except BaseException:
             self._namenode().request(AbandonFile(file=created.file), Done, lambda *_: None)
-            if isinstance(error, Refused):
-                raise Refused(f"{path}: {error}") from None
             raise
 
     def open(self, path: str) -> DfsFile:
@@ -184,6 +175,22 @@ class DfsClient:
             self._link = None
 
     # Helpers ---------------------------------------------------------------------------------
+    def _write_blocks(
+        self, path: str, created: FileCreated, data: Iterable[Buffer]
+    ) -> tuple[StoredBlock, ...]:
+        services = WriteServices(
+            reactor=self._transport.reactor,
+            topology=self._topology,
+            namenode=self._namenode(),
+            peers=self._peers,
+            network=self._network,
+            node=self._node,
+        )
+        try:
+            return write_blocks(services, created.file, created.stored_block_bytes, data)
+        except Refused as error:
+            raise Refused(f"{path}: {error}") from None
+
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)
         if located.folder:

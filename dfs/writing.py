@@ -112,7 +112,6 @@ class BlockWrite:
         gone = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
         self._failed_nodes += gone
         if self._tries < TRIES:
-            self._last_reason = answer.reason
             self._ask_for_block(self._block.block)
         else:
             self._fail(answer.reason)
@@ -128,13 +127,15 @@ def write_blocks(
     """Write all of ``data`` as the blocks of a file; raises ``Refused`` if a block can't be."""
     limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
     writes: list[BlockWrite] = []
+    pending: list[BlockWrite] = []
     try:
         for pieces in cut(data, stored_block_bytes):
+            pending = _wait(services.reactor, pending, limit - 1)
             writes.append(BlockWrite(services, file, pieces))
-            _wait(services.reactor, writes, limit - 1)
-        _wait(services.reactor, writes, 0)
+            pending.append(writes[-1])
+        _wait(services.reactor, pending, 0)
     except BaseException:
-        for write in writes:
+        for write in pending:
             write.abort()
         raise
     return tuple(write.stored for write in writes if write.stored is not None)
@@ -157,14 +158,18 @@ def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
         yield part
 
 
-def _wait(reactor: Reactor, writes: list[BlockWrite], unfinished: int) -> None:
-    """Serve until at most ``unfinished`` blocks are; raises ``Refused`` if one has failed."""
+def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[BlockWrite]:
+    """Serve until at most ``unfinished`` of the blocks are pending; which those are.
+
+    Raises ``Refused`` if one has failed.
+    """
 
     def settled() -> bool:
-        pending = [write for write in writes if not write.over]
-        return len(pending) <= unfinished or any(write.failure for write in writes)
+        over = [write for write in pending if write.over]
+        return len(pending) - len(over) <= unfinished or any(write.failure for write in over)
 
     reactor.run_until(settled)
-    for write in writes:
+    for write in pending:
         if write.failure:
             raise Refused(write.failure)
+    return [write for write in pending if not write.over]

@@ -37,7 +37,7 @@ class BlockStore:
         return tuple(sorted(found, key=lambda held: held.block))
 
     def create(self, block: BlockId) -> BlockWriter:
-        """Begin to write a block; ``PeerError`` if it is there or being written, or on a bad disk."""
+        """Begin to write a block; ``PeerError`` if it is there already or the disk is bad."""
         if self._path(block).exists():
             raise PeerError(f"block {block} is in {self._folder} already")
         try:

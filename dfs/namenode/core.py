@@ -214,7 +214,7 @@ class NameNode:
             hint=file.hint,
         )
         if not nodes:
-            raise PeerError(f"{file.path}: no node is left to write a block to")
+            raise PeerError("no node is left to write a block to")
         if message.instead_of in file.blocks:
             del file.blocks[message.instead_of]
             self._forget([message.instead_of])
