@@ -10,6 +10,7 @@ bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from cluster.errors import UsageError
 
@@ -18,7 +19,7 @@ _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
 _PREFIX = _DECIMAL | _BINARY
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
-_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d+))?\s*"
+_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,2}))?\s*"
 _SIZE = re.compile(_NUMBER + r"([kmgtp]?i?)b?\s*", re.IGNORECASE)
 _BIT_RATE = re.compile(_NUMBER + r"([kmgtp]?i?)(?:bps|bit/s|b/s)\s*", re.IGNORECASE)
 _BYTE_RATE = re.compile(_NUMBER + r"([kmgtpKMGTP]?i?)B/s\s*")
@@ -49,7 +50,7 @@ def parse_rate(text: str | int | float, where: str = "rate") -> float:
     for pattern, per_s in ((_BYTE_RATE, 1.0), (_BIT_RATE, 1 / 8)):
         match = pattern.fullmatch(written)
         if match is not None and match[3].lower() in _PREFIX:
-            return _number(match) * _PREFIX[match[3].lower()] * per_s
+            return float(_number(match) * _PREFIX[match[3].lower()]) * per_s
     raise UsageError(f"{where} = {text!r}: need a rate such as 10Gbps, 200MB/s or unlimited")
 
 
@@ -58,7 +59,7 @@ def parse_duration(text: str | int | float, where: str = "duration") -> float:
     match = _DURATION.fullmatch(str(text))
     if match is None:
         raise UsageError(f"{where} = {text!r}: need a time such as 10ms, 1.5s or 2min")
-    return _number(match) * _SECONDS[match[3] or "s"]
+    return float(_number(match)) * _SECONDS[match[3] or "s"]
 
 
 def format_size(size_bytes: float) -> str:
@@ -80,9 +81,9 @@ def format_duration(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
 
 
-def _number(match: re.Match[str]) -> float:
-    mantissa, exponent = match[1], match[2]
-    return float(f"{mantissa}e{exponent}") if exponent else float(mantissa)
+def _number(match: re.Match[str]) -> Fraction:
+    # Exact: a float would round sizes from 2**53 bytes on.
+    return Fraction(match[1]) * Fraction(10) ** int(match[2] or 0)
 
 
 def _with_prefix(value: float, unit: str) -> str:

@@ -1,0 +1,102 @@
+"""What every process of a cluster does about its own life: die with its parent, stop when asked.
+
+On Linux the kernel does the first; elsewhere a process looks at its parent once a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable
+
+from cluster.reactor import Reactor
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Have the kernel kill this process when its parent ends, however that ends.
+
+    To be called first thing after a fork; ``parent_pid`` is what the parent's ``os.getpid()`` was
+    before it, so that a parent that ended in between is noticed.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, so that they can be reaped here."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def stop_on_sigterm(reactor: Reactor) -> None:
+    """Make ``reactor.run`` return on SIGTERM, SIGINT, and when the parent is gone."""
+    wake = wake_on_signals((signal.SIGTERM, signal.SIGINT))
+    reactor.add(wake, reactor.stop)
+    if sys.platform != "linux":
+        parent_pid = os.getppid()
+        reactor.call_every(1.0, lambda: reactor.stop() if os.getppid() != parent_pid else None)
+
+
+def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
+    """A file descriptor that can be read (a byte a signal) once one of ``signals`` has come."""
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    for number in signals:
+        signal.signal(number, _noted)
+    return readable
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """The signal's number is in the wake-up pipe already."""
+
+
+def kill_descendants(grace_s: float = 2.0) -> None:
+    """Kill whatever descends from this process and reap it; raises nothing if there is none."""
+    import psutil  # only when something is torn down: no daemon needs it
+
+    deadline_s = time.monotonic() + grace_s
+    while time.monotonic() < deadline_s:
+        family = psutil.Process().children(recursive=True)
+        for member in family:
+            try:
+                member.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue
+        reap()
+        if not family:
+            return
+        time.sleep(0.005)
+
+
+def reap() -> list[tuple[int, int]]:
+    """Process id and wait status of every child that has ended."""
+    ended: list[tuple[int, int]] = []
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended.append((pid, status))
+
+
+def how_it_ended(status: int) -> str:
+    """Say "exit 1" or "signal 9 (SIGKILL)" for a wait status."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"signal {number} ({signal.Signals(number).name})"
+    return f"exit {os.waitstatus_to_exitcode(status)}"
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,226 @@
+"""Forks a cluster's daemons from one warmed parent, watches them, and takes them all down again.
+
+The parent has imported what the daemons need and has made no ZeroMQ context.  It tells whoever
+started it what happens, a JSON object a line on its standard output:
+
+    {"event": "ready"}                                      all daemons are up and registered
+    {"event": "died", "role":, "name":, "pid":, "how":}     a daemon ended before it was asked to
+    {"event": "failed", "reason":}                          the cluster could not be started
+    {"event": "stopped"}                                    nothing is left
+
+A cluster ends when its supervisor gets SIGTERM, when its lifeline (a pipe held open by whoever
+started it) closes, or when a daemon dies without which the others can't go on.
+"""
+
+from __future__ import annotations
+
+import enum
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster.config import ClusterConfig, Daemon
+from cluster.processes import (
+    adopt_orphans,
+    die_with_parent,
+    how_it_ended,
+    kill_descendants,
+    reap,
+    wake_on_signals,
+)
+from cluster.runfolder import RunFolder
+
+START_TIMEOUT_S = 30.0
+STOP_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonSpec:
+    """A daemon to be started; the others can't go on without a ``critical`` one."""
+
+    role: str
+    name: str
+    main: Callable[[Daemon], None]
+    critical: bool
+
+
+class Ending(enum.IntEnum):
+    """Why a cluster ended: the supervisor's exit status."""
+
+    ASKED = 0
+    DAEMON_DIED = 3
+    START_FAILED = 4
+
+
+class Supervisor:
+    """Runs one cluster from its start to its end."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        config: ClusterConfig,
+        specs: list[DaemonSpec],
+        lifeline: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._config = config
+        self._specs = specs
+        self._lifeline = lifeline
+        self._running: dict[int, DaemonSpec] = {}  #: by process id
+        self._unready: set[str] = set()
+        self._ready_in, self._ready_out = os.pipe()
+
+    def run(self) -> Ending:
+        """Start the daemons, watch them until the cluster ends, and leave nothing behind."""
+        adopt_orphans()
+        # Set before the first fork: a child that ends at once must be noticed too.
+        wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
+        self._folder.record_process("Supervisor", "supervisor", os.getpid())
+        gc.collect()
+        gc.freeze()  # collections in the children then leave the shared pages alone
+        try:
+            for spec in self._specs:
+                self._fork(spec)
+            return self._watch(wake)
+        finally:
+            self._take_down()
+            self._tell(event="stopped")
+
+    # Starting ----------------------------------------------------------------------------------
+    def _fork(self, spec: DaemonSpec) -> None:
+        parent_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become(spec, parent_pid)
+        self._running[pid] = spec
+        self._unready.add(spec.name)
+        self._folder.record_process(spec.role, spec.name, pid)
+
+    def _become(self, spec: DaemonSpec, parent_pid: int) -> None:
+        """Turn the forked child into the daemon; does not return."""
+        status = 1
+        try:
+            die_with_parent(parent_pid)
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            self._write_to_log(spec.name)
+            if self._lifeline is not None and self._lifeline > 2:
+                os.close(self._lifeline)
+            name = f"{spec.name}\n".encode()
+            spec.main(
+                Daemon(
+                    role=spec.role,
+                    name=spec.name,
+                    folder=self._folder,
+                    config=self._config,
+                    ready=lambda: _write_all(self._ready_out, name),
+                )
+            )
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _write_to_log(self, name: str) -> None:
+        log = os.open(self._folder.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.close(nothing)
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+
+    # Watching ----------------------------------------------------------------------------------
+    def _watch(self, wake: int) -> Ending:
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        watched = [wake, self._ready_in]
+        if self._lifeline is not None:
+            watched.append(self._lifeline)
+        while True:
+            left_s = max(0.0, deadline_s - time.monotonic()) if self._unready else None
+            readable, _, _ = select.select(watched, [], [], left_s)
+            if self._lifeline in readable and not os.read(self._lifeline, 1):
+                return Ending.ASKED
+            if self._ready_in in readable:
+                self._note_ready(os.read(self._ready_in, 4096))
+            if wake in readable:
+                signals = os.read(wake, 4096)
+                if signal.SIGTERM in signals or signal.SIGINT in signals:
+                    return Ending.ASKED
+                ending = self._note_deaths()
+                if ending is not None:
+                    return ending
+            if self._unready and time.monotonic() >= deadline_s:
+                late = ", ".join(sorted(self._unready))
+                self._tell(event="failed", reason=f"not up within {START_TIMEOUT_S:g} s: {late}")
+                return Ending.START_FAILED
+
+    def _note_ready(self, names: bytes) -> None:
+        self._unready.difference_update(names.decode().split())
+        if not self._unready:
+            self._tell(event="ready")
+
+    def _note_deaths(self) -> Ending | None:
+        """Tell of each daemon that has ended; how the cluster ends if it can't go on without."""
+        ending = None
+        for pid, status in reap():
+            spec = self._running.pop(pid, None)
+            if spec is None:
+                continue  # an orphan that was adopted: an attempt of a NodeManager that died
+            how = how_it_ended(status)
+            self._folder.record_death(spec.role, spec.name, pid, how)
+            self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how)
+            if spec.name in self._unready:
+                reason = f"{spec.name} ended during the start: {how}"
+                self._tell(event="failed", reason=reason)
+                ending = Ending.START_FAILED
+            elif spec.critical:
+                ending = Ending.DAEMON_DIED
+        return ending
+
+    def _tell(self, **what: object) -> None:
+        try:
+            print(json.dumps(what), flush=True)
+        except (BrokenPipeError, ValueError):
+            return  # nobody listens any more, as with a cluster that was left running
+
+    # Ending ------------------------------------------------------------------------------------
+    def _take_down(self) -> None:
+        """Ask the daemons to stop, then kill what is left of them and of their children."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGTERM)
+        deadline_s = time.monotonic() + STOP_GRACE_S
+        while self._running and time.monotonic() < deadline_s:
+            for pid, _ in reap():
+                self._running.pop(pid, None)
+            time.sleep(0.002)
+        kill_descendants()
+        for entry in self._folder.sockets.iterdir():
+            entry.unlink(missing_ok=True)
+        if self._lifeline is not None and _at_end(self._lifeline):
+            self._folder.remove()  # whoever started the cluster is gone and can't do it
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _at_end(fd: int) -> bool:
+    readable, _, _ = select.select([fd], [], [], 0)
+    return bool(readable) and not os.read(fd, 1)

@@ -1,0 +1,60 @@
+import os
+
+from cluster.reactor import Reactor, now_s
+
+
+def test_timers_fire_in_order_and_cancelled_ones_do_not():
+    reactor, fired = Reactor(), []
+    start_s = now_s()
+    reactor.call_at(start_s + 0.02, lambda: fired.append("late"))
+    reactor.call_at(start_s + 0.01, lambda: fired.append("early"))
+    reactor.call_at(start_s + 0.015, lambda: fired.append("never")).cancel()
+    assert reactor.run_until(lambda: len(fired) == 2, timeout_s=5)
+    assert fired == ["early", "late"]
+    assert now_s() >= start_s + 0.02
+
+
+def test_no_timer_fires_before_its_time():
+    reactor, late_s = Reactor(), []
+    for delay_s in (0.0, 0.0003, 0.0012, 0.003, 0.011):
+        due_s = now_s() + delay_s
+        reactor.call_at(due_s, lambda due_s=due_s: late_s.append(now_s() - due_s))
+    assert reactor.run_until(lambda: len(late_s) == 5, timeout_s=5)
+    assert min(late_s) >= 0
+
+
+def test_a_timer_set_by_a_timer_fires_too():
+    reactor, fired = Reactor(), []
+    reactor.call_later(0, lambda: reactor.call_later(0, lambda: fired.append(1)))
+    assert reactor.run_until(lambda: bool(fired), timeout_s=5)
+
+
+def test_repeated_calls_go_on_until_the_end():
+    reactor, calls = Reactor(), []
+    reactor.call_every(0.001, lambda: calls.append(1))
+    assert reactor.run_until(lambda: len(calls) >= 5, timeout_s=5)
+
+
+def test_run_until_gives_up_at_its_timeout():
+    reactor = Reactor()
+    start_s = now_s()
+    assert not reactor.run_until(lambda: False, timeout_s=0.02)
+    assert now_s() - start_s >= 0.02
+
+
+def test_a_handler_is_called_while_there_is_something_to_read():
+    reactor, got = Reactor(), []
+    readable, writable = os.pipe()
+
+    def read():
+        got.append(os.read(readable, 1))
+        if got[-1] == b"c":
+            reactor.remove(readable)
+            reactor.stop()
+
+    reactor.add(readable, read)
+    os.write(writable, b"abcd")
+    reactor.run()
+    assert got == [b"a", b"b", b"c"]
+    os.close(readable)
+    os.close(writable)

@@ -1,0 +1,167 @@
+"""Real forks: what is up, what is told of deaths, and that nothing is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from cluster.runfolder import RunFolder
+from cluster.supervisor import Ending
+
+PROGRAM = """
+import os, sys, time
+from cluster.config import ClusterConfig
+from cluster.processes import stop_on_sigterm
+from cluster.runfolder import RunFolder
+from cluster.supervisor import DaemonSpec, Supervisor
+from cluster.topology import load_topology
+from cluster.transport import Transport
+
+def serve(daemon):
+    if os.fork() == 0:
+        time.sleep(60)                      # a child that its parent does not care about
+    transport = Transport(daemon.folder)
+    transport.server(daemon.name)
+    stop_on_sigterm(transport.reactor)
+    daemon.ready()
+    transport.reactor.run()
+    transport.close()
+
+def deaf(daemon):
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    daemon.ready()
+    time.sleep(60)
+
+def broken(daemon):
+    raise RuntimeError("no disk")
+
+mains = {"serve": serve, "deaf": deaf, "broken": broken}
+specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0)
+         for n, main in enumerate(sys.argv[2].split(","))]
+config = ClusterConfig(topology=load_topology("flat-4x4"))
+sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0).run())
+"""
+
+
+@pytest.fixture
+def start(tmp_path_factory):
+    started = []
+
+    def start(mains):
+        folder = RunFolder.create(tmp_path_factory.mktemp("s"))
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder.path), mains],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return folder, process
+
+    yield start
+    for process in started:
+        process.stdin.close()
+        process.stdout.close()
+        process.kill()
+        process.wait()
+
+
+def told(process):
+    return json.loads(process.stdout.readline())
+
+
+def family(folder, process):
+    """Every process that was recorded, and every descendant that was not."""
+    pids = {row["pid"] for row in folder.processes()}
+    return pids | {child.pid for child in psutil.Process(process.pid).children(recursive=True)}
+
+
+def assert_gone(pids):
+    deadline_s = time.monotonic() + 10
+    while left := [pid for pid in pids if psutil.pid_exists(pid) and not zombie(pid)]:
+        assert time.monotonic() < deadline_s, f"still running: {left}"
+        time.sleep(0.01)
+
+
+def zombie(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_sigterm_takes_all_down_even_what_does_not_listen(start):
+    folder, process = start("serve,serve,deaf")
+    assert told(process) == {"event": "ready"}
+    assert sorted(p.name for p in folder.sockets.iterdir()) == ["serve-0", "serve-1"]
+    pids = family(folder, process)
+    assert len(pids) >= 6  # supervisor, three daemons, two forgotten children
+    process.send_signal(signal.SIGTERM)
+    assert told(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
+    assert_gone(pids)
+    assert list(folder.sockets.iterdir()) == []
+
+
+def test_a_critical_death_is_told_and_ends_the_cluster(start):
+    folder, process = start("serve,serve")
+    assert told(process) == {"event": "ready"}
+    pids = family(folder, process)
+    victim = next(row["pid"] for row in folder.processes() if row["name"] == "serve-0")
+    os.kill(victim, signal.SIGKILL)
+    death = told(process)
+    assert (death["event"], death["name"], death["pid"]) == ("died", "serve-0", victim)
+    assert death["how"] == "signal 9 (SIGKILL)"
+    assert told(process) == {"event": "stopped"}
+    assert process.wait() == Ending.DAEMON_DIED
+    assert [row["name"] for row in folder.deaths()] == ["serve-0"]
+    assert_gone(pids)
+
+
+def test_the_others_go_on_without_a_daemon_that_is_not_critical(start):
+    folder, process = start("serve,serve")
+    assert told(process) == {"event": "ready"}
+    os.kill(next(r["pid"] for r in folder.processes() if r["name"] == "serve-1"), signal.SIGKILL)
+    assert told(process)["name"] == "serve-1"
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == Ending.ASKED
+
+
+def test_a_failed_start_says_which_daemon_and_leaves_nothing(start):
+    folder, process = start("serve,broken")
+    events = [json.loads(line) for line in process.stdout]
+    assert [event["event"] for event in events if event["event"] != "ready"] == [
+        "died", "failed", "stopped",
+    ]  # fmt: skip
+    assert process.wait() == Ending.START_FAILED
+    assert "RuntimeError: no disk" in folder.log("broken-1").read_text()
+    assert_gone({row["pid"] for row in folder.processes()})
+
+
+def test_a_closed_lifeline_ends_the_cluster_and_removes_its_folder(start):
+    folder, process = start("serve,serve")
+    assert told(process) == {"event": "ready"}
+    pids = family(folder, process)
+    process.stdin.close()
+    assert process.wait() == Ending.ASKED
+    assert_gone(pids)
+    assert not folder.path.exists()
+
+
+def test_daemons_die_with_a_killed_supervisor(start):
+    folder, process = start("serve,serve,deaf")
+    assert told(process) == {"event": "ready"}
+    pids = {row["pid"] for row in folder.processes()}
+    strays = family(folder, process) - pids
+    process.kill()
+    process.wait()
+    assert_gone(pids)
+    for pid in strays:  # children of our test's daemons that never asked to die with them
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,166 @@
+"""Server and Link in one process, on one reactor, over both transports."""
+
+import pytest
+import zmq
+
+from cluster.errors import InvariantError, PeerError, PeerLost, Refused
+from cluster.runfolder import RunFolder
+from cluster.security import Keys
+from cluster.transport import Describe, Description, Transport
+from cluster.wire import Message
+
+
+class Add(Message, frozen=True, kw_only=True):
+    numbers: tuple[int, ...]
+
+
+class Sum(Message, frozen=True, kw_only=True):
+    total: int
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    folder = RunFolder.create(tmp_path_factory.mktemp("t"))
+    yield folder
+    folder.remove()
+
+
+@pytest.fixture(params=["ipc", "tcp"])
+def transport(request, folder):
+    if request.param == "tcp":
+        Keys.create(folder.keys)
+    transport = Transport(folder)
+    yield transport
+    transport.close()
+
+
+@pytest.fixture
+def adder(transport):
+    server = transport.server("adder")
+
+    def add(request):
+        numbers = request.message.numbers
+        if not numbers:
+            raise PeerError("nothing to add")
+        if numbers == (6, 6, 6):
+            raise RuntimeError("a bug")
+        return Sum(total=sum(numbers) + len(request.payload or b""))
+
+    server.on(Add, add)
+    return server
+
+
+def test_request_and_reply(transport, adder):
+    assert transport.link("adder").call(Add(numbers=(1, 2)), Sum).total == 3
+
+
+def test_bulk_bytes_travel_beside_the_message(transport, adder):
+    assert transport.link("adder").call(Add(numbers=(0,)), Sum, payload=bytes(10**6)).total == 10**6
+
+
+def test_replies_find_their_requests(transport, adder):
+    link, totals = transport.link("adder"), {}
+    for n in range(50):
+        link.request(Add(numbers=(n, 1)), Sum, lambda got, _, n=n: totals.update({n: got.total}))
+    assert transport.reactor.run_until(lambda: len(totals) == 50, timeout_s=5)
+    assert totals == {n: n + 1 for n in range(50)}
+
+
+def test_a_refusal_carries_the_reason(transport, adder):
+    with pytest.raises(Refused, match="nothing to add"):
+        transport.link("adder").call(Add(numbers=()), Sum)
+    assert adder.refused == 1
+
+
+def test_a_bug_in_a_handler_refuses_the_message_and_the_server_lives(transport, adder):
+    link = transport.link("adder")
+    with pytest.raises(Refused, match="failed on it: RuntimeError: a bug"):
+        link.call(Add(numbers=(6, 6, 6)), Sum)
+    assert link.call(Add(numbers=(1,)), Sum).total == 1
+
+
+def test_a_broken_invariant_is_not_survived(transport, adder):
+    def break_down(_):
+        raise InvariantError("two owners")
+
+    adder.on(Add, break_down)
+    with pytest.raises(InvariantError):
+        transport.link("adder").call(Add(numbers=(1,)), Sum)
+
+
+def test_nonsense_frames_are_refused_counted_and_survived(folder):
+    transport = Transport(folder)
+    server = transport.server("adder")
+    server.on(Add, lambda request: Sum(total=sum(request.message.numbers)))
+    stranger = transport.context.socket(zmq.DEALER)
+    stranger.connect(f"ipc://{folder.sockets / 'adder'}")
+    nonsense = [[b""], [b"junk"], [b"a", b"b", b"c"], [bytes(10**5)], [b"\xdf" * 9, b"x"]]
+    for frames in nonsense:
+        stranger.send_multipart(frames)
+    assert transport.reactor.run_until(lambda: server.refused == len(nonsense), timeout_s=5)
+    described = transport.link("adder").call(Describe(), Description)
+    assert (described.name, described.refused) == ("adder", len(nonsense))
+    assert transport.link("adder").call(Add(numbers=(4,)), Sum).total == 4
+    stranger.close(linger=0)
+    transport.close()
+
+
+def test_a_server_that_never_comes_is_given_up(transport):
+    lost = []
+    link = transport.link("nobody", on_lost=lambda: lost.append(1), patience_s=0.05)
+    with pytest.raises(PeerLost, match="nobody cannot be reached"):
+        link.call(Add(numbers=(1,)), Sum)
+    assert (link.lost, lost) == (True, [1])
+
+
+def test_a_link_waits_for_a_server_that_is_late(transport):
+    link, totals = transport.link("adder"), []
+    link.request(Add(numbers=(1, 2)), Sum, lambda got, _: totals.append(got.total))
+    assert not transport.reactor.run_until(lambda: bool(totals), timeout_s=0.05)
+    transport.server("adder").on(Add, lambda request: Sum(total=sum(request.message.numbers)))
+    assert transport.reactor.run_until(lambda: totals == [3], timeout_s=5)
+
+
+def test_a_server_that_ends_fails_what_it_owed(transport):
+    server = transport.server("adder")
+    server.on(Add, lambda request: None)
+    link = transport.link("adder")
+    answers = []
+    link.request(Add(numbers=(1,)), Sum, lambda answer, _: answers.append(answer))
+    assert transport.reactor.run_until(lambda: server.requests == 1, timeout_s=5)
+    server.close()
+    assert transport.reactor.run_until(lambda: bool(answers), timeout_s=5)
+    assert "adder is gone" in str(answers[0])
+    with pytest.raises(PeerLost):
+        link.call(Add(numbers=(1,)), Sum)
+
+
+def test_a_push_to_a_peer_that_left_says_so(transport):
+    server, peers = transport.server("adder"), []
+    server.on(Add, lambda request: peers.append(request.peer) or Sum(total=0))
+    link = transport.link("adder")
+    link.call(Add(numbers=(1,)), Sum)
+    link.close()
+    assert transport.reactor.run_until(lambda: not server.push(peers[0], Sum(total=1)), timeout_s=5)
+
+
+def test_tcp_without_the_clusters_key_gets_nowhere(folder):
+    Keys.create(folder.keys)
+    transport = Transport(folder)
+    server = transport.server("adder")
+    server.on(Add, lambda request: Sum(total=1))
+    port = int((folder.sockets / "adder.port").read_text())
+    stranger = zmq.Context()
+    plain = stranger.socket(zmq.DEALER)
+    plain.connect(f"tcp://127.0.0.1:{port}")
+    plain.send(b"hello")
+    curve = stranger.socket(zmq.DEALER)  # knows the server's public key, yet has a key of its own
+    curve.curve_publickey, curve.curve_secretkey = zmq.curve_keypair()
+    curve.curve_serverkey = zmq.auth.load_certificate(folder.keys / "server.key")[0]
+    curve.connect(f"tcp://127.0.0.1:{port}")
+    curve.send(b"hello")
+    # Our own client is served meanwhile; the strangers' messages never even count as refused.
+    assert transport.link("adder").call(Add(numbers=(1,)), Sum).total == 1
+    assert not transport.reactor.run_until(lambda: server.refused > 0, timeout_s=0.3)
+    stranger.destroy(linger=0)
+    transport.close()

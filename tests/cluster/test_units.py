@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import UsageError
+from cluster.units import (
+    format_duration,
+    format_rate,
+    format_size,
+    parse_duration,
+    parse_rate,
+    parse_size,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("256MB", 256_000_000),
+        ("256MiB", 268_435_456),
+        ("10GB", 10**10),
+        ("1.125GB", 1_125_000_000),
+        ("1kB", 1000),
+        ("1 KiB", 1024),
+        ("42", 42),
+        (42, 42),
+        ("2e3", 2000),
+        ("0", 0),
+    ],
+)
+def test_sizes_say_which_megabyte_they_mean(text, size_bytes):
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "10XB", "-1", -1, "1.5", "GB", "ten", True, "10Gbps", None])
+def test_what_is_no_size_is_refused_with_an_example(text):
+    with pytest.raises(UsageError, match=r"storage\.block = .*need a .*(10GB|whole number)"):
+        parse_size(text, "storage.block")
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [
+        ("10Gbps", 1.25e9),
+        ("100Mbps", 12.5e6),
+        ("1 Gbit/s", 1.25e8),
+        ("200MB/s", 200e6),
+        ("1MiB/s", 2**20),
+        ("unlimited", float("inf")),
+        ("inf", float("inf")),
+    ],
+)
+def test_rates_tell_bits_from_bytes(text, bytes_per_s):
+    assert parse_rate(text) == bytes_per_s
+
+
+@pytest.mark.parametrize("text", ["10", 10, "10GB", "-1Gbps", "fast", "nan"])
+def test_a_rate_without_its_unit_is_refused(text):
+    with pytest.raises(UsageError, match="need a rate such as 10Gbps"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10ms", 0.01),
+        ("1.5s", 1.5),
+        ("2min", 120),
+        ("1h", 3600),
+        ("20us", 2e-5),
+        (3, 3.0),
+        ("0", 0),
+    ],
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["-1s", "soon", "", "10 mss"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(UsageError, match="need a time such as 10ms"):
+        parse_duration(text)
+
+
+def test_figures_are_written_for_people():
+    assert format_size(10**10) == "10 GB"
+    assert format_size(999) == "999 B"
+    assert format_rate(1.25e9) == "10 Gbps"
+    assert format_rate(float("inf")) == "unlimited"
+    assert [format_duration(s) for s in (0, 0.01, 3.214, 125)] == [
+        "0.00 s", "10.0 ms", "3.21 s", "2 min 05 s",
+    ]  # fmt: skip
+
+
+@given(st.integers(min_value=0, max_value=10**18))
+def test_a_whole_number_of_bytes_reads_back(size_bytes):
+    assert parse_size(str(size_bytes)) == parse_size(size_bytes) == size_bytes
