@@ -7,22 +7,22 @@ import traceback
 from pathlib import Path
 
 _OWN_CODE = Path(__file__).resolve().parent.parent
+_OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
 _TAIL_BYTES = 8192
 
 
 def reason_of(error: BaseException) -> str:
     """One line: "ValueError: invalid literal for int()"."""
     lines = str(error).strip().splitlines()
-    name = type(error).__name__
-    if isinstance(error, MemoryError):
-        name = "MemoryError"  # NumPy's has a private name
+    # NumPy's MemoryError has a private name of its own
+    name = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__
     return f"{name}: {lines[0]}" if lines else name
 
 
 def user_traceback(error: BaseException) -> str:
     """The traceback as Python prints it, from the first frame on that is not Railyard's."""
     frames = error.__traceback__
-    while frames is not None and _is_own(frames.tb_frame.f_code.co_filename):
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         frames = frames.tb_next
     if frames is None:  # it is all ours
         frames = error.__traceback__
@@ -41,8 +41,3 @@ def tail_of(path: Path) -> str:
     if size > _TAIL_BYTES and b"\n" in data:
         data = data.split(b"\n", 1)[1]
     return data.decode(errors="replace")
-
-
-def _is_own(file_name: str) -> bool:
-    path = Path(file_name)
-    return path.is_absolute() and path.is_relative_to(_OWN_CODE / path.parent.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -27,6 +26,7 @@ from jobs.package import load_job
 from nodemanager.attempt import run_attempt
 from nodemanager.channel import Channel
 from nodemanager.failures import reason_of, user_traceback
+from nodemanager.memory import data_bytes, limit_memory
 from nodemanager.messages import (
     AttemptExited,
     AttemptForked,
@@ -48,7 +48,7 @@ class _JobHelper:
         self._reactor = Reactor()
         self._outputs = daemon.folder.attempt(load_folder(daemon.name, job))
         self._job: Job | None = None
-        self._own_data_bytes = 0  #: private memory that every attempt inherits
+        self._inherited_bytes = 0  #: private memory that every attempt has from the start
         self._pids: dict[AttemptId, int] = {}
         self._endings: dict[AttemptId, int] = {}  #: {attempt: descriptor that tells of its end}
 
@@ -82,7 +82,7 @@ class _JobHelper:
             return
         gc.collect()
         gc.freeze()
-        self._own_data_bytes = _data_bytes()
+        self._inherited_bytes = data_bytes()
         self._channel.send(JobLoaded())
 
     def _launch(self, order: LaunchAttempt) -> None:
@@ -114,9 +114,8 @@ class _JobHelper:
             for ended in self._endings.values():
                 os.close(ended)
             _write_to(self._daemon.folder.attempt(order.attempt))
-            memory_bytes = self._own_data_bytes + self._daemon.config.topology.compute.memory
-            _, most = resource.getrlimit(resource.RLIMIT_DATA)
-            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, most))
+            memory_bytes = self._daemon.config.topology.compute.memory
+            limit_memory(self._inherited_bytes + memory_bytes)
             assert self._job is not None, "attempts are launched after JobLoaded"
             status = run_attempt(self._daemon, self._job, order)
         except BaseException:
@@ -160,12 +159,3 @@ def _lead_group(pid: int) -> None:
         os.setpgid(pid, pid)
     except (PermissionError, ProcessLookupError):
         return  # it is one already, and may have ended
-
-
-def _data_bytes() -> int:
-    """How much private, writable memory this process has mapped: what RLIMIT_DATA counts."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    return 0

@@ -1,8 +1,8 @@
 """What the processes around one NodeManager tell one another.
 
-    NodeManager --ForkJobHelper--> clean helper            (the job helper's socket travels along)
-                --LoadJob, LaunchAttempt, KillAttempt--> job helper
-    reading attempt --ReadOutputs--> shuffle service of the source's rack
+NodeManager --ForkJobHelper--> clean helper            (the job helper's socket travels along)
+            --LoadJob, LaunchAttempt, KillAttempt--> job helper
+reading attempt --ReadOutputs--> shuffle service of the source's rack
 """
 
 from __future__ import annotations
@@ -90,9 +90,3 @@ class OutputsFound(Message, frozen=True, kw_only=True):
     parts: tuple[OutputPart, ...] = ()
     lost: tuple[AttemptId, ...] = ()  #: if there is any, nothing is sent
     reason: str = ""
-
-
-class StopReading(Message, frozen=True, kw_only=True):
-    """The reader wants no more of this flow."""
-
-    flow: FlowId

@@ -205,6 +205,7 @@ class FetchOutput(Message, frozen=True, kw_only=True):
     """To a reader: fetch these outputs from the shuffle service of ``rack``."""
 
     flow: FlowId
+    reader: AttemptId
     src: NodeId
     rack: RackId
     outputs: tuple[AttemptId, ...]
