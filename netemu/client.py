@@ -1,0 +1,136 @@
+"""One process's conversation with the network emulator: asks for flows, hands out their grants.
+
+The model's bytes end here: callers state and get stored (real) bytes, ``topology.scale`` of the
+model's for each.  Nobody sends a byte of a flow before its ``on_grant`` permitted it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster.errors import PeerLost
+from cluster.ids import FlowId, NodeId
+from cluster.topology import Topology
+from cluster.transport import Transport
+from cluster.wire import Done, Message, Refusal
+from netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
+
+log = logging.getLogger(__name__)
+
+#: Told how many stored bytes of the flow may have been sent in all.
+OnGrant = Callable[[int], None]
+#: Told why there will be no (more) grants.
+OnRefused = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """A flow whose grants go to this process."""
+
+    stored_bytes: int
+    on_grant: OnGrant
+    on_refused: OnRefused
+
+
+class NetworkClient:
+    """Opens and attaches to flows.  All callbacks come from the reactor, never from within a call.
+
+    A flow is forgotten once all of it was granted.  If the emulator is gone, or refuses a flow,
+    the flow's ``on_refused`` is called (by default the reason is logged).
+    """
+
+    def __init__(self, transport: Transport, topology: Topology) -> None:
+        self._reactor = transport.reactor
+        self._scale = topology.scale
+        self._flows: dict[FlowId, _Waiting] = {}
+        self._link = transport.link("network", on_lost=self._on_lost)
+        self._link.on(Grants, self._on_grants)
+
+    def open(
+        self,
+        flow: FlowId,
+        src: NodeId,
+        dst: NodeId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None = None,
+    ) -> None:
+        """Start a flow of this process; its name must be new to the whole cluster.
+
+        ``on_grant(total)`` is called again and again until ``total == stored_bytes``; at least
+        once even if that is 0.  With ``src == dst`` it comes at once, without the network.
+        """
+        self._await_grants(flow, stored_bytes, on_grant, on_refused)
+        if src == dst:
+            self._reactor.call_later(0, lambda: self._finish(flow))
+            return
+        size_bytes = stored_bytes * self._scale
+        self._ask(flow, OpenFlow(flow=flow, src=src, dst=dst, size_bytes=size_bytes, attach=True))
+
+    def attach(
+        self,
+        flow: FlowId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None = None,
+    ) -> None:
+        """Get the grants of a flow that the ResourceManager opened, or is about to open.
+
+        Bytes that the flow could have sent before this call are granted at once.
+        """
+        self._await_grants(flow, stored_bytes, on_grant, on_refused)
+        self._ask(flow, AttachFlow(flow=flow))
+
+    def cancel(self, flow: FlowId) -> None:
+        """Give a flow up: no more grants of it, and its bandwidth is free for others."""
+        if self._flows.pop(flow, None) is not None:
+            self._link.send(CloseFlow(flow=flow))
+
+    def close(self) -> None:
+        """End the conversation; flows still open stay as they are."""
+        self._flows.clear()
+        self._link.close()
+
+    def _await_grants(
+        self,
+        flow: FlowId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None,
+    ) -> None:
+        def complain(reason: str) -> None:
+            log.error("flow %s: %s", flow, reason)
+
+        self._flows[flow] = _Waiting(
+            stored_bytes=stored_bytes, on_grant=on_grant, on_refused=on_refused or complain
+        )
+
+    def _ask(self, flow: FlowId, order: Message) -> None:
+        self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))
+
+    def _on_answer(self, flow: FlowId, answer: Done | Refusal | PeerLost) -> None:
+        if isinstance(answer, Done):
+            return
+        waiting = self._flows.pop(flow, None)
+        if waiting is not None:
+            waiting.on_refused(answer.reason if isinstance(answer, Refusal) else str(answer))
+
+    def _on_grants(self, grants: Grants, _: memoryview | None) -> None:
+        for flow, total_bytes in grants.total_bytes.items():
+            waiting = self._flows.get(flow)
+            if waiting is not None:
+                waiting.on_grant(min(total_bytes // self._scale, waiting.stored_bytes))
+        for flow in grants.finished:
+            self._finish(flow)
+
+    def _finish(self, flow: FlowId) -> None:
+        waiting = self._flows.pop(flow, None)
+        if waiting is not None:
+            waiting.on_grant(waiting.stored_bytes)
+
+    def _on_lost(self) -> None:
+        flows, self._flows = self._flows, {}
+        for waiting in flows.values():
+            waiting.on_refused("the network emulator is gone")

@@ -1,0 +1,119 @@
+"""What is said to the network emulator, and what bulk transfers say to one another.
+
+To the emulator, all bytes are the model's.  Between the two ends of a transfer they are stored
+(real) bytes, and their fields say so.
+
+    ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
+    sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
+    sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.wire import Command, Event, Message
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+# To the emulator ---------------------------------------------------------------------------------
+class RegisterCoflow(Command, frozen=True, kw_only=True):
+    """Flows of this coflow will follow."""
+
+    coflow: CoflowId
+
+
+class FinishCoflow(Command, frozen=True, kw_only=True):
+    """No more flows of this coflow will follow; those still open are closed."""
+
+    coflow: CoflowId
+
+
+class OpenFlow(Command, frozen=True, kw_only=True):
+    """Let a flow compete for bandwidth from now on; answered with ``Done``.
+
+    With ``attach``, whoever opens it also sends its bytes, and gets its grants.
+    """
+
+    flow: FlowId
+    src: NodeId
+    dst: NodeId
+    size_bytes: Count
+    coflow: CoflowId | None = None
+    weight: Weight = 1.0
+    attach: bool = False
+
+
+class AttachFlow(Command, frozen=True, kw_only=True):
+    """Give me the grants of a flow that another opened, or will open; answered with ``Done``.
+
+    The flow's clock runs from when it was opened: who attaches late gets at once what the flow
+    could have sent by then.
+    """
+
+    flow: FlowId
+
+
+class CloseFlow(Command, frozen=True, kw_only=True):
+    """Forget a flow, whether it finished or not.  Fine if there is none of that name."""
+
+    flow: FlowId
+
+
+class GetNetworkStats(Message, frozen=True, kw_only=True):
+    """What has the network done so far?  Answered with ``NetworkStats``."""
+
+
+class NetworkStats(Message, frozen=True, kw_only=True):
+    """Counters since the emulator's start; ``netemu.statistics`` makes figures of them."""
+
+    active_s: float  #: time during which a flow was open
+    #: what the racks' links could have carried in that time; inf if one of them is unlimited
+    cross_rack_room_bytes: float
+    #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
+    #: "eps", "ocs", "wan"
+    bytes: dict[str, int]
+    cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
+    grant_lags: dict[int, int]  #: {lateness in 0.1 ms, rounded up: grants that were that late}
+    cpu_samples: int  #: how often the CPU was looked at, with a flow open
+    cpu_saturated: int  #: how often it was (nearly) fully used then
+    flows_opened: int
+    flows_finished: int
+    flows_cancelled: int
+    flows_open: int  #: of these, still sending
+
+
+# From the emulator -------------------------------------------------------------------------------
+class Grants(Event, frozen=True, kw_only=True):
+    """How much of each flow may have been sent in all by now."""
+
+    total_bytes: dict[FlowId, int]  #: flows under way
+    finished: tuple[FlowId, ...] = ()  #: flows of which everything may be sent; told once
+
+
+# Between the two ends of a transfer --------------------------------------------------------------
+class Chunk(Message, frozen=True, kw_only=True):
+    """The bytes in the payload frame belong at ``stored_offset`` of the transfer."""
+
+    transfer: str
+    stored_offset: Count
+    stored_total: Count  #: length of the whole transfer
+
+
+class ChunkTaken(Message, frozen=True, kw_only=True):
+    """The receiver took over this many bytes in all; all of them: the transfer is done."""
+
+    transfer: str
+    stored_bytes: Count
+
+
+class TransferFailed(Message, frozen=True, kw_only=True):
+    """One end gave the transfer up; the other forgets it too."""
+
+    transfer: str
+    reason: str

@@ -1,0 +1,231 @@
+"""The two ends of a transfer: the one way in which bulk bytes move between processes.
+
+The sender's end never sends more than it was granted, nor more than a window ahead of what the
+receiver took; the receiver's acknowledgement ends it, since a message that was handed to a socket
+may still be lost with its sender.  Neither end knows sockets: ``netemu.switchboard`` brings them
+and their messages together.  All bytes here are stored (real) ones.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections import deque
+from collections.abc import Callable
+
+from cluster.transport import Payload
+from cluster.wire import Message
+from netemu.messages import Chunk, ChunkTaken, TransferFailed
+
+Data = bytes | bytearray | memoryview | mmap.mmap
+#: Sends a message to the other end; False if that is gone.
+Send = Callable[[Message, Payload], bool]
+
+#: The largest payload frame; measured best for ZeroMQ without copies.
+CHUNK_BYTES = 2**20
+#: How far the sender may be ahead of what the receiver took: hides the way there and back.
+WINDOW_BYTES = 8 * 2**20
+#: The receiver tells at least this often what it took.
+ACKNOWLEDGE_BYTES = 2 * 2**20
+
+
+class OutgoingTransfer:
+    """The sender's end.
+
+    ``data`` is sent without copies: leave it unchanged until ``on_done`` or ``on_failed``, one of
+    which is called once, except after ``drop``.  A transfer whose data come bit by bit states
+    ``stored_total`` and gets the rest by ``extend``.
+    """
+
+    def __init__(
+        self,
+        transfer: str,
+        data: Data,
+        send: Send,
+        on_done: Callable[[], None],
+        on_failed: Callable[[str], None],
+        stored_total: int | None = None,
+    ) -> None:
+        self.transfer = transfer
+        self.sent = 0
+        self.acknowledged = 0
+        self.over = False
+        self._send = send
+        self._on_done = on_done
+        self._on_failed = on_failed
+        self._pieces: deque[memoryview] = deque()  # what is held and not sent; none is empty
+        self._allowed = 0
+        self._begun = False
+        self._hold(data)
+        self.total = sum(map(len, self._pieces)) if stored_total is None else stored_total
+
+    def extend(self, data: Data) -> None:
+        """Add the next bytes of a transfer that began with fewer than its total."""
+        self._hold(data)
+        self._pump()
+
+    def allow(self, total: int) -> None:
+        """Permit ``total`` bytes in all; the client's ``on_grant`` may be this very method."""
+        self._allowed = max(self._allowed, total)
+        self._begin()
+        self._pump()
+
+    def take(self, message: ChunkTaken) -> None:
+        """Handle the receiver's acknowledgement."""
+        if self.over:
+            return
+        if message.stored_bytes > self.sent:
+            self.fail(f"the receiver claims {message.stored_bytes} bytes of {self.sent} sent")
+            return
+        self.acknowledged = max(self.acknowledged, message.stored_bytes)
+        if self._begun and self.acknowledged == self.total:
+            self.over = True
+            self._pieces.clear()
+            self._on_done()
+        else:
+            self._pump()
+
+    def fail(self, reason: str) -> None:
+        """Give up: the receiver is told, then ``on_failed(reason)`` is called."""
+        if not self.over:
+            self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
+            self.failed(reason)
+
+    def failed(self, reason: str) -> None:
+        """Handle the receiver's giving up, or its end."""
+        if not self.over:
+            self.drop()
+            self._on_failed(reason)
+
+    def drop(self) -> None:
+        """Forget the transfer without telling anybody."""
+        self.over = True
+        self._pieces.clear()
+
+    def probe(self) -> None:
+        """Find out whether the receiver still exists; fails the transfer if it does not."""
+        if self._begun and not self.over:
+            self._send_chunk(b"")
+
+    def _hold(self, data: Data) -> None:
+        view = memoryview(data).cast("B")
+        if len(view):
+            self._pieces.append(view)
+
+    def _begin(self) -> None:
+        # An empty transfer has a chunk too: how else would the receiver hear of it?
+        if not self._begun and not self.over:
+            self._begun = True
+            if self.total == 0:
+                self._send_chunk(b"")
+
+    def _pump(self) -> None:
+        while not self.over and self._pieces:
+            room = min(self._allowed, self.acknowledged + WINDOW_BYTES, self.total) - self.sent
+            size = min(room, CHUNK_BYTES, len(self._pieces[0]))
+            if size <= 0:
+                return
+            piece = self._pieces[0]
+            if size == len(piece):
+                self._pieces.popleft()
+            else:
+                self._pieces[0] = piece[size:]
+            self._send_chunk(piece[:size])
+
+    def _send_chunk(self, payload: bytes | memoryview) -> None:
+        chunk = Chunk(transfer=self.transfer, stored_offset=self.sent, stored_total=self.total)
+        self.sent += len(payload)
+        if not self._send(chunk, payload):
+            self.failed("the receiver is gone")
+
+
+class IncomingTransfer:
+    """The receiver's end.
+
+    ``take(data)`` gets the bytes in order; what it took counts as being in the receiver's hands.
+    An ``OSError`` that it raises (a full disk) fails the transfer.  ``on_done`` or ``on_failed``
+    is called once, except after ``drop``.
+    """
+
+    def __init__(
+        self,
+        transfer: str,
+        take: Callable[[memoryview], None],
+        send: Send,
+        on_done: Callable[[], None],
+        on_failed: Callable[[str], None],
+        stored_total: int | None = None,
+    ) -> None:
+        self.transfer = transfer
+        self.received = 0
+        self.total = stored_total  #: None until the first chunk tells
+        self.over = False
+        self._take = take
+        self._send = send
+        self._on_done = on_done
+        self._on_failed = on_failed
+        self._acknowledged = 0
+
+    def chunk(self, message: Chunk, payload: memoryview | None) -> None:
+        """Handle a chunk; one that does not fit fails the transfer."""
+        if self.over:
+            return
+        problem = self._problem(message, payload)
+        if problem:
+            self.fail(problem)
+            return
+        self.total = message.stored_total
+        if payload is not None and len(payload):
+            try:
+                self._take(payload)
+            except OSError as error:
+                self.fail(f"the receiver cannot store it: {error}")
+                return
+            self.received += len(payload)
+        if not self.over:  # what took the bytes may have ended the transfer
+            self._acknowledge()
+
+    def fail(self, reason: str) -> None:
+        """Give up: the sender is told, then ``on_failed(reason)`` is called."""
+        if not self.over:
+            self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
+            self.failed(reason)
+
+    def failed(self, reason: str) -> None:
+        """Handle the sender's giving up, or its end."""
+        if not self.over:
+            self.over = True
+            self._on_failed(reason)
+
+    def drop(self) -> None:
+        """Forget the transfer without telling anybody."""
+        self.over = True
+
+    def probe(self) -> None:
+        """Find out whether the sender still exists; fails the transfer if it does not."""
+        if not self.over:
+            self._tell()
+
+    def _problem(self, message: Chunk, payload: memoryview | None) -> str:
+        end = message.stored_offset + (len(payload) if payload is not None else 0)
+        if payload is None:
+            return "a chunk without its payload frame"
+        if message.stored_offset != self.received:
+            return f"a chunk at {message.stored_offset}, after {self.received} bytes"
+        if self.total is not None and message.stored_total != self.total:
+            return f"a chunk of {message.stored_total} bytes in all: need {self.total}"
+        if end > message.stored_total:
+            return f"a chunk that ends at {end} of {message.stored_total} bytes"
+        return ""
+
+    def _acknowledge(self) -> None:
+        complete = self.received == self.total
+        if complete or self.received - self._acknowledged >= ACKNOWLEDGE_BYTES:
+            self._tell()
+        if complete and not self.over:
+            self.over = True
+            self._on_done()
+
+    def _tell(self) -> None:
+        self._acknowledged = self.received
+        if not self._send(ChunkTaken(transfer=self.transfer, stored_bytes=self.received), None):
+            self.failed("the sender is gone")
