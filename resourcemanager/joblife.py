@@ -1,0 +1,156 @@
+"""The life of jobs: submitted, running, perhaps committing, then succeeded or failed.
+
+Never here: tasks and attempts, but for killing what is left of them.
+"""
+
+from __future__ import annotations
+
+from cluster.errors import PeerError
+from cluster.ids import STAGE_NAME, JobId
+from cluster.messages.execution import DiscardJob
+from resourcemanager.commands import CommitJob, EndJob
+from resourcemanager.events import (
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    JobSubmitted,
+    StagePlan,
+)
+from resourcemanager.shuffle import Shuffle
+from resourcemanager.state import Job, Stage
+from resourcemanager.world import World
+
+
+class JobLife:
+    """All jobs."""
+
+    def __init__(self, world: World, shuffle: Shuffle) -> None:
+        self._world = world
+        self._shuffle = shuffle
+
+    def submitted(self, event: JobSubmitted) -> None:
+        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        world = self._world
+        if event.job in world.records:
+            raise PeerError(f"there is a job {event.job} already")
+        check_submission(event)
+        job = Job(event, world.policies.shuffle.limit, world.now_s)
+        world.policies.order.admit(job)
+        world.jobs[job.id] = job
+        world.records[job.id] = job.record
+        world.policies.tell("job_submitted", job)
+        for stage in job.stages.values():
+            for index in range(stage.size):
+                stage.pending.add(index)
+            if stage.reads and world.policies.shuffle.limit(stage) > 0:
+                stage.open = True
+        world.ask(job)
+
+    def killed(self, event: JobKilled) -> None:
+        """End a job because somebody wants that."""
+        job = self._world.jobs.get(event.job)
+        if job is None:
+            known = event.job in self._world.records
+            raise PeerError(f"job {event.job} " + ("is over" if known else "does not exist"))
+        if job.state == "committing":
+            raise PeerError(f"job {event.job} is done and being committed")
+        self.fail(job, event.reason)
+
+    def stage_done(self, stage: Stage) -> None:
+        """A stage has no task left to do; if none that matters has, commit the job."""
+        job = stage.job
+        last = [other for other in job.stages.values() if not other.readers]
+        if stage.readers or any(other.done < other.size for other in last):
+            return
+        job.state = "committing"
+        self._stop_all(job, "the job is done")
+        winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
+        path = job.submission.output_path
+        self._world.emit(CommitJob(job=job.id, output_path=path, winners=winners))
+
+    def committed(self, event: JobCommitted) -> None:
+        """The job's output is in its place."""
+        job = self._committing(event.job)
+        self._end(job, "succeeded", "")
+
+    def commit_failed(self, event: JobCommitFailed) -> None:
+        """The job's output could not be put in its place."""
+        job = self._committing(event.job)
+        self._end(job, "failed", f"its output could not be committed: {event.reason}")
+
+    def fail(self, job: Job, reason: str) -> None:
+        """End a running job without its result."""
+        if job.state == "running":
+            job.state = "failing"
+            self._stop_all(job, "the job failed")
+            self._end(job, "failed", reason)
+
+    # ---------------------------------------------------------------------------------------------
+    def _committing(self, job_id: JobId) -> Job:
+        job = self._world.jobs.get(job_id)
+        if job is None or job.state != "committing":
+            raise PeerError(f"job {job_id} is not being committed")
+        return job
+
+    def _stop_all(self, job: Job, reason: str) -> None:
+        """Let nothing of the job start any more, and end what still runs."""
+        world = self._world
+        world.review_wants(job)
+        world.asking.pop(job.id, None)
+        for attempt in list(job.live.values()):
+            self._shuffle.stop(attempt)
+            world.kill(attempt, reason)
+        for stage in job.reduces:
+            self._shuffle.job_over(stage)
+
+    def _end(self, job: Job, state: str, reason: str) -> None:
+        world, record = self._world, job.record
+        job.state = state
+        record.finished_s = world.now_s
+        record.ok = state == "succeeded"
+        record.reason = reason
+        del world.jobs[job.id]
+        world.policies.tell("job_ended", job)
+        path = job.submission.output_path
+        world.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
+        if job.live:
+            world.draining[job.id] = job
+        else:
+            world.emit(DiscardJob(job=job.id))
+
+
+def check_submission(event: JobSubmitted) -> None:
+    """Raise ``PeerError`` unless the stages are a sound DAG, sources before their readers."""
+    if not event.stages:
+        raise PeerError(f"job {event.job} has no stages")
+    if event.max_attempts < 1:
+        raise PeerError(f"job {event.job}: max_attempts = {event.max_attempts}: need at least 1")
+    known: dict[str, StagePlan] = {}
+    readers: dict[str, StagePlan] = {}
+    for stage in event.stages:
+        wrong = _what_is_wrong(stage, known, readers)
+        if wrong:
+            raise PeerError(f'job {event.job}: stage "{stage.name}" {wrong}')
+        known[stage.name] = stage
+
+
+def _what_is_wrong(
+    stage: StagePlan, known: dict[str, StagePlan], readers: dict[str, StagePlan]
+) -> str:
+    """What is wrong with a stage, given those before it and who reads them; "" if nothing is."""
+    laws = {
+        "must have a name of letters a to z": STAGE_NAME.fullmatch(stage.name) is not None,
+        "is there twice": stage.name not in known,
+        f"has {stage.tasks} tasks: need at least one": stage.tasks >= 1,
+        f"has {len(stage.inputs)} inputs for {stage.tasks} tasks": (
+            len(stage.inputs) in (0, stage.tasks)
+        ),
+        "reads both the block store and other stages": not (stage.inputs and stage.reads),
+        "reads a stage twice": len(set(stage.reads)) == len(stage.reads),
+    }
+    for name in stage.reads:
+        other = readers.setdefault(name, stage)
+        laws[f'reads "{name}", which is no stage before it'] = name in known
+        both = f"has {stage.tasks} tasks and {other.name} has {other.tasks}; both read {name}"
+        laws[f"{both}: need equal numbers"] = other.tasks == stage.tasks
+    return next((law for law, holds in laws.items() if not holds), "")
