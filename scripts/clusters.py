@@ -28,7 +28,9 @@ def new_folder(*, current: bool) -> tuple[RunFolder, int]:
     """
     with _home_locked() as place:
         if current and _live_current(place) is not None:
-            raise UsageError("a cluster is up already: railyard status shows it, railyard down ends")
+            raise UsageError(
+                "a cluster is up already: railyard status shows it, railyard down ends"
+            )
         _remove_dead(place)
         folder = RunFolder.create(place)
         alive = os.open(folder.path / _ALIVE, os.O_RDWR | os.O_CREAT, 0o600)

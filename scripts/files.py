@@ -7,27 +7,40 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from cluster.errors import UsageError
+from cluster.errors import RailyardError, UsageError
 from dfs.client import DfsClient
 from dfs.messages import FileStatus
 
 _PIECE_BYTES = 4 * 2**20
 
 
-def readable_size(local: str) -> int:
-    """The size of a local file; raises ``UsageError`` if it is missing, no file, or empty."""
-    path = Path(local)
+class InputError(RailyardError):
+    """A file that a job is to read is missing or can't be read."""
+
+
+class LocalFile:
+    """A local file, for readers of ranges (``jobs.taskio.FileReader``)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.stored_bytes = path.stat().st_size  #: length of the file
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+
+def readable_size(path: Path) -> int:
+    """The size of a local file; raises ``InputError`` if it is missing or can't be read."""
     try:
-        if not path.is_file():
-            what = "is not a file" if path.exists() else "does not exist"
-            raise UsageError(f"{local}: {what}: need a file with something in it")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is not a file")
         with path.open("rb"):
-            size_bytes = path.stat().st_size
+            return path.stat().st_size
     except OSError as error:
-        raise UsageError(f"{local}: cannot be read: {error.strerror}") from None
-    if size_bytes == 0:
-        raise UsageError(f"{local}: is empty: need a file with something in it")
-    return size_bytes
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def copy_in(

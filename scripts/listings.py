@@ -22,3 +22,17 @@ def topologies() -> None:
         )
         if topology.source:
             click.echo(f"    {topology.source}")
+
+
+@click.command()
+def schedulers() -> None:
+    """List the schedulers with the papers that they come from, and what can be set."""
+    from netemu.schedulers import FLOW_SCHEDULERS
+    from resourcemanager.recipe import option_names
+    from resourcemanager.schedulers import all_recipes
+
+    for name, recipe in sorted(all_recipes().items()):
+        click.echo(f"{name}\n    {recipe.source}")
+        if options := option_names(recipe):
+            click.echo(f"    --set {', '.join(options)}")
+    click.echo(f"\nflow schedulers: {', '.join(sorted(FLOW_SCHEDULERS))}")

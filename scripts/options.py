@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from cluster.config import ClusterConfig
-from cluster.errors import UsageError, unknown_name
+from cluster.errors import UsageError
 from cluster.topology import load_topology
 from cluster.units import parse_size
 
@@ -58,22 +58,20 @@ class ClusterChoice:
 
     def config(self) -> ClusterConfig:
         """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
-        from netemu.schedulers import FLOW_SCHEDULERS
-        from resourcemanager.schedulers import SCHEDULERS
+        from netemu.schedulers import flow_scheduler
+        from resourcemanager.recipe import read_options
+        from resourcemanager.schedulers import recipe_named
 
-        scheduler = self.scheduler or "fair"
-        flow_scheduler = self.flow_scheduler or "maxmin"
-        if scheduler not in SCHEDULERS:
-            raise unknown_name("scheduler", scheduler, SCHEDULERS)
-        if flow_scheduler not in FLOW_SCHEDULERS:
-            raise unknown_name("flow scheduler", flow_scheduler, FLOW_SCHEDULERS)
+        recipe = recipe_named(self.scheduler or "fair")
+        options = dict(self._options())
+        read_options(recipe, options)
         return ClusterConfig(
             topology=load_topology(self.topology or DEFAULT_TOPOLOGY),
-            scheduler=scheduler,
-            flow_scheduler=flow_scheduler,
+            scheduler=recipe.name,
+            flow_scheduler=flow_scheduler(self.flow_scheduler or "maxmin").name,
             seed=1 if self.seed is None else self.seed,
             transport=self.transport or "ipc",
-            scheduler_options={key: as_number(text) for key, text in self.scheduler_options},
+            scheduler_options=options,
         )
 
     def require_like(self, running: ClusterConfig) -> None:
@@ -91,9 +89,12 @@ class ClusterChoice:
             if wanted is not None and wanted != has:
                 right = "leave the option out, or railyard down first"
                 raise UsageError(f"{option} {wanted}: the cluster that is up has {has}; {right}")
-        for key, text in self.scheduler_options:
-            if running.scheduler_options.get(key) != as_number(text):
-                raise UsageError(f"--set {key}={text}: the cluster that is up was started without")
+        for key, value in self._options():
+            if running.scheduler_options.get(key) != value:
+                raise UsageError(f"--set {key}={value}: the cluster that is up was started without")
+
+    def _options(self) -> Iterator[tuple[str, str | int | float | bool]]:
+        return ((key, as_number(text)) for key, text in self.scheduler_options)
 
 
 def cluster_options(command: F) -> F:

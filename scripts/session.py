@@ -14,7 +14,7 @@ from typing import Any
 from cluster.config import ClusterConfig
 from cluster.errors import PeerLost, UsageError
 from cluster.runfolder import RunFolder
-from cluster.transport import Transport
+from cluster.transport import Link, Transport
 from scripts import clusters, interrupts
 from scripts.launch import CENTRAL, ClusterFailed, StartedCluster, log_tail, own_cluster
 
@@ -33,8 +33,15 @@ class Session:
         self.reactor = self.transport.reactor
         #: called with {"role":, "name":, "pid":, "how":} when a rack's daemon has died
         self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
+        self._links: dict[str, Link] = {}
         self._deaths_seen = len(folder.deaths())
         self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
+
+    def link(self, name: str) -> Link:
+        """The one link to a daemon that requests without a life of their own go over."""
+        if name not in self._links:
+            self._links[name] = self.transport.link(name)
+        return self._links[name]
 
     def close(self) -> None:
         """Hang up."""

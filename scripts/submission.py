@@ -28,7 +28,7 @@ class JobFailed(RailyardError):
     """A job did not end well; the text is a report for whoever wrote the job."""
 
 
-def run_to_end(session: Session, job: SubmitJob, view: View) -> tuple[JobId, JobEnded]:
+def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
     """Submit a job and wait for its end; ``JobFailed`` if it fails.
 
     An interrupt kills the job, since the cluster may go on without us.
@@ -56,7 +56,7 @@ def run_to_end(session: Session, job: SubmitJob, view: View) -> tuple[JobId, Job
         raise end
     if not end.ok:
         raise JobFailed(failure_report(job.name, end))
-    return number, end
+    return end
 
 
 def failure_report(name: str, end: JobEnded) -> str:
@@ -71,7 +71,9 @@ def failure_report(name: str, end: JobEnded) -> str:
 
 
 def _describe(failure: TaskFailure) -> list[str]:
-    lines = [f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: {failure.reason}"]
+    lines = [
+        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: {failure.reason}"
+    ]
     said = failure.stderr.strip().splitlines()
     if said:
         lines.append("  its standard error ends with:")

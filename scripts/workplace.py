@@ -1,104 +1,83 @@
-"""What a workload does with a cluster: put files into its block store, run jobs, read files."""
+"""One run of one plan of jobs on a cluster: input in, jobs one after the other, output checked."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.ids import JobId
-from cluster.messages.execution import JobPackage
-from cluster.topology import Topology
 from dfs.client import DfsClient
-from jobs.model import StageSpec
+from jobs.package import load_job
+from jobs.sample import Plan, Step, Verdict
+from jobs.taskio import Counters, FileReader
 from resourcemanager.messages import JobEnded, SubmitJob
-from scripts.files import copy_in
+from scripts.files import LocalFile, copy_in
 from scripts.progress import View
 from scripts.session import Session
 from scripts.submission import run_to_end
 
-#: Marks an input or output path as one of the block store.
-STORE_PREFIX = "dfs:"
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came out of a plan."""
+
+    jobs: tuple[JobEnded, ...]  #: all that ran, in order
+    measured: tuple[JobId, ...]  #: those that were asked for; the others prepare or check
+    verdict: Verdict | None  #: None: there is nothing to check the output against
+    output: str  #: folder of the block store
 
 
 class Workplace:
-    """A cluster, seen by one run of one workload."""
+    """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
 
-    def __init__(self, session: Session, view: View, name: str) -> None:
-        self.topology: Topology = session.config.topology
-        self.store = DfsClient(session.transport, self.topology, node=None, network=None)
-        #: folder of the block store that no other run uses
-        self.folder = f"/runs/{name}-{secrets.token_hex(3)}"
-        self.jobs: list[JobId] = []  #: all that were submitted
+    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
+        self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
+        self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
-    def put(self, local: str) -> str:
-        """Bring a local file into the block store, or name one that is there; its path."""
-        if local.startswith(STORE_PREFIX):
-            path = local.removeprefix(STORE_PREFIX)
-            self.store.status(path)  # refused if nothing is there
-            return path
-        path = f"{self.folder}/in/{Path(local).name}"
-        self._view.say(f"storing {local} as {path}")
-        copy_in(self.store, local, path)
-        return path
+    def bring_input(self) -> None:
+        """Copy the local input files into the block store."""
+        for path, local in self._locals.items():
+            self._view.say(f"storing {local} as {path}")
+            copy_in(self.store, str(local), path)
 
-    def run(
-        self,
-        name: str,
-        package: JobPackage,
-        stages: tuple[StageSpec, ...],
-        *,
-        inputs: tuple[str, ...] = (),
-        output: str,
-        replication: int = 0,
-    ) -> JobEnded:
-        """Run a job to its end; raises ``JobFailed``."""
-        job, ended = run_to_end(
-            self._session,
-            SubmitJob(
-                name=name,
-                package=package,
-                stages=stages,
-                input_paths=inputs,
-                output_path=output,
-                output_replication=replication,
-            ),
-            self._view,
+    def carry_out(self, plan: Plan) -> Outcome:
+        """Run all jobs of a plan and check; raises ``JobFailed`` for one that fails."""
+        ended = {step.name: self._run(step) for step in plan.steps}
+        measured = [step for step in plan.steps if step.measured]
+        counters = {name: Counters(end.counters) for name, end in ended.items()}
+        return Outcome(
+            jobs=tuple(ended.values()),
+            measured=tuple(ended[step.name].job for step in measured),
+            verdict=plan.verify(counters, self) if plan.verify is not None else None,
+            output=measured[-1].output,
         )
-        self.jobs.append(job)
-        return ended
 
-    def parts(self, folder: str) -> list[str]:
-        """The paths of a job's output files, in order."""
-        entries = self.store.list(folder)
-        return [e.path for e in entries if not e.folder and "/part-" in e.path]
+    def move_output(self, outcome: Outcome, path: str) -> Outcome:
+        """Give the output the path that was asked for."""
+        self.store.rename(outcome.output, path)
+        return replace(outcome, output=path)
 
-    def lines(self, folder: str) -> Iterator[bytes]:
-        """The lines of a job's output, without their ends."""
-        for path in self.parts(folder):
-            rest = b""
-            for piece in self.store.read(path):
-                *whole, rest = (rest + bytes(piece)).split(b"\n")
-                yield from whole
-            if rest:
-                yield rest
+    # jobs.sample.Files -------------------------------------------------------------------------
+    def list(self, folder: str) -> list[str]:
+        """Paths of the data files in a folder; of the file itself if it is one."""
+        files = [entry.path for entry in self.store.list(folder) if not entry.folder]
+        return [path for path in files if not path.rsplit("/", 1)[-1].startswith("_")]
 
+    def open(self, path: str) -> FileReader:
+        """A file: the local one, if it was copied from there, so that a check does not rest on it."""
+        local = self._locals.get(path)
+        return LocalFile(local) if local is not None else self.store.open(path)
 
-class StoredFile:
-    """A file of the block store, for readers of ranges (``jobs.taskio.FileReader``)."""
-
-    def __init__(self, store: DfsClient, path: str) -> None:
-        self._store = store
-        self._path = path
-        self._stored_bytes = store.status(path).stored_length
-
-    @property
-    def stored_bytes(self) -> int:
-        """Length of the file."""
-        return self._stored_bytes
-
-    def read(self, offset: int, length: int) -> memoryview:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
-        return memoryview(b"".join(self._store.read(self._path, offset, length)))
+    def _run(self, step: Step) -> JobEnded:
+        package = step.pack(self)
+        submission = SubmitJob(
+            name=step.name,
+            package=package,
+            stages=load_job(package).stage_specs(step.reduces),
+            input_paths=(step.input,) if step.input else (),
+            output_path=step.output,
+        )
+        return run_to_end(self._session, submission, self._view)
