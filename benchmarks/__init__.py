@@ -1,1 +1,1 @@
-"""What is measured: each module has ``run(quick) -> rows``; ``railyard bench`` runs them."""
+"""What Railyard measures of itself: ``scripts/bench NAME`` runs the ``run`` of a file here."""
