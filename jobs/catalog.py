@@ -47,7 +47,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
         package = pack_file(file, job_class, request.params)
         job = load_job(package)
         return Plan(
-            steps=(_measured(file.stem, request.inputs, request, package),),
+            steps=(_measured(file.stem, request.input, request, package),),
             input=job.input,
             needs_input=any(s.kind == "map" and not s.tasks for s in job.stage_specs()),
         )
@@ -58,14 +58,14 @@ def user_job(file: Path, job_class: str = "") -> Sample:
 # The sort benchmark ------------------------------------------------------------------------------
 def plan_terasort(request: Request) -> Plan:
     """Sort generated records, or the user's."""
-    if request.inputs and request.params:
+    if request.input and request.params:
         raise UsageError("terasort: has no parameters for records that are given by --input")
-    source = request.inputs or (f"{request.folder}/input",)
-    generate = () if request.inputs else (_generate_records(request, source[0]),)
+    source = request.input or f"{request.folder}/input"
+    generate = () if request.input else (_generate_records(request, source),)
     output = _output(request)
 
     def pack_sort(files: Files) -> JobPackage:
-        readers = [files.open(path) for path in _paths(files, source)]
+        readers = [files.open(path) for path in files.list(source)]
         return pack_job(TeraSort, {"cuts": sample_cuts(readers, request.reduces)})
 
     def verify(files: Files) -> Verdict:
@@ -87,14 +87,14 @@ def plan_terasort(request: Request) -> Plan:
     )
     sort = Step(
         name="terasort",
-        inputs=source,
+        input=source,
         output=output,
         reduces=request.reduces,
         pack=pack_sort,
         measured=True,
     )
     validate = _helping(
-        "teravalidate", (output,), f"{request.folder}/validate", pack_job(TeraValidate)
+        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
     return Plan(steps=(*generate, check, sort, validate), input=RECORDS, verify=verify)
 
@@ -108,7 +108,7 @@ def _generate_records(request: Request, output: str) -> Step:
     require(rows >= 1, "size", request.stored_bytes, right)
     params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
     package = pack_job(TeraGen, params | dict(request.params))
-    return _helping("teragen", (), output, package)
+    return _helping("teragen", "", output, package)
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
@@ -157,7 +157,7 @@ def _plan_text(
     words: Callable[[bytes], list[bytes]],
     compare: _Compare,
 ) -> Plan:
-    source = request.inputs or (f"{request.folder}/input",)
+    source = request.input or f"{request.folder}/input"
     step = _measured(name, source, request, pack_job(job, request.params))
 
     def verify(files: Files) -> Verdict:
@@ -168,7 +168,7 @@ def _plan_text(
         lines = (line.split(b"\t") for line in _lines(files, step.output))
         return compare([(word, int(count)) for word, count in lines], expected)
 
-    steps = (step,) if request.inputs else (_generate_text(request, source[0]), step)
+    steps = (step,) if request.input else (_generate_text(request, source), step)
     return Plan(steps=steps, input=job.input, verify=verify)
 
 
@@ -176,7 +176,7 @@ def _generate_text(request: Request, output: str) -> Step:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
     params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return _helping("textgen", (), output, pack_job(TextGen, params))
+    return _helping("textgen", "", output, pack_job(TextGen, params))
 
 
 CATALOG = (
@@ -187,11 +187,11 @@ CATALOG = (
 
 
 # What these share --------------------------------------------------------------------------------
-def _measured(name: str, inputs: tuple[str, ...], request: Request, package: JobPackage) -> Step:
+def _measured(name: str, source: str, request: Request, package: JobPackage) -> Step:
     """The job that was asked for."""
     return Step(
         name=name,
-        inputs=inputs,
+        input=source,
         output=_output(request),
         reduces=request.reduces,
         pack=lambda _: package,
@@ -199,22 +199,18 @@ def _measured(name: str, inputs: tuple[str, ...], request: Request, package: Job
     )
 
 
-def _helping(name: str, inputs: tuple[str, ...], output: str, package: JobPackage) -> Step:
+def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:
     """A job that prepares or checks."""
-    return Step(name=name, inputs=inputs, output=output, reduces=1, pack=lambda _: package)
+    return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
 
 
 def _output(request: Request) -> str:
     return request.output or f"{request.folder}/output"
 
 
-def _paths(files: Files, sources: tuple[str, ...]) -> list[str]:
-    return [path for source in sources for path in files.list(source)]
-
-
-def _text(files: Files, sources: tuple[str, ...]) -> Iterator[bytes]:
-    """The text of files and folders in pieces that end with a line or with their file."""
-    for path in _paths(files, sources):
+def _text(files: Files, source: str) -> Iterator[bytes]:
+    """The text of a folder's files in pieces that end with a line or with their file."""
+    for path in files.list(source):
         file, unfinished = files.open(path), b""
         for offset in range(0, file.stored_bytes, _READ_BYTES):
             data = unfinished + bytes(file.read(offset, _READ_BYTES))
@@ -225,7 +221,7 @@ def _text(files: Files, sources: tuple[str, ...]) -> Iterator[bytes]:
 
 
 def _lines(files: Files, folder: str) -> Iterator[bytes]:
-    for text in _text(files, (folder,)):
+    for text in _text(files, folder):
         yield from text.removesuffix(b"\n").split(b"\n") if text else ()
 
 

@@ -39,7 +39,7 @@ class Request:
     """What a person asked for."""
 
     folder: str  #: of the block store; all that is made goes below it
-    inputs: tuple[str, ...] = ()  #: the user's files or folders in the block store; or generate one
+    input: str = ""  #: the user's file or folder in the block store; "" = generate one
     output: str = ""  #: folder for the output; "" = one below ``folder``
     stored_bytes: int = 10_000_000  #: size of the generated input
     parts: int = 1  #: files of the generated input, each made by a task; best one a block
@@ -53,7 +53,7 @@ class Step:
     """A job to submit."""
 
     name: str  #: "teragen"
-    inputs: tuple[str, ...]  #: files or folders that it reads
+    input: str  #: file or folder that it reads; "" = none
     output: str  #: folder that it writes
     reduces: int
     #: makes the package once the steps before it are done; may read their output
