@@ -1,19 +1,15 @@
 """NodeManagers in processes of their own, under a ResourceManager that the test plays."""
 
 import itertools
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
 
 from cluster.config import ClusterConfig
-from cluster.ids import rack_of
+from cluster.ids import rack_of, task_index
 from cluster.messages import execution
 from cluster.messages.execution import (
     AttemptFailed,
@@ -26,7 +22,6 @@ from cluster.messages.execution import (
     RegisterNodeManager,
     TaskSpec,
 )
-from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
 from cluster.transport import Transport
@@ -137,16 +132,18 @@ class Manager:
         """Write ``source`` to a file and load it, everywhere unless a rack is given."""
         file = self._tmp_path / f"job_{next(self._job_files)}.py"
         file.write_text(source)
-        package = pack_file(file, params=params) if "railyard" not in source else None
-        self.load_package(job, package, rack)
+        self.load_package(job, pack_file(file, params=params), rack)
 
     def load_package(self, job, package, rack=None):
         for known in [rack] if rack else self._peers:
             self.tell(known, LoadJob(job=job, package=package))
 
+    def launch_order(self, attempt, node="r0n0", **task):
+        spec = TaskSpec(stage=attempt.split(".")[1][0], index=task_index(attempt), **task)
+        return LaunchAttempt(attempt=attempt, node=node, task=spec)
+
     def launch(self, attempt, node="r0n0", **task):
-        spec = TaskSpec(stage=attempt.split(".")[1][0], index=int(attempt.split(".")[1][1:]), **task)
-        self.tell(rack_of(node), LaunchAttempt(attempt=attempt, node=node, task=spec))
+        self.tell(rack_of(node), self.launch_order(attempt, node, **task))
 
     # Facts -------------------------------------------------------------------------------------
     def until(self, done, timeout_s=10.0):
@@ -220,23 +217,3 @@ def job(cluster, _numbers=itertools.count(1)):
     yield name
     for rack in ("r0", "r1"):
         cluster.tell(rack, execution.DiscardJob(job=name))
-
-
-def wait_until(done, timeout_s=10.0):
-    """Wait for something that no message tells."""
-    deadline_s = now_s() + timeout_s
-    while not done():
-        assert now_s() < deadline_s
-        time.sleep(0.005)
-
-
-def kill(pid):
-    os.kill(pid, signal.SIGKILL)
-
-
-def alive(pid):
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
-def plain(message):
-    return msgspec.to_builtins(message)
