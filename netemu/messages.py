@@ -73,11 +73,12 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     """Counters since the emulator's start; ``netemu.statistics`` makes figures of them."""
 
     active_s: float  #: time during which a flow was open
+    #: what the racks' links could have carried in that time; inf if one of them is unlimited
+    cross_rack_room_bytes: float
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"
     bytes: dict[str, int]
     cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
-    cross_rack_bytes_per_s: float  #: their capacities' sum; inf if one is unlimited
     grant_lags: dict[int, int]  #: {lateness in 0.1 ms, rounded up: grants that were that late}
     cpu_samples: int  #: how often the CPU was looked at, with a flow open
     cpu_saturated: int  #: how often it was (nearly) fully used then

@@ -1,0 +1,175 @@
+"""The network emulator's process: drives the fabric with real time and sends the grants.
+
+It is the clock of the cluster's network, so where it may, it asks the system to be scheduled
+before the others (``os.nice``; needs root or CAP_SYS_NICE): a grant that is late makes a transfer
+late.  It decides nothing: rates are the flow scheduler's, who gets which grant is the ledger's.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import psutil
+
+from cluster.config import Daemon
+from cluster.errors import PeerError
+from cluster.processes import stop_on_sigterm
+from cluster.reactor import Timer, now_s
+from cluster.topology import Topology
+from cluster.transport import Request, Transport
+from cluster.wire import Done, Message
+from netemu.fabric import Fabric
+from netemu.ledger import Ledger
+from netemu.messages import (
+    AttachFlow,
+    CloseFlow,
+    FinishCoflow,
+    GetNetworkStats,
+    NetworkStats,
+    OpenFlow,
+    RegisterCoflow,
+)
+from netemu.schedulers import flow_scheduler
+from netemu.schedulers.base import FlowScheduler, FlowSpec
+
+log = logging.getLogger(__name__)
+
+#: By how much the emulator's niceness is lowered.
+_PRIORITY = 10
+_CPU_SAMPLE_S = 0.25
+#: How busy all CPUs together must be to count as saturated.
+_CPU_SATURATED_PERCENT = 95.0
+_SWEEP_S = 60.0
+
+M = TypeVar("M", bound=Message)
+
+
+class NetworkEmulator:
+    """Serves the name "network"."""
+
+    def __init__(self, transport: Transport, topology: Topology, scheduler: FlowScheduler) -> None:
+        self._reactor = transport.reactor
+        self._began_s = now_s()  # a clock that starts at 0 keeps more digits for fractions
+        self._fabric = Fabric(topology, scheduler)
+        self._ledger = Ledger(self._fabric, topology.scale)
+        self._timer: Timer | None = None
+        self._turn_is_near = False
+        self._cpu_samples = 0
+        self._cpu_saturated = 0
+        self._server = transport.server("network")
+        self._on(OpenFlow, self._open)
+        self._on(AttachFlow, lambda order, peer: self._ledger.attach(order.flow, peer))
+        self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
+        self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
+        self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
+        self._server.on(GetNetworkStats, self._stats)
+        psutil.cpu_percent()  # the first call only begins to measure
+        self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
+        self._reactor.call_every(_SWEEP_S, self._sweep)
+
+    # Orders ------------------------------------------------------------------------------------
+    def _on(self, kind: type[M], act: Callable[[M, bytes], None]) -> None:
+        """Carry out orders of a class by ``act(order, peer)``; its ``ValueError`` refuses one."""
+
+        def handle(request: Request) -> Message | None:
+            self._bring_turn_near()
+            try:
+                act(cast("M", request.message), request.peer)
+            except ValueError as error:
+                raise PeerError(str(error)) from None
+            return Done() if request.number else None
+
+        self._server.on(kind, handle)
+
+    def _open(self, order: OpenFlow, peer: bytes) -> None:
+        spec = FlowSpec(
+            flow=order.flow,
+            src=order.src,
+            dst=order.dst,
+            size_bytes=order.size_bytes,
+            coflow=order.coflow,
+            weight=order.weight,
+        )
+        self._ledger.open(spec, peer if order.attach else None)
+
+    # Time --------------------------------------------------------------------------------------
+    def _now_s(self) -> float:
+        return now_s() - self._began_s
+
+    def _bring_turn_near(self) -> None:
+        """Bring the model up to now, and take a turn once the messages that are here are done.
+
+        Those count as having come at the same time: rates are computed once for all of them.
+        """
+        if not self._turn_is_near:
+            self._turn_is_near = True
+            self._ledger.advance(self._now_s())
+            self._turn_at(self._fabric.now_s)
+
+    def _turn_at(self, due_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if due_s < math.inf:
+            self._timer = self._reactor.call_at(self._began_s + due_s, self._turn)
+
+    def _turn(self) -> None:
+        """Send what is due, and come back when more will be."""
+        self._turn_is_near = False
+        self._ledger.advance(self._now_s())
+        for peer, grants in self._ledger.take_grants().items():
+            if not self._server.push(peer, grants):
+                self._ledger.peer_gone(peer)
+        self._turn_at(self._ledger.next_turn_s())
+
+    def _sweep(self) -> None:
+        self._bring_turn_near()
+        self._ledger.drop_forgotten()
+
+    # Statistics --------------------------------------------------------------------------------
+    def _sample_cpu(self) -> None:
+        busy = psutil.cpu_percent() >= _CPU_SATURATED_PERCENT
+        if self._fabric.open_flows:
+            self._cpu_samples += 1
+            self._cpu_saturated += busy
+
+    def _stats(self, _: Request) -> NetworkStats:
+        self._bring_turn_near()
+        ledger, by_link = self._ledger, self._fabric.bytes_by_link()
+        names = self._fabric.network.cross_rack
+        return NetworkStats(
+            active_s=ledger.active_s,
+            cross_rack_room_bytes=ledger.cross_rack_room_bytes,
+            bytes=self._fabric.bytes_by_category(),
+            cross_rack_links={name: by_link[name] for name in names},
+            grant_lags=dict(ledger.lags),
+            cpu_samples=self._cpu_samples,
+            cpu_saturated=self._cpu_saturated,
+            flows_opened=ledger.opened,
+            flows_finished=ledger.finished,
+            flows_cancelled=ledger.cancelled,
+            flows_open=self._fabric.open_flows,
+        )
+
+
+def main(daemon: Daemon) -> None:
+    """Run the emulator until SIGTERM, in a process of its own."""
+    _raise_priority()
+    transport = Transport(daemon.folder)
+    scheduler = flow_scheduler(daemon.config.flow_scheduler)
+    NetworkEmulator(transport, daemon.config.topology, scheduler)
+    stop_on_sigterm(transport.reactor)
+    daemon.ready()
+    transport.reactor.run()
+    transport.close()
+
+
+def _raise_priority() -> None:
+    try:
+        os.nice(-_PRIORITY)
+    except PermissionError:
+        log.info("no permission to run before other processes: grants may be late under load")

@@ -1,0 +1,219 @@
+"""Who may send how much: the fabric's rates as grants to the processes that send.
+
+Grants are totals that follow the fabric's clock, so that a late or lost turn never adds up.  A
+flow's last grant falls due at the very time at which it finishes in the model; on the way there,
+grants come every few ticks, once there is enough to be worth a message.
+
+A flow and its sender may come in either order.  Without I/O and without a clock, as the fabric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from cluster.ids import CoflowId, FlowId
+from netemu.fabric import Fabric
+from netemu.messages import Grants
+from netemu.schedulers.base import FlowSpec
+
+#: How often flows under way are looked at.
+TICK_S = 0.005
+#: Stored bytes that are worth a grant before the flow's end ...
+GRANT_STORED_BYTES = 16 * 2**10
+#: ... and how long a slow flow waits for less.
+GRANT_AFTER_S = 0.05
+#: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
+KEEP_S = 600.0
+
+Peer = bytes
+
+
+@dataclass(slots=True)
+class _Sender:
+    """A process that gets a flow's grants."""
+
+    peer: Peer
+    owner: bool  #: it opened the flow as well: the flow ends with it
+    told_s: float
+    told_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Unclaimed:
+    """A flow that finished in the model before its sender came."""
+
+    since_s: float
+    coflow: CoflowId | None
+
+
+@dataclass(slots=True)
+class _Outbox:
+    """What a peer will be told."""
+
+    total_bytes: dict[FlowId, int] = field(default_factory=dict)
+    finished: list[FlowId] = field(default_factory=list)
+
+
+class Ledger:
+    """The fabric's flows and their senders.  Times are the fabric's; they never go back."""
+
+    def __init__(self, fabric: Fabric, scale: int) -> None:
+        self.fabric = fabric
+        self.opened = 0
+        self.finished = 0
+        self.cancelled = 0
+        self.dropped = 0  #: flows or senders that waited in vain for the other
+        self.active_s = 0.0  #: time during which a flow was open
+        self.cross_rack_room_bytes = 0.0  #: what the racks' links could have carried in it
+        self.lags: Counter[int] = Counter()  #: {lateness in 0.1 ms, rounded up: grants}
+        self._worth_bytes = GRANT_STORED_BYTES * scale
+        self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
+        self._senders: dict[FlowId, _Sender] = {}  #: of open flows
+        self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
+        self._unclaimed: dict[FlowId, _Unclaimed] = {}
+        self._new: list[FlowId] = []  #: flows that got their sender just now
+        self._out: dict[Peer, _Outbox] = {}
+        self._tick_s = 0.0  #: when the flows under way are looked at next
+
+    # What happens ------------------------------------------------------------------------------
+    def advance(self, now_s: float) -> None:
+        """Let time pass."""
+        if now_s <= self.fabric.now_s:
+            return
+        if self.fabric.open_flows:
+            passed_s = now_s - self.fabric.now_s
+            self.active_s += passed_s
+            self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
+        for ended in self.fabric.advance(now_s):
+            self.finished += 1
+            coflow = self._coflow_of.pop(ended.flow)
+            sender = self._senders.pop(ended.flow, None)
+            if sender is None:
+                self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
+            else:
+                self._outbox(sender.peer).finished.append(ended.flow)
+                self._note_lag(now_s - ended.finished_s)
+
+    def open(self, spec: FlowSpec, sender: Peer | None) -> None:
+        """Start a flow now; ``ValueError`` if that can't be."""
+        if spec.flow in self._unclaimed:
+            raise ValueError(f'flow "{spec.flow}" was opened before')
+        if sender is not None and spec.flow in self._early:
+            raise ValueError(f'flow "{spec.flow}" has a sender already')
+        self.fabric.start(spec)
+        self.opened += 1
+        self._coflow_of[spec.flow] = spec.coflow
+        early = self._early.pop(spec.flow, None)
+        if sender is not None:
+            self._add_sender(spec.flow, sender, owner=True)
+        elif early is not None:
+            self._add_sender(spec.flow, early[0], owner=False)
+
+    def attach(self, flow: FlowId, sender: Peer) -> None:
+        """Send a flow's grants to this peer; ``ValueError`` if it has a sender."""
+        if flow in self._senders or flow in self._early:
+            raise ValueError(f'flow "{flow}" has a sender already')
+        if self._unclaimed.pop(flow, None) is not None:
+            self._outbox(sender).finished.append(flow)
+        elif self.fabric.is_open(flow):
+            self._add_sender(flow, sender, owner=False)
+            self._new.append(flow)
+        else:
+            self._early[flow] = (sender, self.fabric.now_s)
+
+    def close(self, flow: FlowId) -> None:
+        """Forget a flow, in whatever state it is."""
+        self._cancel(flow)
+        self._early.pop(flow, None)
+        self._unclaimed.pop(flow, None)
+
+    def finish_coflow(self, coflow: CoflowId) -> None:
+        """Forget a coflow and all its flows; ``ValueError`` if it is not registered."""
+        for flow in self.fabric.finish_coflow(coflow):
+            self._cancelled(flow)
+        for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
+            del self._unclaimed[flow]
+
+    def peer_gone(self, peer: Peer) -> None:
+        """Forget a sender.  Its own flows end with it; those that others opened go on."""
+        for flow, sender in list(self._senders.items()):
+            if sender.peer == peer:
+                del self._senders[flow]
+                if sender.owner:
+                    self._cancel(flow)
+        for flow, (early, _) in list(self._early.items()):
+            if early == peer:
+                del self._early[flow]
+
+    def drop_forgotten(self) -> None:
+        """Drop what has waited too long for its other half."""
+        oldest_s = self.fabric.now_s - KEEP_S
+        early = [flow for flow, (_, since_s) in self._early.items() if since_s < oldest_s]
+        late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
+        for flow in early:
+            del self._early[flow]
+        for flow in late:
+            del self._unclaimed[flow]
+        self.dropped += len(early) + len(late)
+
+    # What comes of it --------------------------------------------------------------------------
+    def next_turn_s(self) -> float:
+        """When ``take_grants`` is worth calling next; inf if nothing will be due."""
+        if self._new or self._out:
+            return self.fabric.now_s
+        due_s = self.fabric.next_event_s()
+        return min(due_s, self._tick_s) if self._senders else due_s
+
+    def take_grants(self) -> dict[Peer, Grants]:
+        """The grants that are due now, for each peer; they count as told."""
+        now_s = self.fabric.now_s
+        for flow in self._new:
+            if flow in self._senders:
+                self._grant(flow, self._senders[flow], now_s, least_bytes=1)
+        self._new.clear()
+        if self._senders and now_s >= self._tick_s:
+            self._tick(now_s)
+        out, self._out = self._out, {}
+        return {
+            peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
+            for peer, box in out.items()
+        }
+
+    # Inside ------------------------------------------------------------------------------------
+    def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
+        now_s = self.fabric.now_s
+        if not self._senders:
+            self._tick_s = now_s + TICK_S
+        self._senders[flow] = _Sender(peer, owner, told_s=now_s)
+
+    def _tick(self, now_s: float) -> None:
+        for flow, sender in self._senders.items():
+            patient = now_s - sender.told_s < GRANT_AFTER_S
+            self._grant(flow, sender, now_s, self._worth_bytes if patient else 1)
+        self._note_lag(now_s - self._tick_s)
+        # a late tick does not shift the next ones, unless it is that late that they would pile up
+        self._tick_s = max(self._tick_s + TICK_S, now_s + TICK_S / 2)
+
+    def _grant(self, flow: FlowId, sender: _Sender, now_s: float, least_bytes: int) -> None:
+        sent_bytes = self.fabric.sent_bytes(flow)
+        if sent_bytes - sender.told_bytes >= least_bytes:
+            sender.told_bytes = sent_bytes
+            sender.told_s = now_s
+            self._outbox(sender.peer).total_bytes[flow] = sent_bytes
+
+    def _outbox(self, peer: Peer) -> _Outbox:
+        return self._out.setdefault(peer, _Outbox())
+
+    def _cancel(self, flow: FlowId) -> None:
+        if self.fabric.cancel(flow):
+            self._cancelled(flow)
+
+    def _cancelled(self, flow: FlowId) -> None:
+        self.cancelled += 1
+        del self._coflow_of[flow]
+        self._senders.pop(flow, None)
+
+    def _note_lag(self, lag_s: float) -> None:
+        self.lags[math.ceil(lag_s * 1e4)] += 1

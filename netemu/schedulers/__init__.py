@@ -1,0 +1,16 @@
+"""The flow schedulers: one file and one line here for each."""
+
+from __future__ import annotations
+
+from cluster.errors import unknown_name
+from netemu.schedulers.base import FlowScheduler
+from netemu.schedulers.maxmin import MaxMin
+
+FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {kind.name: kind for kind in (MaxMin,)}
+
+
+def flow_scheduler(name: str) -> FlowScheduler:
+    """A new flow scheduler of that name; ``UsageError`` if there is none."""
+    if name not in FLOW_SCHEDULERS:
+        raise unknown_name("flow scheduler", name, FLOW_SCHEDULERS)
+    return FLOW_SCHEDULERS[name]()
