@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.messages.execution import TaskSpec
+from cluster.messages.execution import Split, TaskSpec
 from jobs.formats import InputFormat, Lines
 from jobs.records import (
     Combiner,
@@ -33,8 +33,8 @@ _LINES = Lines()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Shuffling:
-    """How a stage's pairs get to the stages that read it."""
+class PairsOperator:
+    """A stage whose tasks make pairs; how those get to the stages that read it."""
 
     combine: Combiner | None = None
     partition: Partitioner = partition_by_hash
@@ -61,7 +61,7 @@ class _Shuffling:
 
 
 @dataclass(frozen=True)
-class Map(_Shuffling):
+class Map(PairsOperator):
     """Calls ``function(record)`` for every record of its splits; that yields pairs."""
 
     function: Callable[[Any], Pairs | None]
@@ -75,7 +75,7 @@ class Map(_Shuffling):
     def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[Any, Any]]:
         records = made = 0
         function = self.function
-        for block in split_blocks(self.input, task, io):
+        for _, block in split_blocks(self.input, task, io):
             for record in self.input.records(block):
                 records += 1
                 for pair in checked_pairs(function(record), function):
@@ -86,7 +86,7 @@ class Map(_Shuffling):
 
 
 @dataclass(frozen=True)
-class Reduce(_Shuffling):
+class Reduce(PairsOperator):
     """Calls ``function(key, values)`` for every key that it fetched; that yields pairs."""
 
     function: Callable[[Any, Iterable[Any]], Pairs | None]
@@ -126,12 +126,12 @@ def split_bytes(task: TaskSpec) -> int:
     return sum(split.stored_length for split in task.splits)
 
 
-def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[Buffer]:
+def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Buffer]]:
     """The blocks of whole records of all of a task's splits, with progress reported."""
     total, done = max(1, split_bytes(task)), 0
     for split in task.splits:
         for block in form.blocks(io.open(split.path), split):
-            yield block
+            yield split, block
             done += len(block)
             io.progress(min(1.0, done / total))
 
