@@ -1,6 +1,7 @@
 """NodeManagers in processes of their own, under a ResourceManager that the test plays."""
 
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ FACTS = [
     for kind in vars(execution).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 ]
+JOB_NUMBERS = itertools.count(1)
 ENDINGS = (AttemptSucceeded, AttemptFailed, AttemptKilled)
 
 PROGRAM = """
@@ -41,12 +43,21 @@ import sys
 from cluster.config import ClusterConfig
 from cluster.runfolder import RunFolder
 from cluster.supervisor import DaemonSpec, Supervisor
-from nodemanager.process import main
+from dfs.datanode.process import main as datanode
+from dfs.namenode.process import main as namenode
+from netemu.emulator import main as network
+from nodemanager.process import main as nodemanager
 
 folder = RunFolder(sys.argv[1])
 config = ClusterConfig.load(folder)
-specs = [DaemonSpec(role="NodeManager", name=f"nodemanager-{rack.id}", main=main, critical=False)
-         for rack in config.topology.rack_list()]
+racks = [rack.id for rack in config.topology.rack_list()]
+mains = {}
+if sys.argv[2] == "whole":
+    mains |= {"network": network, "namenode": namenode}
+    mains |= {f"datanode-{rack}": datanode for rack in racks}
+mains |= {f"nodemanager-{rack}": nodemanager for rack in racks}
+specs = [DaemonSpec(role=name.split("-")[0], name=name, main=main, critical=False)
+         for name, main in mains.items()]
 sys.exit(Supervisor(folder, config, specs, lifeline=0).run())
 """
 
@@ -102,20 +113,25 @@ class Manager:
         network.on(OpenFlow, grant)
         network.on(CloseFlow, lambda request: None)
 
-    def start(self):
-        self.play_network()
+    def start(self, whole):
+        if not whole:
+            self.play_network()
         self.config.save(self.folder)
-        program = [sys.executable, "-c", PROGRAM, str(self.folder.path)]
         self.process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2]
+            [sys.executable, "-c", PROGRAM, str(self.folder.path), "whole" if whole else "part"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
         )
         racks = self.config.topology.racks.count
         self.until(lambda: len(self._peers) == racks)
+        assert json.loads(self.process.stdout.readline()) == {"event": "ready"}
 
     def stop(self):
         """Take the cluster down; what was left of it by then is what should not have been."""
         family = psutil.Process(self.process.pid).children(recursive=True)
         self.process.stdin.close()
+        self.process.stdout.close()
         self.process.wait(timeout=20)
         self.transport.close()
         _, alive = psutil.wait_procs(family, timeout=5)
@@ -188,15 +204,18 @@ class Manager:
 
 @pytest.fixture(scope="module")
 def start_cluster(tmp_path_factory):
-    """Starts clusters of a topology; stops them after the module's tests."""
+    """Starts clusters of a topology; stops them after the module's tests.
+
+    A whole one has a block store and an emulator of its own.
+    """
     started = []
 
-    def start(**tables):
+    def start(whole=False, **tables):
         folder = RunFolder.create(tmp_path_factory.mktemp("n"))
         config = ClusterConfig(topology=topology(**tables))
         manager = Manager(folder, config, tmp_path_factory.mktemp("jobs"))
         started.append(manager)
-        manager.start()
+        manager.start(whole)
         return manager
 
     yield start
@@ -211,9 +230,9 @@ def cluster(start_cluster):
 
 
 @pytest.fixture
-def job(cluster, _numbers=itertools.count(1)):
+def job(cluster):
     """The id of a job that no other test uses; discarded at the end."""
-    name = f"j{next(_numbers)}"
+    name = f"j{next(JOB_NUMBERS)}"
     yield name
     for rack in ("r0", "r1"):
         cluster.tell(rack, execution.DiscardJob(job=name))

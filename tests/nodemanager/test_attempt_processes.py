@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -18,6 +17,7 @@ from cluster.messages.execution import (
     KillAttempt,
 )
 from cluster.wire import Message
+from jobs.package import pack_file
 
 #: A job whose one stage calls ``work``; what is above it runs when the module is imported.
 JOB = """
@@ -62,6 +62,22 @@ def gone(pid):
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def elsewhere(statement):
+    """Code for a module's top: not done where the job is packed."""
+    return f"import os, sys, time\nif os.getpid() != {os.getpid()}:\n    {statement}"
+
+
+def package_of(top, cluster):
+    """A job whose module runs ``top`` first."""
+    file = cluster.folder.path / "packed.py"
+    file.write_text(job_source(top=top))
+    return pack_file(file)
+
+
+def starts_a_child(note):
+    return f"p = subprocess.Popen(['sleep', '60']); Path({str(note)!r}).write_text(str(p.pid))"
 
 
 def kill_order(attempt, node="r0n0"):
@@ -158,8 +174,7 @@ def test_stdout_is_kept(cluster, job):
     ],
 )
 def test_a_module_that_cannot_be_imported_fails_each_attempt(cluster, job, top, reason):
-    package = package_of(f"import os\nif os.getpid() != {os.getpid()}:\n    {top}", cluster)
-    cluster.load_package(job, package)
+    cluster.load_package(job, package_of(elsewhere(top), cluster))
     for attempt in (f"{job}.m0.0", f"{job}.m0.1"):
         cluster.launch(attempt, partitions=1)
         failed = cluster.ending(attempt)
@@ -173,18 +188,9 @@ def test_a_module_that_cannot_be_imported_fails_each_attempt(cluster, job, top, 
     )
 
 
-def package_of(top, cluster):
-    """A job whose module runs ``top`` first."""
-    from jobs.package import pack_file
-
-    file = Path(cluster.folder.path) / "packed.py"
-    file.write_text(job_source(top=top))
-    return pack_file(file)
-
-
 def test_an_import_that_crashes_is_told_and_other_jobs_go_on(cluster, job):
-    top = f"import os, sys\nif os.getpid() != {os.getpid()}: print('oh', file=sys.stderr, flush=True); os.abort()"
-    cluster.load_package(job, package_of(top, cluster), rack="r0")
+    crash = "print('oh', file=sys.stderr, flush=True); os.abort()"
+    cluster.load_package(job, package_of(elsewhere(crash), cluster), rack="r0")
     cluster.launch(f"{job}.m0.0", partitions=1)
     failed = cluster.ending(f"{job}.m0.0")
     assert "helper ended while importing the job's module: signal 6 (SIGABRT)" in failed.reason
@@ -221,7 +227,7 @@ def test_memory_below_the_limit_is_there(cluster, job):
 
 def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
     child = tmp_path / "child"
-    work = f"p = subprocess.Popen(['sleep', '60']); Path({str(child)!r}).write_text(str(p.pid)); p.wait()"
+    work = f"{starts_a_child(child)}; p.wait()"
     cluster.load(job, job_source(work))
     cluster.launch(f"{job}.m0.0")
     pid = cluster.pid(f"{job}.m0.0")
@@ -233,8 +239,7 @@ def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
 
 def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path):
     child = tmp_path / "child"
-    work = f"p = subprocess.Popen(['sleep', '60']); Path({str(child)!r}).write_text(str(p.pid))"
-    cluster.load(job, job_source(work))
+    cluster.load(job, job_source(starts_a_child(child)))
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
     wait_until(lambda: gone(int(child.read_text())))
@@ -252,9 +257,7 @@ def test_killing_what_has_ended_is_no_news(cluster, job):
 
 
 def test_kill_while_the_module_is_imported(cluster, job):
-    cluster.load_package(
-        job, package_of(f"import os, time\nif os.getpid() != {os.getpid()}: time.sleep(1)", cluster)
-    )
+    cluster.load_package(job, package_of(elsewhere("time.sleep(1)"), cluster))
     cluster.launch(f"{job}.m0.0", partitions=1)
     cluster.launch(f"{job}.m1.0", partitions=1)
     cluster.tell("r0", kill_order(f"{job}.m0.0"))
