@@ -23,6 +23,7 @@ from cluster.messages.execution import (
     RegisterNodeManager,
     TaskSpec,
 )
+from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
 from cluster.transport import Transport
@@ -41,6 +42,7 @@ ENDINGS = (AttemptSucceeded, AttemptFailed, AttemptKilled)
 PROGRAM = """
 import sys
 from cluster.config import ClusterConfig
+from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.supervisor import DaemonSpec, Supervisor
 from dfs.datanode.process import main as datanode
@@ -185,6 +187,9 @@ class Manager:
 
     def pid(self, attempt):
         return self.fact(AttemptStarted, attempt=attempt).pid
+
+    def reactor_now(self):
+        return now_s()
 
     def idle(self, period_s):
         """Serve for a while."""
