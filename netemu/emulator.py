@@ -146,7 +146,7 @@ class NetworkEmulator:
             cross_rack_room_bytes=ledger.cross_rack_room_bytes,
             bytes=self._fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in names},
-            grant_lags=dict(ledger.lags),
+            grant_lags=tuple(sorted(ledger.lags.items())),
             cpu_samples=self._cpu_samples,
             cpu_saturated=self._cpu_saturated,
             flows_opened=ledger.opened,
