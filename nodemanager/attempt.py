@@ -126,7 +126,9 @@ class _Attempt:
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         splits = [split for split in self._task.splits if split.path == path]
-        return BlockFile(self._dfs, path, splits, self._clock)
+        with self._clock.stopped():
+            file = self._dfs.open(path)
+        return BlockFile(file, splits, self._clock)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """What the stages that this one reads wrote for it, as it arrives."""

@@ -18,7 +18,9 @@ from cluster.wire import MAX_HEADER_BYTES, Message, Vocabulary, pack, unpack
 
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 2**18
-_FDS_MAX = 64
+_FD = struct.Struct("i")
+_FDS_ROOM = socket.CMSG_LEN(64 * _FD.size)
+_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
 class Channel:
@@ -79,14 +81,17 @@ class Channel:
             os.close(self._fds.popleft())
 
     def _read_all(self) -> None:
-        flags = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
         while not self.at_end:
             try:
-                data, fds, _, _ = socket.recv_fds(self._end, _READ_BYTES, _FDS_MAX, flags)
+                # Not socket.recv_fds, which takes flags and does not pass them on.
+                data, ancillary, _, _ = self._end.recvmsg(_READ_BYTES, _FDS_ROOM, _FLAGS)
             except BlockingIOError:
                 return
             except ConnectionResetError:
-                data, fds = b"", []
-            self._fds.extend(fds)
+                data, ancillary = b"", []
+            for level, kind, content in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    whole = len(content) - len(content) % _FD.size
+                    self._fds.extend(fd for (fd,) in _FD.iter_unpack(content[:whole]))
             self._received += data
             self.at_end = not data

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from cluster.messages.execution import Split
-from dfs.client import DfsClient
+from dfs.client import DfsFile
 from jobs.taskio import Buffer
 from nodemanager.pace import ComputeClock
 
@@ -17,36 +16,25 @@ class BlockFile:
     A ``jobs.taskio.FileReader``.
     """
 
-    def __init__(
-        self, dfs: DfsClient, path: str, splits: Sequence[Split], clock: ComputeClock
-    ) -> None:
-        self._dfs = dfs
-        self._path = path
+    def __init__(self, file: DfsFile, splits: Sequence[Split], clock: ComputeClock) -> None:
+        self.stored_bytes = file.stored_bytes
+        self._file = file
         self._splits = [(split.stored_offset, split.stored_length) for split in splits]
         self._clock = clock
         self._start = 0  #: where in the file ``_data``, the split that was read last, begins
         self._data = memoryview(b"")
 
-    @cached_property
-    def stored_bytes(self) -> int:
-        """Length of the whole file."""
-        with self._clock.stopped():
-            return self._dfs.status(self._path).stored_length
-
     def read(self, offset: int, length: int) -> Buffer:
         """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
         pieces: list[memoryview] = []
-        end = offset + length
+        end = min(offset + length, self.stored_bytes)
         while offset < end:
-            piece = self._piece(offset, end)
-            if not piece:
-                break
-            pieces.append(piece)
-            offset += len(piece)
+            pieces.append(self._piece(offset, end))
+            offset += len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _piece(self, offset: int, end: int) -> memoryview:
-        """Bytes from ``offset`` up to at most ``end``; none at the file's end."""
+        """Bytes from ``offset`` up to at most ``end``."""
         for start, length in self._splits:
             if start <= offset < start + length:
                 if start != self._start or not self._data:
@@ -57,5 +45,4 @@ class BlockFile:
 
     def _load(self, offset: int, length: int) -> memoryview:
         with self._clock.stopped():
-            pieces = list(self._dfs.read(self._path, offset, length))
-        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+            return self._file.read(offset, length)
