@@ -53,10 +53,9 @@ class NodeManagers:
         """A NodeManager is up; an earlier one of its rack is gone then."""
         message = request.message
         assert isinstance(message, RegisterNodeManager), "as the server checks"
-        if any(slots < 1 or rack_of(node) != message.rack for node, slots in message.nodes.items()):
-            raise PeerError(
-                f"nodes of {message.rack}: {message.nodes}: need slots >= 1 in its rack"
-            )
+        for node, slots in message.nodes.items():
+            if slots < 1 or rack_of(node) != message.rack:
+                raise PeerError(f"{node} with {slots} slots: need slots, and a node of its rack")
         known = self._by_rack.get(message.rack)
         if known is not None:
             self._lose(known, "its NodeManager started anew")

@@ -19,6 +19,7 @@ from resourcemanager.messages import SubmitJob
 
 OnReady = Callable[[tuple[StagePlan, ...]], None]
 OnRefused = Callable[[str], None]
+_Located = BlocksLocated | Refusal | PeerLost
 
 
 class Submission:
@@ -46,11 +47,7 @@ class Submission:
             return
         self._waiting = len(job.input_paths) + bool(job.output_path)
         for path in job.input_paths:
-            namenode.request(
-                LocateBlocks(path=path),
-                BlocksLocated,
-                lambda answer, _, path=path: self._located(path, answer),
-            )
+            namenode.request(LocateBlocks(path=path), BlocksLocated, self._located_at(path))
         if job.output_path:
             namenode.request(
                 GetStatus(path=job.output_path), Status, lambda answer, _: self._looked(answer)
@@ -58,7 +55,10 @@ class Submission:
         if not self._waiting:
             self._ready()
 
-    def _located(self, path: str, answer: BlocksLocated | Refusal | PeerLost) -> None:
+    def _located_at(self, path: str) -> Callable[[_Located, object], None]:
+        return lambda answer, _: self._located(path, answer)
+
+    def _located(self, path: str, answer: _Located) -> None:
         if not isinstance(answer, BlocksLocated):
             self._refuse(f"input {path}: {_reason(answer)}")
             return

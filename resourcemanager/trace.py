@@ -47,18 +47,7 @@ class _Trace:
 
     def take(self, step: Step) -> None:
         """Add what an event and its commands show."""
-        match step.event:
-            case NodeJoined(node=node, slots=slots):
-                self._node(node, slots)
-            case NodeLost(node=node):
-                for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
-                    self._ended(attempt, "lost with its node", step.at_s)
-            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
-                self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
-            case FlowFinished(flow=flow):
-                self._flow_over(flow, "finished", step.at_s)
-            case FlowFailed(flow=flow):
-                self._flow_over(flow, "failed", step.at_s)
+        self._take_event(step)
         for command in step.commands:
             match command:
                 case LaunchAttempt(attempt=attempt, node=node):
@@ -71,6 +60,20 @@ class _Trace:
                     self._coflow(coflow, "B", step.at_s)
                 case CloseCoflow(coflow=coflow):
                     self._coflow(coflow, "E", step.at_s)
+
+    def _take_event(self, step: Step) -> None:
+        match step.event:
+            case NodeJoined(node=node, slots=slots):
+                self._node(node, slots)
+            case NodeLost(node=node):
+                for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
+                    self._ended(attempt, "lost with its node", step.at_s)
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
+            case FlowFinished(flow=flow):
+                self._flow_over(flow, "finished", step.at_s)
+            case FlowFailed(flow=flow):
+                self._flow_over(flow, "failed", step.at_s)
 
     def _node(self, node: NodeId, slots: int) -> None:
         if node not in self._numbers:
