@@ -114,9 +114,9 @@ class Core:
         """Why a pending task has no slot, in a few words."""
         return why_waiting(self.world, self._task(task))
 
-    def explain(self, task: TaskId) -> str:
+    def explain(self, task: TaskId, now_s: float) -> str:
         """All there is to say about a pending task: since when, its order, its policy's answer."""
-        return explain(self.world, self._task(task))
+        return explain(self.world, self._task(task), now_s)
 
     def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
         """On which racks a new file's replicas should go; () = the block store's own rule."""

@@ -5,16 +5,16 @@ Never here: tasks and attempts, but for killing what is left of them.
 
 from __future__ import annotations
 
-from cluster.errors import PeerError
-from cluster.ids import STAGE_NAME, JobId
+from cluster.errors import PeerError, require
+from cluster.ids import JobId
 from cluster.messages.execution import DiscardJob
+from jobs.model import StageSpec, check_stages
 from resourcemanager.commands import CommitJob, EndJob
 from resourcemanager.events import (
     JobCommitFailed,
     JobCommitted,
     JobKilled,
     JobSubmitted,
-    StagePlan,
 )
 from resourcemanager.shuffle import Shuffle
 from resourcemanager.state import Job, Stage
@@ -120,37 +120,13 @@ class JobLife:
 
 
 def check_submission(event: JobSubmitted) -> None:
-    """Raise ``PeerError`` unless the stages are a sound DAG, sources before their readers."""
-    if not event.stages:
-        raise PeerError(f"job {event.job} has no stages")
-    if event.max_attempts < 1:
-        raise PeerError(f"job {event.job}: max_attempts = {event.max_attempts}: need at least 1")
-    known: dict[str, StagePlan] = {}
-    readers: dict[str, StagePlan] = {}
+    """Raise ``UsageError`` unless the stages are a sound DAG whose numbers of tasks are settled."""
+    where = f"job {event.job}"
+    require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
+    check_stages([StageSpec(name=s.name, reads=s.reads, tasks=s.tasks) for s in event.stages])
     for stage in event.stages:
-        wrong = _what_is_wrong(stage, known, readers)
-        if wrong:
-            raise PeerError(f'job {event.job}: stage "{stage.name}" {wrong}')
-        known[stage.name] = stage
-
-
-def _what_is_wrong(
-    stage: StagePlan, known: dict[str, StagePlan], readers: dict[str, StagePlan]
-) -> str:
-    """What is wrong with a stage, given those before it and who reads them; "" if nothing is."""
-    laws = {
-        "must have a name of letters a to z": STAGE_NAME.fullmatch(stage.name) is not None,
-        "is there twice": stage.name not in known,
-        f"has {stage.tasks} tasks: need at least one": stage.tasks >= 1,
-        f"has {len(stage.inputs)} inputs for {stage.tasks} tasks": (
-            len(stage.inputs) in (0, stage.tasks)
-        ),
-        "reads both the block store and other stages": not (stage.inputs and stage.reads),
-        "reads a stage twice": len(set(stage.reads)) == len(stage.reads),
-    }
-    for name in stage.reads:
-        other = readers.setdefault(name, stage)
-        laws[f'reads "{name}", which is no stage before it'] = name in known
-        both = f"has {stage.tasks} tasks and {other.name} has {other.tasks}; both read {name}"
-        laws[f"{both}: need equal numbers"] = other.tasks == stage.tasks
-    return next((law for law, holds in laws.items() if not holds), "")
+        of_stage = f'{where}: stage "{stage.name}"'
+        require(stage.tasks >= 1, f"{of_stage}: tasks", stage.tasks, "at least 1")
+        right = "none, or one a task of a stage that reads no other"
+        fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
+        require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)

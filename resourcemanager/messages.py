@@ -18,14 +18,7 @@ import msgspec
 from cluster.ids import AttemptId, JobId, NodeId, RackId, TaskId
 from cluster.messages.execution import JobPackage
 from cluster.wire import Message
-
-
-class StageSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage as a job's author states it."""
-
-    name: str
-    reads: tuple[str, ...] = ()
-    tasks: int = 0  #: 0 = one a split of the input
+from jobs.model import StageSpec
 
 
 # Requests ----------------------------------------------------------------------------------------

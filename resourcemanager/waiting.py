@@ -21,12 +21,12 @@ def why_waiting(world: World, task: Task) -> str:
     return world.policies.order.why(job)
 
 
-def explain(world: World, task: Task) -> str:
+def explain(world: World, task: Task, now_s: float) -> str:
     """Say "j3.m7 pending 12.4 s: order: 2 jobs ahead; tasks: only a rack-local slot is free"."""
     job = task.stage.job
     if task.state != "pending":
         return f"{task.id} is {task.state}"
-    since_s = world.now_s - task.pending_since_s
+    since_s = now_s - task.pending_since_s
     order, tasks = world.policies.order.why(job), why_waiting(world, task)
     until = ""
     if isinstance(job.answer, Wait) and job.wake_s is not None and tasks == job.answer.reason:

@@ -236,14 +236,11 @@ class TinyCluster:
         match event:
             case TimerFired(timer=timer) if self._timers.get(timer) != self.now_s:
                 return
-            case AttemptSucceeded(attempt=attempt) | AttemptFailed(attempt=attempt):
-                if self._workers.pop(attempt, None) is None:
-                    return
-            case AttemptKilled(attempt=attempt):
-                if self._workers.pop(attempt, None) is None:
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                if self._workers.pop(event.attempt, None) is None:
                     return
             case FlowFinished(flow=flow) | FlowFailed(flow=flow):
-                worker = self._workers.get(AttemptId(flow.split(":", maxsplit=1)[0]))
+                worker = self._reader_of(flow)
                 if worker is None or flow not in worker.flows:
                     return
                 ended = worker.flows.pop(flow)
@@ -262,15 +259,9 @@ class TinyCluster:
                 if attempt in self._workers:
                     self._push(self.now_s + self.kill_s, AttemptKilled(attempt=attempt))
             case StartFlow():
-                worker = self._workers.get(command.reader)
-                if worker is not None:
-                    worker.flows[command.flow] = command
-                    ending = self.flow_fate(command) or FlowFinished(flow=command.flow)
-                    self._push(self.now_s + self.flow_s * self.stretch(), ending)
+                self._start_flow(command)
             case CancelFlow(flow=flow):
-                worker = self._workers.get(AttemptId(flow.split(":", maxsplit=1)[0]))
-                if worker is not None:
-                    worker.flows.pop(flow, None)
+                self._cancel_flow(flow)
             case SetTimer(timer=timer, at_s=at_s):
                 self._timers[timer] = at_s
                 self._push(at_s, TimerFired(timer=timer))
@@ -279,6 +270,22 @@ class TinyCluster:
             case EndJob(job=job, reason=reason):
                 self._run.ended[job] = reason
                 self._run.ended_s[job] = self.now_s
+
+    def _start_flow(self, flow: StartFlow) -> None:
+        worker = self._reader_of(flow.flow)
+        if worker is not None:
+            worker.flows[flow.flow] = flow
+            ending = self.flow_fate(flow) or FlowFinished(flow=flow.flow)
+            self._push(self.now_s + self.flow_s * self.stretch(), ending)
+
+    def _cancel_flow(self, flow: FlowId) -> None:
+        worker = self._reader_of(flow)
+        if worker is not None:
+            worker.flows.pop(flow, None)
+
+    def _reader_of(self, flow: FlowId) -> _Worker | None:
+        """The running attempt that a flow is for; flows are called READER:NODE:NUMBER."""
+        return self._workers.get(AttemptId(flow.split(":", maxsplit=1)[0]))
 
     def _launch(self, launch: LaunchAttempt) -> None:
         attempt = launch.attempt
