@@ -19,32 +19,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_TOPOLOGY = "hybrid-8x4"
 
 
-class Size(click.ParamType):
-    """A size such as 10GB, as a number of bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> int:
-        return parse_size(value, param.opts[0] if param else "size")
-
-
-class Settings(click.ParamType):
-    """KEY=VALUE, as a pair."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, _: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = str(value).partition("=")
-        if not (key and equals):
-            option = param.opts[0] if param else "option"
-            raise UsageError(f"{option} {value}: need KEY=VALUE")
-        return key, text
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClusterChoice:
     """What a person said about the cluster; None where nothing was said."""
@@ -106,7 +80,8 @@ def cluster_options(command: F) -> F:
         click.option(
             "--set",
             "scheduler_options",
-            type=Settings(),
+            metavar="KEY=VALUE",
+            callback=settings,
             multiple=True,
             help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
         ),
@@ -132,6 +107,22 @@ def as_number(text: str) -> str | int | float | bool:
         except ValueError:
             continue
     return text
+
+
+def size(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A size such as 10GB, in bytes."""
+    return None if value is None else parse_size(value, option.opts[0])
+
+
+def settings(
+    _: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Each KEY=VALUE as a pair."""
+    pairs = [(text, *text.partition("=")) for text in values]
+    for text, key, equals, _value in pairs:
+        if not (key and equals):
+            raise UsageError(f"{option.opts[0]} {text}: need KEY=VALUE")
+    return tuple((key, value) for _text, key, _equals, value in pairs)
 
 
 def writable_file(_: click.Context, option: click.Parameter, value: str | None) -> Path | None:

@@ -38,7 +38,6 @@ class Prepared:
 
     name: str  #: of the workload
     plan: Plan
-    output: str | None  #: where the output is to be in the end; None: where the plan leaves it
     #: path in the block store -> the local file that is to be copied there
     copies: dict[str, Path] = field(default_factory=dict)
 
@@ -59,6 +58,7 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
         Request(
             folder=folder,
             input=source,
+            output=_output(wish.output),
             stored_bytes=stored_bytes,
             parts=-(-stored_bytes // topology.stored_block_bytes),
             reduces=wish.reduces or default_reduces(topology),
@@ -70,7 +70,7 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
         raise UsageError(f"{wish.job}: reads input: need --input FILE")
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
-    return Prepared(name=sample.name, plan=plan, output=_output(wish.output), copies=copies)
+    return Prepared(name=sample.name, plan=plan, copies=copies)
 
 
 def default_reduces(topology: Topology) -> int:
@@ -99,9 +99,9 @@ def _input(
     return (next(iter(copies)) if len(copies) == 1 else folder if copies else ""), copies
 
 
-def _output(path: str | None) -> str | None:
+def _output(path: str | None) -> str:
     if path is None:
-        return None
+        return ""
     try:
         return join_path(parse_path(path))
     except PeerError as error:

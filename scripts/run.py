@@ -15,7 +15,7 @@ from cluster.errors import RailyardError, UsageError
 from cluster.runfolder import RunFolder
 from scripts.clusters import current_folder
 from scripts.files import copy_out
-from scripts.options import ClusterChoice, Settings, Size, cluster_options, writable_file
+from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
 from scripts.progress import View, progress_view
 from scripts.request import Prepared, Wish, prepare
 from scripts.session import Session, connected, own_session
@@ -42,13 +42,13 @@ def _job_options(command: F) -> F:
         click.option("--output", metavar="PATH", help="Folder of the block store for the output."),
         click.option("--get", "fetch_to", metavar="DIR", help="Fetch the output to a new folder."),
         click.option(
-            "--size", "size_bytes", type=Size(), help="How much to generate; default: 10GB."
+            "--size", "size_bytes", callback=size, help="How much to generate; default: 10GB."
         ),
         click.option("--reduces", type=click.IntRange(min=1), help="Default: half of the slots."),
         click.option(
             "--param",
             "params",
-            type=Settings(),
+            callback=settings,
             multiple=True,
             help="A parameter of the job, such as min_letters=12.  Repeatable.",
         ),
@@ -140,12 +140,8 @@ def _carry_out(
         f"the {death['role']} {death['name']} died ({death['how']}); its work is done elsewhere"
     )
     place = Workplace(session, view, prepared.copies)
-    if prepared.output is not None and place.store.exists(prepared.output):
-        raise UsageError(f"--output {prepared.output}: exists already: need a new path")
     place.bring_input()
     outcome = place.carry_out(prepared.plan)
-    if prepared.output is not None:
-        outcome = place.move_output(outcome, prepared.output)
     if fetch_folder is not None:
         copy_out(place.store, outcome.output, fetch_folder)
     return outcome

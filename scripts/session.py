@@ -16,7 +16,7 @@ from cluster.errors import PeerLost, UsageError
 from cluster.runfolder import RunFolder
 from cluster.transport import Link, Transport
 from scripts import clusters, interrupts
-from scripts.launch import CENTRAL, ClusterFailed, StartedCluster, log_tail, own_cluster
+from scripts.launch import CENTRAL, ClusterFailed, log_tail, own_cluster
 
 _WATCH_PERIOD_S = 0.1
 #: How long after a lost connection the supervisor may take to say which daemon died.
@@ -99,12 +99,12 @@ def running_session() -> Iterator[Session]:
 
 
 @contextmanager
-def own_session(config: ClusterConfig) -> Iterator[tuple[StartedCluster, Session]]:
+def own_session(config: ClusterConfig) -> Iterator[Session]:
     """A session with a cluster that is started for it alone."""
     with own_cluster(config) as cluster:
         cluster.wait_until_ready()
         with connected(cluster.folder, config) as session:
-            yield cluster, session
+            yield session
 
 
 def _what_became_of_it() -> str:

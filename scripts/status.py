@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import click
@@ -63,13 +64,15 @@ def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:
     links: list[Link] = []
     for name in names:
         links.append(session.transport.link(name))
-        links[-1].request(
-            Describe(), Description, lambda answer, _, name=name: answers.update({name: answer})
-        )
+        links[-1].request(Describe(), Description, functools.partial(_note, answers, name))
     session.reactor.run_until(lambda: len(answers) == len(names), _ANSWER_TIMEOUT_S)
     for link in links:
         link.close()
     return {n: a for n, a in answers.items() if isinstance(a, Description)}
+
+
+def _note(answers: dict[str, Any], name: str, answer: object, _payload: object) -> None:
+    answers[name] = answer
 
 
 def _nodes(cluster: ClusterStatus) -> Table:

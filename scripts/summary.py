@@ -31,7 +31,7 @@ def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str,
     """The summary of a run that has ended."""
     wanted = GetReport(jobs=outcome.measured)
     summary = session.link("resourcemanager").call(wanted, Report).summary
-    ours = {end.job for end in outcome.jobs}
+    ours = {end.job for end in outcome.jobs.values()}
     verdict = outcome.verdict
     return {
         **summary,
@@ -104,8 +104,8 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
     cct_s = job["cct_s"]
     shuffled = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
     others = [
-        f"{end.name} {format_duration(end.jct_s)}"
-        for end in outcome.jobs
+        f"{name} {format_duration(end.jct_s)}"
+        for name, end in outcome.jobs.items()
         if end.job not in outcome.measured
     ]
     around = f"  (besides: {', '.join(others)})" if others else ""

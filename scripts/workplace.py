@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.ids import JobId
 from dfs.client import DfsClient
 from jobs.package import load_job
 from jobs.sample import Plan, Step, Verdict
-from jobs.taskio import Counters, FileReader
+from jobs.taskio import FileReader
 from resourcemanager.messages import JobEnded, SubmitJob
 from scripts.files import LocalFile, copy_in
 from scripts.progress import View
@@ -22,7 +22,7 @@ from scripts.submission import run_to_end
 class Outcome:
     """What came out of a plan."""
 
-    jobs: tuple[JobEnded, ...]  #: all that ran, in order
+    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
     measured: tuple[JobId, ...]  #: those that were asked for; the others prepare or check
     verdict: Verdict | None  #: None: there is nothing to check the output against
     output: str  #: folder of the block store
@@ -47,18 +47,12 @@ class Workplace:
         """Run all jobs of a plan and check; raises ``JobFailed`` for one that fails."""
         ended = {step.name: self._run(step) for step in plan.steps}
         measured = [step for step in plan.steps if step.measured]
-        counters = {name: Counters(end.counters) for name, end in ended.items()}
         return Outcome(
-            jobs=tuple(ended.values()),
+            jobs=ended,
             measured=tuple(ended[step.name].job for step in measured),
-            verdict=plan.verify(counters, self) if plan.verify is not None else None,
+            verdict=plan.verify(self) if plan.verify is not None else None,
             output=measured[-1].output,
         )
-
-    def move_output(self, outcome: Outcome, path: str) -> Outcome:
-        """Give the output the path that was asked for."""
-        self.store.rename(outcome.output, path)
-        return replace(outcome, output=path)
 
     # jobs.sample.Files -------------------------------------------------------------------------
     def list(self, folder: str) -> list[str]:
@@ -67,7 +61,7 @@ class Workplace:
         return [path for path in files if not path.rsplit("/", 1)[-1].startswith("_")]
 
     def open(self, path: str) -> FileReader:
-        """A file: the local one, if it was copied from there, so that a check does not rest on it."""
+        """A file; the local one if it was copied from there: checks do not rest on the copy."""
         local = self._locals.get(path)
         return LocalFile(local) if local is not None else self.store.open(path)
 

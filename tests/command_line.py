@@ -1,4 +1,4 @@
-"""Running ``railyard`` in tests as people do: as a process, in a home of its own, leaving nothing."""
+"""Running ``railyard`` in tests as people do: as a process, in a home of its own."""
 
 from __future__ import annotations
 

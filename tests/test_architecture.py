@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "jobs": ("cluster",),
     "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
-    "scripts": PARTS + ("benchmarks",),
+    "scripts": (*PARTS, "benchmarks"),
 }
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
