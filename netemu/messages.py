@@ -17,7 +17,7 @@ import msgspec
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.wire import Command, Event, Message
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
