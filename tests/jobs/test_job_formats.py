@@ -65,7 +65,7 @@ def test_bytes_that_are_no_utf8_come_back_as_they_were():
 
 @pytest.mark.parametrize("form", [Lines(), FixedRecords(10)], ids=["lines", "records"])
 def test_empty_file_is_refused_by_name(form):
-    with pytest.raises(BadInput, match="^/in/data: is empty: need at least one"):
+    with pytest.raises(BadInput, match=r"^/in/data: is empty: need at least one"):
         form.check("/in/data", 0)
 
 
@@ -88,7 +88,7 @@ def test_file_that_ends_before_its_length_is_an_error(form):
         stored_bytes = 100
 
     split = Split(path="/in/data", stored_offset=0, stored_length=100)
-    with pytest.raises(BadInput, match="^/in/data: ends at offset 30"):
+    with pytest.raises(BadInput, match=r"^/in/data: ends at offset 30"):
         list(form.blocks(Short(bytes(30)), split))
 
 

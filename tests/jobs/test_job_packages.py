@@ -7,11 +7,12 @@ import traceback
 from pathlib import Path
 from textwrap import dedent
 
-import msgspec
 import pytest
 
 from cluster.errors import UsageError
-from cluster.messages.execution import JobPackage
+from cluster.ids import JobId
+from cluster.messages.execution import JobPackage, LoadJob
+from cluster.wire import Vocabulary, pack, unpack
 from jobs.local import run_locally
 from jobs.package import load_job, pack_file, pack_job
 from jobs.terasort import TeraSort
@@ -67,7 +68,10 @@ def write(tmp_path):
 
 
 def over_the_wire(package: JobPackage) -> JobPackage:
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(package), type=JobPackage)
+    header = pack(LoadJob(job=JobId("j0"), package=package))
+    _, message = unpack(header, Vocabulary([LoadJob]))
+    assert isinstance(message, LoadJob)
+    return message.package
 
 
 def test_a_package_brings_code_and_parameters_of_every_type(write):
