@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_messages_arrive_in_order_with_their_descriptors(pair, tmp_path):
     for number in range(3):
         received = other.take_fd()
         assert not os.get_inheritable(received)
-        assert os.readlink(f"/proc/self/fd/{received}") == str(tmp_path / str(number))
+        assert Path(f"/proc/self/fd/{received}").readlink() == tmp_path / str(number)
         os.close(received)
     with pytest.raises(PeerError, match="without its file descriptor"):
         other.take_fd()
