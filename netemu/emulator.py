@@ -13,8 +13,6 @@ import os
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-import psutil
-
 from cluster.config import Daemon
 from cluster.errors import PeerError
 from cluster.processes import stop_on_sigterm
@@ -67,7 +65,7 @@ class NetworkEmulator:
         self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
         self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
         self._server.on(GetNetworkStats, self._stats)
-        psutil.cpu_percent()  # the first call only begins to measure
+        _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
 
@@ -132,7 +130,7 @@ class NetworkEmulator:
 
     # Statistics --------------------------------------------------------------------------------
     def _sample_cpu(self) -> None:
-        busy = psutil.cpu_percent() >= _CPU_SATURATED_PERCENT
+        busy = _cpu_percent() >= _CPU_SATURATED_PERCENT
         if self._fabric.open_flows:
             self._cpu_samples += 1
             self._cpu_saturated += busy
@@ -166,6 +164,13 @@ def main(daemon: Daemon) -> None:
     daemon.ready()
     transport.reactor.run()
     transport.close()
+
+
+def _cpu_percent() -> float:
+    """How busy all CPUs were since the last call."""
+    import psutil  # here, since the other daemons are forked from the same parent without it
+
+    return psutil.cpu_percent()
 
 
 def _raise_priority() -> None:
