@@ -1,0 +1,1 @@
+"""The DataNode: block files of a rack's nodes, the pipeline between them, its process."""

@@ -1,0 +1,83 @@
+"""The DataNode's process: keeps in touch with the NameNode and carries out its orders."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from cluster.config import Daemon
+from cluster.errors import PeerLost
+from cluster.ids import RackId
+from cluster.memory import keep_freed_memory
+from cluster.processes import stop_on_sigterm
+from cluster.topology import Topology
+from cluster.transport import Link, Transport
+from cluster.wire import Done, Event, Refusal
+from dfs.datanode.server import BlockServer
+from dfs.messages import (
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    RegisterAgain,
+    RegisterDataNode,
+    ReplicateBlock,
+)
+from netemu.client import NetworkClient
+
+log = logging.getLogger(__name__)
+
+
+class DataNode:
+    """Registers, sends heartbeats, and does both anew with a NameNode that was started again."""
+
+    def __init__(
+        self, transport: Transport, topology: Topology, rack: RackId, network: NetworkClient | None
+    ) -> None:
+        self._transport = transport
+        self._rack = rack
+        self._server = BlockServer(transport, topology, rack, network, self._tell)
+        self._namenode = self._connect()
+        self.registered = False
+        transport.reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
+        self._register()
+
+    def _connect(self) -> Link:
+        link = self._transport.link("namenode")
+        link.on(ReplicateBlock, lambda order, _: self._server.replicate(order))
+        link.on(DeleteReplicas, lambda order, _: self._server.delete(order))
+        link.on(RegisterAgain, lambda _, __: self._register())
+        return link
+
+    def _register(self) -> None:
+        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=self._server.held())
+        self._namenode.request(message, Done, self._on_registered)
+
+    def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
+        self.registered = isinstance(answer, Done)
+        if not self.registered:
+            log.warning("not registered: %s", answer)
+
+    def _heartbeat(self) -> None:
+        if self._namenode.lost:
+            self._namenode.close()
+            self._namenode = self._connect()
+            self._register()
+        elif self.registered:
+            nodes = self._server.usable_nodes()
+            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
+
+    def _tell(self, fact: Event) -> None:
+        self._namenode.send(fact)
+
+
+def main(daemon: Daemon) -> None:
+    """Serve the nodes of the rack that ``daemon.name`` ends with ("datanode-r0")."""
+    keep_freed_memory()
+    transport = Transport(daemon.folder)
+    topology = daemon.config.topology
+    stop_on_sigterm(transport.reactor)
+    network = NetworkClient(transport, topology)
+    node = DataNode(transport, topology, RackId(daemon.name.removeprefix("datanode-")), network)
+    if transport.reactor.run_until(lambda: node.registered, timeout_s=30.0):
+        daemon.ready()
+    transport.reactor.run()
+    transport.close()

@@ -1,0 +1,83 @@
+"""A block that is being received at one node and passed on to the next at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.ids import NodeId
+from dfs.blockfile import BlockWriter
+from dfs.messages import BlockId, BlockWritten
+from dfs.peers import OutgoingBlock
+from netemu.transfer import IncomingTransfer
+
+
+class BlockReceiver:
+    """Ends with one call of ``on_end``: who has the block, or None and why it failed here.
+
+    A node further down that fails does not fail the others: the NameNode will see to a new
+    replica.  A failure here ends everything, since whoever is further down gets its bytes from
+    here.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        block: BlockId,
+        writer: BlockWriter,
+        on_end: Callable[[BlockWritten | None, str], None],
+    ) -> None:
+        self.node = node
+        self.block = block
+        self._writer = writer
+        self._on_end = on_end
+        self._transfer: IncomingTransfer | None = None
+        self._next: OutgoingBlock | None = None
+        self._passed_on: BlockWritten | None = BlockWritten(nodes=())
+        self._stored = False
+
+    def receive_by(self, transfer: IncomingTransfer) -> None:
+        """Say by which transfer the bytes come."""
+        self._transfer = transfer
+
+    def pass_on(self, start: Callable[[Callable[[BlockWritten], None]], OutgoingBlock]) -> None:
+        """Pass the bytes on by what ``start(on_end)`` makes."""
+        self._passed_on = None
+        self._next = start(self._next_ended)
+
+    def take(self, data: memoryview) -> None:
+        """Store the next bytes; ``OSError`` if that fails."""
+        self._writer.write(data)
+        if self._next is not None:
+            self._next.extend(data)
+
+    def done(self) -> None:
+        """All bytes are here."""
+        try:
+            self._writer.finish()
+        except OSError as error:
+            self.failed(f"{self.node} cannot store it: {error.strerror}")
+            return
+        self._stored = True
+        self._maybe_end()
+
+    def failed(self, reason: str) -> None:
+        """The bytes that are missing will not come."""
+        self._writer.abort()
+        if self._next is not None:
+            self._next.abort(reason)
+        self._on_end(None, reason)
+
+    def abort(self, reason: str) -> None:
+        """Give the block up, as far as it is not stored."""
+        if self._transfer is not None and not self._stored:
+            self._transfer.fail(reason)
+
+    def _next_ended(self, answer: BlockWritten) -> None:
+        self._next = None
+        self._passed_on = answer
+        self._maybe_end()
+
+    def _maybe_end(self) -> None:
+        if self._stored and self._passed_on is not None:
+            nodes = (self.node, *self._passed_on.nodes)
+            self._on_end(BlockWritten(nodes=nodes, reason=self._passed_on.reason), "")

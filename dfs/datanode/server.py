@@ -1,0 +1,241 @@
+"""A rack's blocks: stores, serves, copies and deletes them, as others say.
+
+Decides nothing: clients say what to write and read, the NameNode what to copy and delete.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+
+from cluster.errors import PeerError
+from cluster.ids import FlowId, NodeId, RackId
+from cluster.topology import Topology
+from cluster.transport import Request, Transport
+from cluster.wire import Done, Event, Refusal
+from dfs.blockfile import ReplicaError, blocks_folder
+from dfs.datanode.receiving import BlockReceiver
+from dfs.datanode.store import BlockStore
+from dfs.messages import (
+    BlockId,
+    BlockReplicated,
+    BlockWritten,
+    DeleteReplicas,
+    HeldBlock,
+    LoseNode,
+    ReadBlock,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicateBlock,
+    ReplicationFailed,
+    WriteBlock,
+)
+from dfs.peers import OutgoingBlock, Peers
+from netemu.client import NetworkClient
+from netemu.switchboard import ServerTransfers
+from netemu.transfer import OutgoingTransfer
+
+log = logging.getLogger(__name__)
+
+
+class BlockServer:
+    """Serves ``datanode-RACK``.  ``tell`` takes facts for the NameNode."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        topology: Topology,
+        rack: RackId,
+        network: NetworkClient | None,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._network = network
+        self._tell = tell
+        self._nodes = {node.id: node.rack for node in topology.nodes()}
+        self._stores = {
+            node: BlockStore(blocks_folder(transport.folder, node))
+            for node, in_rack in self._nodes.items()
+            if in_rack == rack
+        }
+        self._receiving: dict[BlockReceiver, None] = {}
+        #: {transfer under way: the node whose replica it reads}
+        self._sending: dict[OutgoingTransfer, NodeId] = {}
+        self._peers = Peers(transport, f"datanode-{rack}")
+        self._server = transport.server(f"datanode-{rack}")
+        self._server.on(WriteBlock, self._write_block)
+        self._server.on(ReadBlock, self._read_block)
+        self._server.on(LoseNode, self._lose_node)
+        self._transfers = ServerTransfers(self._server, transport.reactor)
+
+    # Nodes -----------------------------------------------------------------------------------
+    def usable_nodes(self) -> tuple[NodeId, ...]:
+        """The nodes that still have their disk; one that lost it is lost for good."""
+        for node in [node for node, store in self._stores.items() if not store.exists]:
+            self._lose(node, "its disk is gone")
+        return tuple(self._stores)
+
+    def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
+        """All that the usable nodes hold."""
+        return {node: self._stores[node].held() for node in self.usable_nodes()}
+
+    def _lose_node(self, request: Request) -> Done:
+        message = request.message
+        assert isinstance(message, LoseNode)
+        self._store(message.node)
+        self._lose(message.node, "it was told to behave so")
+        return Done()
+
+    def _lose(self, node: NodeId, why: str) -> None:
+        log.warning("%s is lost: %s", node, why)
+        del self._stores[node]
+        for receiver in [r for r in self._receiving if r.node == node]:
+            receiver.abort(f"{node} is lost")
+        for transfer in [t for t, of in self._sending.items() if of == node]:
+            transfer.fail(f"{node} is lost")
+
+    def _store(self, node: NodeId) -> BlockStore:
+        store = self._stores.get(node)
+        if store is None:
+            raise PeerError(f"{node} is not one of this DataNode's nodes, or is lost")
+        return store
+
+    # Writing ---------------------------------------------------------------------------------
+    def _write_block(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, WriteBlock)
+        self._check_write(message)
+        node, following = message.nodes[0], message.nodes[1:]
+        writer = self._store(node).create(message.block)
+
+        def ended(written: BlockWritten | None, reason: str) -> None:
+            del self._receiving[receiver]
+            self._server.reply(request, written or Refusal(reason=reason))
+
+        receiver = BlockReceiver(node, message.block, writer, ended)
+        try:
+            transfer = self._transfers.incoming(
+                request.peer,
+                message.transfer,
+                take=receiver.take,
+                on_done=receiver.done,
+                on_failed=receiver.failed,
+                stored_total=message.stored_length,
+            )
+        except PeerError:
+            writer.abort()
+            raise
+        self._receiving[receiver] = None
+        receiver.receive_by(transfer)
+        if following:
+            receiver.pass_on(
+                functools.partial(
+                    OutgoingBlock,
+                    self._peers,
+                    self._network,
+                    node,
+                    message.block,
+                    message.stored_length,
+                    following,
+                )
+            )
+
+    def _check_write(self, message: WriteBlock) -> None:
+        nodes = message.nodes
+        if not nodes or len(set(nodes)) < len(nodes) or not set(nodes) <= set(self._nodes):
+            raise PeerError(f"nodes = {nodes}: need nodes of the cluster, each once")
+        if message.block < 0 or message.stored_length <= 0:
+            raise PeerError(f"block {message.block} of {message.stored_length} bytes: need above 0")
+
+    # Reading ---------------------------------------------------------------------------------
+    def _read_block(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, ReadBlock)
+        if message.reader is not None and message.reader not in self._nodes:
+            raise PeerError(f"{message.reader!r} is no node of this cluster")
+        node, length = message.node, message.stored_length
+        store = self._store(node)
+        try:
+            data = store.read(message.block, message.stored_offset, length)
+        except ReplicaError as error:
+            self._report_bad(node, message.block, error)
+            raise PeerError(str(error)) from None
+        flow = FlowId(message.transfer)
+
+        def ended(_reason: str = "") -> None:
+            self._sending.pop(transfer, None)
+            if self._network is not None:
+                self._network.cancel(flow)
+
+        transfer = self._transfers.outgoing(
+            request.peer, message.transfer, data, on_done=ended, on_failed=ended
+        )
+        self._sending[transfer] = node
+        self._server.reply(request, Done())
+        if self._network is None or message.reader is None:
+            transfer.allow(length)
+        else:
+            self._network.open(
+                flow,
+                node,
+                message.reader,
+                length,
+                on_grant=transfer.allow,
+                on_refused=transfer.fail,
+            )
+
+    # Orders of the NameNode ------------------------------------------------------------------
+    def replicate(self, order: ReplicateBlock) -> None:
+        """Send a replica to another node."""
+
+        def failed(reason: str) -> None:
+            self._tell(
+                ReplicationFailed(
+                    block=order.block, source=order.source, target=order.target, reason=reason
+                )
+            )
+
+        def ended(answer: BlockWritten) -> None:
+            if order.target in answer.nodes:
+                length = order.stored_length
+                self._tell(
+                    BlockReplicated(block=order.block, target=order.target, stored_length=length)
+                )
+            else:
+                failed(answer.reason)
+
+        try:
+            data = self._store(order.source).read(order.block, 0, order.stored_length)
+        except ReplicaError as error:
+            failed(str(error))
+            self._report_bad(order.source, order.block, error)
+            return
+        except PeerError as error:
+            failed(str(error))
+            return
+        OutgoingBlock(
+            self._peers,
+            self._network,
+            order.source,
+            order.block,
+            order.stored_length,
+            (order.target,),
+            ended,
+        ).extend(data)
+
+    def delete(self, order: DeleteReplicas) -> None:
+        """Delete replicas, those that are being received too."""
+        store = self._stores.get(order.node)
+        if store is None:
+            return
+        unwanted = set(order.blocks)
+        for receiver in list(self._receiving):
+            if receiver.node == order.node and receiver.block in unwanted:
+                receiver.abort(f"block {receiver.block} is not wanted any more")
+        for block in order.blocks:
+            store.delete(block)
+        self._tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+
+    def _report_bad(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
+        log.warning("%s", error)
+        self._tell(ReplicaFailed(block=block, node=node, reason=str(error)))

@@ -1,0 +1,374 @@
+"""What clients, the NameNode and the DataNodes tell one another.
+
+Bulk bytes travel as ``netemu.transfer`` says; these messages open and end such transfers.
+All ``stored_`` figures are real bytes.  A node of "" is a client outside of the cluster.
+
+    client ──namespace, locations──► NameNode ◄──facts── DataNode
+    client ──WriteBlock, ReadBlock──► DataNode ◄──orders── NameNode
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import msgspec
+
+from cluster.ids import NodeId, RackId
+from cluster.wire import Command, Event, Message
+
+#: Never used twice, not even by a NameNode that was started again.
+BlockId = NewType("BlockId", int)
+
+
+# Files and folders -------------------------------------------------------------------------------
+class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder, as listings show it."""
+
+    path: str
+    folder: bool = False
+    stored_length: int = 0
+    blocks: int = 0
+    replication: int = 0  #: how many replicas its blocks should have; 0 for a folder
+
+
+class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a scheduler would like a file's replicas: followed as far as those nodes are alive."""
+
+    first: tuple[NodeId, ...] = ()  #: nodes for the first replica, best first
+    racks: tuple[RackId, ...] = ()  #: racks for all replicas; empty = any
+
+
+class GetStatus(Message, frozen=True, kw_only=True):
+    """What is at ``path``?  Answered with ``Status``."""
+
+    path: str
+
+
+class Status(Message, frozen=True, kw_only=True):
+    """``status`` is None if nothing is there."""
+
+    status: FileStatus | None
+
+
+class ListFolder(Message, frozen=True, kw_only=True):
+    """What is in a folder (or the file itself)?  Answered with ``Listing``."""
+
+    path: str
+
+
+class Listing(Message, frozen=True, kw_only=True):
+    """Sorted by name."""
+
+    entries: tuple[FileStatus, ...]
+
+
+class MakeFolder(Message, frozen=True, kw_only=True):
+    """Make a folder and those above it; fine if it is there.  Answered with ``Done``."""
+
+    path: str
+
+
+class Remove(Message, frozen=True, kw_only=True):
+    """Remove a file or folder.  Answered with ``Removed``; refused if nothing is there."""
+
+    path: str
+    recursive: bool = False  #: a folder that is not empty too
+
+
+class Removed(Message, frozen=True, kw_only=True):
+    """How much went."""
+
+    files: int
+    folders: int
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder that gets a new path."""
+
+    source: str
+    target: str
+
+
+class MoveFiles(Message, frozen=True, kw_only=True):
+    """Rename many at once: all of it happens, or nothing.  Answered with ``Done``.
+
+    In this order: the moves, then ``markers`` are made (empty files, such as a job's _SUCCESS),
+    then ``remove`` is removed with all in it (what of it is not there is no error).  Folders
+    above a target are made.  A target or marker that exists is refused, but for
+    ``overwrite``, which replaces a file.
+    """
+
+    moves: tuple[Move, ...]
+    markers: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    overwrite: bool = False
+
+
+class GetUsage(Message, frozen=True, kw_only=True):
+    """How much is below ``path``?  Answered with ``Usage``."""
+
+    path: str
+
+
+class Usage(Message, frozen=True, kw_only=True):
+    """What a file or folder holds."""
+
+    files: int
+    folders: int
+    blocks: int
+    stored_bytes: int  #: of the files, each counted once
+    stored_disk_bytes: int  #: of all their replicas that there are
+
+
+class LocateBlocks(Message, frozen=True, kw_only=True):
+    """Where are the blocks of this file, or of each file in this folder?
+
+    Answered with ``BlocksLocated``; refused if nothing is there.  Files in folders of the folder
+    do not count.
+    """
+
+    path: str
+
+
+class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
+    """A block of a file and the nodes that have a sound replica of it (none: it is lost)."""
+
+    block: BlockId
+    stored_offset: int  #: of its first byte in the file
+    stored_length: int
+    nodes: tuple[NodeId, ...]
+
+
+class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
+    """A file's blocks, in order."""
+
+    path: str
+    stored_length: int
+    blocks: tuple[BlockLocation, ...]
+
+
+class BlocksLocated(Message, frozen=True, kw_only=True):
+    """Sorted by path; one file unless a folder was asked for."""
+
+    folder: bool
+    files: tuple[FileBlocks, ...]
+
+
+class CheckFiles(Message, frozen=True, kw_only=True):
+    """Are all blocks below ``path`` well?  Answered with ``CheckReport``."""
+
+    path: str
+
+
+class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that is not as it should be."""
+
+    path: str
+    block: BlockId
+    wanted: int  #: replicas that it should have
+    nodes: tuple[NodeId, ...]  #: those that have a sound one
+    corrupt: tuple[NodeId, ...] = ()  #: those that have a bad one
+
+
+class CheckReport(Message, frozen=True, kw_only=True):
+    """What ``fsck`` says; healthy if no block is missing or has fewer replicas than it should."""
+
+    path: str
+    files: int
+    folders: int
+    blocks: int
+    replicas: int
+    stored_bytes: int
+    nodes_alive: int
+    nodes_lost: tuple[NodeId, ...]
+    missing: tuple[BlockTrouble, ...]  #: no sound replica is left
+    under_replicated: tuple[BlockTrouble, ...]
+    over_replicated: int
+
+    @property
+    def healthy(self) -> bool:
+        return not self.missing and not self.under_replicated
+
+
+# Writing a file ----------------------------------------------------------------------------------
+class CreateFile(Message, frozen=True, kw_only=True):
+    """Begin to write a file.  Answered with ``FileCreated``.
+
+    Nobody sees the file before it is complete; a file that it replaces stays until then.
+    """
+
+    path: str
+    writer: NodeId | None = None  #: None: outside of the cluster
+    replication: int = 0  #: 0 = the cluster's
+    overwrite: bool = False
+    hint: PlacementHint = PlacementHint()
+
+
+class FileCreated(Message, frozen=True, kw_only=True):
+    """``file`` stands for the file until it is complete."""
+
+    file: int
+    stored_block_bytes: int  #: no block may be longer
+    replication: int
+
+
+class AddBlock(Message, frozen=True, kw_only=True):
+    """Get a new block of a file that is being written.  Answered with ``BlockAdded``."""
+
+    file: int
+    stored_length: int
+    #: a block whose writing failed, and is to be forgotten; its nodes are not used again
+    instead_of: BlockId | None = None
+    exclude: tuple[NodeId, ...] = ()  #: nodes that failed
+
+
+class BlockAdded(Message, frozen=True, kw_only=True):
+    """Write the block to the first of ``nodes``, which passes it on to the next, and so on."""
+
+    block: BlockId
+    nodes: tuple[NodeId, ...]
+
+
+class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that was written, and the nodes that have acknowledged it."""
+
+    block: BlockId
+    nodes: tuple[NodeId, ...]
+
+
+class CompleteFile(Message, frozen=True, kw_only=True):
+    """The file consists of these blocks, in order.  Answered with ``FileCompleted``.
+
+    Once that answer is given the file outlives the NameNode's process.
+    """
+
+    file: int
+    blocks: tuple[StoredBlock, ...]
+
+
+class FileCompleted(Message, frozen=True, kw_only=True):
+    """The file is there for all to see."""
+
+    status: FileStatus
+
+
+class AbandonFile(Message, frozen=True, kw_only=True):
+    """Forget a file that was being written, and its blocks.  Answered with ``Done``."""
+
+    file: int
+
+
+# Blocks, between a client or a DataNode and a DataNode ------------------------------------------
+class WriteBlock(Message, frozen=True, kw_only=True):
+    """Store a block at ``nodes[0]`` and pass it on to the others; its bytes follow as chunks.
+
+    Answered with ``BlockWritten`` when all that could be done is done.
+    """
+
+    transfer: str  #: names the bytes that follow; the sender's choice
+    block: BlockId
+    stored_length: int
+    nodes: tuple[NodeId, ...]
+
+
+class BlockWritten(Message, frozen=True, kw_only=True):
+    """These nodes have the block; one that is missing here failed for ``reason``."""
+
+    nodes: tuple[NodeId, ...]
+    reason: str = ""
+
+
+class ReadBlock(Message, frozen=True, kw_only=True):
+    """Send a part of the replica at ``node``; its bytes come as chunks.
+
+    Answered with ``Done`` before the first chunk; refused if there is no sound replica.
+    """
+
+    transfer: str  #: names the bytes; the reader's choice, and the flow's name too
+    block: BlockId
+    node: NodeId
+    stored_offset: int
+    stored_length: int
+    reader: NodeId | None = None  #: None: outside of the cluster
+
+
+class LoseNode(Command, frozen=True, kw_only=True):
+    """Behave from now on as if this node had died.  Answered with ``Done``.  For tests."""
+
+    node: NodeId
+
+
+# Facts for the NameNode --------------------------------------------------------------------------
+class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A replica that a node has."""
+
+    block: BlockId
+    stored_length: int
+
+
+class RegisterDataNode(Message, frozen=True, kw_only=True):
+    """A DataNode is up, and this is all that its nodes hold.  Answered with ``Done``."""
+
+    rack: RackId
+    pid: int
+    nodes: dict[NodeId, tuple[HeldBlock, ...]]
+
+
+class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
+    """A DataNode is alive."""
+
+    rack: RackId
+    nodes: tuple[NodeId, ...]  #: those still usable; the others are lost
+
+
+class BlockReplicated(Event, frozen=True, kw_only=True):
+    """A ``ReplicateBlock`` was carried out: ``target`` has the block."""
+
+    block: BlockId
+    target: NodeId
+    stored_length: int
+
+
+class ReplicationFailed(Event, frozen=True, kw_only=True):
+    """A ``ReplicateBlock`` could not be carried out."""
+
+    block: BlockId
+    source: NodeId
+    target: NodeId
+    reason: str
+
+
+class ReplicasDeleted(Event, frozen=True, kw_only=True):
+    """A ``DeleteReplicas`` was carried out."""
+
+    node: NodeId
+    blocks: tuple[BlockId, ...]
+
+
+class ReplicaFailed(Event, frozen=True, kw_only=True):
+    """A replica is corrupt or not there, as a reader found.  Not answered."""
+
+    block: BlockId
+    node: NodeId
+    reason: str
+
+
+# Orders of the NameNode --------------------------------------------------------------------------
+class ReplicateBlock(Command, frozen=True, kw_only=True):
+    """Send the replica at ``source`` to ``target``."""
+
+    block: BlockId
+    stored_length: int
+    source: NodeId
+    target: NodeId
+
+
+class DeleteReplicas(Command, frozen=True, kw_only=True):
+    """Delete these blocks' replicas from ``node``, those that are being written too."""
+
+    node: NodeId
+    blocks: tuple[BlockId, ...]
+
+
+class RegisterAgain(Command, frozen=True, kw_only=True):
+    """The NameNode does not know you (any more)."""

@@ -1,0 +1,1 @@
+"""The NameNode: its pure core (core, namespace, blockmap), its journal, its process."""

@@ -1,0 +1,345 @@
+"""The NameNode: a state machine that takes a message and the time, and answers and orders.
+
+``handle`` is the only door.  Never here: sockets, files, clocks, and chance but by the seed.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.errors import PeerError
+from cluster.ids import NodeId, RackId
+from cluster.topology import Topology
+from cluster.wire import Command, Done, Event, Message
+from dfs.messages import (
+    AbandonFile,
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    BlockReplicated,
+    CheckFiles,
+    CompleteFile,
+    CreateFile,
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    FileCompleted,
+    FileCreated,
+    GetStatus,
+    GetUsage,
+    ListFolder,
+    LocateBlocks,
+    MakeFolder,
+    MoveFiles,
+    RegisterAgain,
+    RegisterDataNode,
+    Remove,
+    Removed,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicateBlock,
+    ReplicationFailed,
+    Status,
+)
+from dfs.namenode.blockmap import BlockMap
+from dfs.namenode.journal import FileBlock, Journal
+from dfs.namenode.namespace import Namespace
+from dfs.namenode.openfiles import OpenFile, OpenFiles
+from dfs.namenode.replication import Replication
+from dfs.namenode.reports import Reports, status_of
+from dfs.placement import PlacementPolicy, RackAware, StorageView
+
+
+class Ticked(Event, frozen=True):
+    """Time went by.  From the NameNode's own driver, never from the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command for the DataNode of a rack."""
+
+    rack: RackId
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a message leads to: an answer to whoever sent it, and orders."""
+
+    reply: Message | None
+    orders: tuple[Order, ...]
+
+
+class NameNode:
+    """See the module.  Raises ``PeerError`` for what is refused; nothing has changed then."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        journal: Journal,
+        now_s: float,
+        seed: int = 1,
+        policy: PlacementPolicy | None = None,
+    ) -> None:
+        self._topology = topology
+        self._nodes = {node.id: node.rack for node in topology.nodes()}
+        self._policy = policy or RackAware(random.Random(seed))
+        starts, inodes = journal.load()
+        self._namespace = Namespace(journal, inodes)
+        self.blocks = BlockMap()
+        for inode in inodes:
+            for block in inode.blocks:
+                self.blocks.add(block.block, block.stored_length, inode.replication, complete=True)
+        patience_s = topology.liveness.expiry if inodes else 0.0
+        self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
+        self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
+        self._open = OpenFiles()
+        #: the upper half tells one start from another, so that no id is ever used twice
+        self._next_id = (starts << 32) + 1
+        #: {rack: when its DataNode was last heard}
+        self._heard_s: dict[RackId, float] = {}
+        self._orders: list[Order] = []
+        self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
+            GetStatus: self._get_status,
+            ListFolder: lambda m, _: self._reports.listing(m.path),
+            GetUsage: lambda m, _: self._reports.usage(m.path),
+            CheckFiles: lambda m, _: self._reports.check(m.path),
+            LocateBlocks: lambda m, _: self._reports.locations(m.path),
+            MakeFolder: self._make_folder,
+            Remove: self._remove,
+            MoveFiles: self._move_files,
+            CreateFile: self._create_file,
+            AddBlock: self._add_block,
+            CompleteFile: self._complete_file,
+            AbandonFile: self._abandon_file,
+            RegisterDataNode: self._register,
+            DataNodeHeartbeat: self._heartbeat,
+            BlockReplicated: self._block_replicated,
+            ReplicationFailed: self._replication_failed,
+            ReplicasDeleted: self._replicas_deleted,
+            ReplicaFailed: self._replica_failed,
+            Ticked: self._ticked,
+        }
+
+    @property
+    def messages(self) -> tuple[type[Message], ...]:
+        """The classes that come from the wire."""
+        return tuple(kind for kind in self._handlers if kind is not Ticked)
+
+    def handle(self, message: Message, now_s: float) -> Outcome:
+        """Take a request or a fact at time ``now_s``."""
+        reply = self._handlers[type(message)](message, now_s)
+        self._order(self._replication.decide(now_s))
+        orders, self._orders = tuple(self._orders), []
+        return Outcome(reply, orders)
+
+    def check_invariants(self) -> None:
+        """Raise ``InvariantError`` if the state contradicts itself."""
+        self.blocks.check_invariants()
+
+    # Namespace -------------------------------------------------------------------------------
+    def _get_status(self, message: GetStatus, _: float) -> Status:
+        inode = self._namespace.find(message.path)
+        if inode is None:
+            return Status(status=None)
+        return Status(status=status_of(self._namespace.path_of(inode), inode))
+
+    def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:
+        make = functools.partial(self._namespace.make_folder, message.path)
+        self._namespace.change(make)
+        return Done()
+
+    def _remove(self, message: Remove, _: float) -> Removed:
+        (files, folders), freed = self._namespace.change(
+            lambda: self._namespace.remove(message.path, message.recursive)
+        )
+        self._forget(block.block for block in freed)
+        self._give_up(self._open.below(message.path))
+        return Removed(files=files, folders=folders)
+
+    def _move_files(self, message: MoveFiles, _: float) -> Done:
+        def act() -> None:
+            for move in message.moves:
+                self._namespace.move(move.source, move.target, message.overwrite)
+            for marker in message.markers:
+                replication = self._topology.storage.replication
+                self._namespace.put_file(marker, replication, (), message.overwrite)
+            for path in message.remove:
+                if self._namespace.find(path) is not None:
+                    self._namespace.remove(path, recursive=True)
+
+        freed = self._namespace.change(act)[1]
+        self._forget(block.block for block in freed)
+        for path in message.remove:
+            self._give_up(self._open.below(path))
+        return Done()
+
+    # Writing ---------------------------------------------------------------------------------
+    def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
+        self._namespace.check_target(message.path, message.overwrite)
+        if message.writer is not None:
+            self._check_node(message.writer)
+        if not 0 <= message.replication <= len(self._nodes):
+            right = f"0 (the cluster's) to {len(self._nodes)}, one a node"
+            raise PeerError(f"replication = {message.replication}: need {right}")
+        file = OpenFile(
+            number=self._new_id(),
+            path=message.path,
+            replication=message.replication or self._topology.storage.replication,
+            writer=message.writer,
+            overwrite=message.overwrite,
+            hint=message.hint,
+            touched_s=now_s,
+        )
+        self._open.add(file)
+        return FileCreated(
+            file=file.number,
+            stored_block_bytes=self._topology.stored_block_bytes,
+            replication=file.replication,
+        )
+
+    def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
+        file = self._open.get(message.file, now_s)
+        if not 0 < message.stored_length <= self._topology.stored_block_bytes:
+            right = f"1 to {self._topology.stored_block_bytes} bytes"
+            raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
+        nodes = self._policy.choose(
+            file.replication,
+            StorageView(load=self.blocks.load, of_file=file.replicas),
+            writer=file.writer,
+            exclude=message.exclude,
+            hint=file.hint,
+        )
+        if not nodes:
+            raise PeerError("no node is left to write a block to")
+        if message.instead_of in file.blocks:
+            del file.blocks[message.instead_of]
+            self._forget([message.instead_of])
+        block = BlockId(self._new_id())
+        file.blocks[block] = message.stored_length
+        self.blocks.add(block, message.stored_length, file.replication, complete=False)
+        for node in nodes:
+            file.replicas[node] = file.replicas.get(node, 0) + 1
+            self.blocks.set_replica(block, node, "incoming")
+        return BlockAdded(block=block, nodes=tuple(nodes))
+
+    def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
+        file = self._open.get(message.file, now_s)
+        written = {stored.block: stored.nodes for stored in message.blocks}
+        for block, nodes in written.items():
+            if block not in file.blocks:
+                raise PeerError(f"{file.path}: block {block} is not one of its blocks")
+            if not any(self.blocks.is_alive(node) for node in nodes):
+                raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
+        blocks = tuple(FileBlock(block, file.blocks[block]) for block in written)
+        inode, freed = self._namespace.change(
+            lambda: self._namespace.put_file(file.path, file.replication, blocks, file.overwrite)
+        )
+        self._open.pop(file.number)
+        for block, nodes in written.items():
+            late = set(self.blocks.blocks[block].nodes("incoming")) - set(nodes)
+            self._delete((node, block) for node in sorted(late))
+            self.blocks.complete(block, nodes)
+        unused = [block for block in file.blocks if block not in written]
+        self._forget([*(block.block for block in freed), *unused])
+        return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
+
+    def _abandon_file(self, message: AbandonFile, now_s: float) -> Done:
+        self._give_up([self._open.get(message.file, now_s)])
+        return Done()
+
+    def _give_up(self, files: Iterable[OpenFile]) -> None:
+        for file in files:
+            self._open.pop(file.number)
+            self._forget(file.blocks)
+
+    # DataNodes -------------------------------------------------------------------------------
+    def _register(self, message: RegisterDataNode, now_s: float) -> Done:
+        for node in message.nodes:
+            if self._check_node(node) != message.rack:
+                raise PeerError(f"{node} is not in rack {message.rack}")
+        self._lose(self._alive_in(message.rack), now_s)
+        self._heard_s[message.rack] = now_s
+        for node, held in message.nodes.items():
+            unknown = self.blocks.node_joined(node, held)
+            self._delete((node, block) for block in unknown)
+        return Done()
+
+    def _heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
+        alive = self._alive_in(message.rack)
+        if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
+            self._orders.append(Order(message.rack, RegisterAgain()))
+            return
+        self._heard_s[message.rack] = now_s
+        self._lose([node for node in alive if node not in message.nodes], now_s)
+
+    def _block_replicated(self, message: BlockReplicated, _: float) -> None:
+        self._replication.copied(message.block, message.target)
+        known = self.blocks.blocks.get(message.block)
+        if known is None:
+            self._delete([(message.target, message.block)])
+        elif self.blocks.is_alive(message.target):
+            self.blocks.set_replica(message.block, message.target, "sound")
+
+    def _replication_failed(self, message: ReplicationFailed, now_s: float) -> None:
+        self._replication.failed(message.block, message.target, now_s)
+
+    def _replicas_deleted(self, message: ReplicasDeleted, _: float) -> None:
+        for block in message.blocks:
+            known = self.blocks.blocks.get(block)
+            if known is not None and known.replicas.get(message.node) == "leaving":
+                self.blocks.drop_replica(block, message.node)
+
+    def _replica_failed(self, message: ReplicaFailed, _: float) -> None:
+        known = self.blocks.blocks.get(message.block)
+        if known is not None and known.replicas.get(message.node) == "sound":
+            self.blocks.set_replica(message.block, message.node, "corrupt")
+
+    def _ticked(self, _: Ticked, now_s: float) -> None:
+        silent_since_s = now_s - self._topology.liveness.expiry
+        for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
+            del self._heard_s[rack]
+            self._lose(self._alive_in(rack), now_s)
+        self._give_up(self._open.abandoned(now_s))
+
+    # Helpers ---------------------------------------------------------------------------------
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _check_node(self, node: NodeId) -> RackId:
+        """The rack of a node; ``PeerError`` if the topology has no such node."""
+        rack = self._nodes.get(node)
+        if rack is None:
+            raise PeerError(f"{node!r} is no node of this cluster")
+        return rack
+
+    def _alive_in(self, rack: RackId) -> list[NodeId]:
+        return [node for node in self.blocks.load if self._nodes[node] == rack]
+
+    def _lose(self, nodes: Iterable[NodeId], now_s: float) -> None:
+        for node in nodes:
+            self._replication.node_lost(node, now_s)
+            self.blocks.node_lost(node)
+
+    def _forget(self, blocks: Iterable[BlockId]) -> None:
+        """Forget blocks that no file has, and have their replicas deleted."""
+        self._delete(
+            [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
+        )
+
+    def _delete(self, replicas: Iterable[tuple[NodeId, BlockId]]) -> None:
+        by_node: dict[NodeId, list[BlockId]] = {}
+        for node, block in replicas:
+            by_node.setdefault(node, []).append(block)
+        self._order(
+            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
+        )
+
+    def _order(self, commands: Iterable[ReplicateBlock | DeleteReplicas]) -> None:
+        for command in commands:
+            node = command.source if isinstance(command, ReplicateBlock) else command.node
+            self._orders.append(Order(self._nodes[node], command))

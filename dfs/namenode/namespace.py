@@ -1,0 +1,222 @@
+"""The tree of files and folders, and its rules.
+
+A change is tried, then committed to the journal, then settled; if any step of it fails, all of
+it is undone.  Only complete files are in here.
+
+Never here: where blocks are, and any input or output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from cluster.errors import PeerError
+from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
+from dfs.paths import join_path, parse_path
+
+T = TypeVar("T")
+Names = tuple[str, ...]
+
+
+class Namespace:
+    """Inodes by number and by path."""
+
+    def __init__(self, journal: Journal, inodes: Iterable[Inode]) -> None:
+        self._journal = journal
+        self._inodes: dict[int, Inode] = {}
+        #: {folder: {name: inode number}}; has an entry for every folder
+        self._children: dict[int, dict[str, int]] = {}
+        #: {inode number: what it was before the change that is being tried}
+        self._before: dict[int, Inode | None] = {}
+        self._put(Inode(number=ROOT, parent=ROOT, name="", folder=True))
+        for inode in inodes:
+            self._put(inode)
+        self._next = 1 + max(self._inodes)
+
+    # Looking ---------------------------------------------------------------------------------
+    def find(self, path: str) -> Inode | None:
+        """What is at ``path``, if anything."""
+        return self._find(parse_path(path))
+
+    def get(self, path: str) -> Inode:
+        """What is at ``path``; ``PeerError`` if nothing is."""
+        inode = self.find(path)
+        if inode is None:
+            raise PeerError(f"{path}: no such file or folder")
+        return inode
+
+    def children(self, folder: Inode) -> list[Inode]:
+        """What is in a folder, sorted by name."""
+        names = self._children[folder.number]
+        return [self._inodes[names[name]] for name in sorted(names)]
+
+    def below(self, inode: Inode) -> Iterator[Inode]:
+        """The inode and everything below it, parents first, by name."""
+        waiting = [inode]  # not recursive: a path may have thousands of folders
+        while waiting:
+            inode = waiting.pop()
+            yield inode
+            if inode.folder:
+                waiting.extend(reversed(self.children(inode)))
+
+    def path_of(self, inode: Inode) -> str:
+        """The path of an inode."""
+        names: list[str] = []
+        while inode.number != ROOT:
+            names.append(inode.name)
+            inode = self._inodes[inode.parent]
+        return join_path(tuple(reversed(names)))
+
+    # Changing --------------------------------------------------------------------------------
+    def change(self, act: Callable[[], T]) -> tuple[T, list[FileBlock]]:
+        """Do what ``act`` does, wholly or not at all.
+
+        Returns its result and the blocks that no file has any more.  Whatever ``act`` or the
+        journal raises is raised, with nothing changed.
+        """
+        try:
+            result = act()
+            self._journal.commit(Change(n, self._inodes.get(n)) for n in self._before)
+        except BaseException:
+            self._undo()
+            raise
+        freed = self._freed_blocks()
+        self._before.clear()
+        return result, freed
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it.  Within ``change``."""
+        self._make_folders(parse_path(path))
+
+    def put_file(
+        self, path: str, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
+    ) -> Inode:
+        """Put a complete file into the tree.  Within ``change``."""
+        self.check_target(path, overwrite)
+        names = parse_path(path)
+        old = self._find(names)
+        if old is not None:
+            self._set(old.number, None)
+        inode = Inode(
+            number=self._new_number(),
+            parent=self._make_folders(names[:-1]).number,
+            name=names[-1],
+            folder=False,
+            replication=replication,
+            blocks=blocks,
+        )
+        self._set(inode.number, inode)
+        return inode
+
+    def move(self, source: str, target: str, overwrite: bool) -> None:
+        """Give a file or folder a new path.  Within ``change``."""
+        inode = self.get(source)
+        names = parse_path(target)
+        if inode.number == ROOT:
+            raise PeerError("/: cannot be moved")
+        if names[: len(parse_path(source))] == parse_path(source):
+            raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
+        self.check_target(target, overwrite and not inode.folder)
+        old = self._find(names)
+        if old is not None:
+            self._set(old.number, None)
+        parent = self._make_folders(names[:-1]).number
+        moved = msgspec.structs.replace(inode, parent=parent, name=names[-1])
+        self._set(inode.number, moved)
+
+    def remove(self, path: str, recursive: bool) -> tuple[int, int]:
+        """Remove; how many files and folders went.  Within ``change``."""
+        inode = self.get(path)
+        if inode.number == ROOT and not recursive:
+            raise PeerError("/: cannot be removed")
+        if inode.folder and self._children[inode.number] and not recursive:
+            raise PeerError(f"{path}: a folder that is not empty: need recursive")
+        gone = [each for each in self.below(inode) if each.number != ROOT]  # "/" is emptied
+        for each in reversed(gone):
+            self._set(each.number, None)
+        folders = sum(each.folder for each in gone)
+        return len(gone) - folders, folders
+
+    def check_target(self, path: str, overwrite: bool) -> None:
+        """Raise ``PeerError`` unless a file may be put at ``path``."""
+        names = parse_path(path)
+        old = self._find(names)
+        if old is None:
+            self._check_folders(names[:-1])
+        elif old.folder:
+            raise PeerError(f"{path}: is a folder")
+        elif not overwrite:
+            raise PeerError(f"{path}: exists already")
+
+    # Helpers ---------------------------------------------------------------------------------
+    def _find(self, names: Names) -> Inode | None:
+        inode = self._inodes[ROOT]
+        for name in names:
+            number = self._children.get(inode.number, {}).get(name)
+            if number is None:
+                return None
+            inode = self._inodes[number]
+        return inode
+
+    def _check_folders(self, names: Names) -> None:
+        for depth in range(len(names), 0, -1):
+            inode = self._find(names[:depth])
+            if inode is not None and not inode.folder:
+                raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+
+    def _make_folders(self, names: Names) -> Inode:
+        self._check_folders(names)
+        folder = self._inodes[ROOT]
+        for name in names:
+            number = self._children[folder.number].get(name)
+            if number is None:
+                number = self._new_number()
+                inode = Inode(number=number, parent=folder.number, name=name, folder=True)
+                self._set(number, inode)
+            folder = self._inodes[number]
+        return folder
+
+    def _new_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _set(self, number: int, inode: Inode | None) -> None:
+        self._before.setdefault(number, self._inodes.get(number))
+        self._drop(number)
+        if inode is not None:
+            self._put(inode)
+
+    def _put(self, inode: Inode) -> None:
+        self._inodes[inode.number] = inode
+        if inode.folder:
+            self._children.setdefault(inode.number, {})
+        if inode.number != ROOT:
+            self._children.setdefault(inode.parent, {})[inode.name] = inode.number
+
+    def _drop(self, number: int) -> None:
+        old = self._inodes.pop(number, None)
+        if old is None:
+            return
+        siblings = self._children.get(old.parent, {})
+        if siblings.get(old.name) == number:
+            del siblings[old.name]
+        if not self._children.get(number, True):
+            del self._children[number]
+
+    def _undo(self) -> None:
+        for number in reversed(self._before):
+            self._drop(number)
+        for inode in self._before.values():
+            if inode is not None:
+                self._put(inode)
+        self._before.clear()
+
+    def _freed_blocks(self) -> list[FileBlock]:
+        """Blocks of the changed inodes that none of those has now: a block is in one file only."""
+        had = {b.block: b for old in self._before.values() if old is not None for b in old.blocks}
+        now = (self._inodes.get(number) for number in self._before)
+        kept = {b.block for inode in now if inode is not None for b in inode.blocks}
+        return [b for block, b in had.items() if block not in kept]

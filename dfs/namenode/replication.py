@@ -1,0 +1,158 @@
+"""Keeps the number of replicas right: copies where there are too few, deletes where too many.
+
+Decides only; the DataNodes do it and report.  A copy that fails is tried again after a while,
+somewhere else if that is possible.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from cluster.ids import NodeId, rack_of
+from dfs.messages import BlockId, DeleteReplicas, ReplicateBlock
+from dfs.namenode.blockmap import Block, BlockMap
+from dfs.placement import PlacementPolicy, StorageView
+
+#: How many copies a node may send at once: enough to be quick, few enough for others to get on.
+COPIES_A_SOURCE_MAX = 4
+#: A copy of which nothing was heard for so long has failed.
+COPY_PATIENCE_S = 300.0
+RETRY_S = 1.0
+#: How many blocks without a free source are looked at before the search is given up for now.
+_STUCK_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    source: NodeId
+    deadline_s: float
+
+
+class Replication:
+    """The copies under way, and the decisions about new ones."""
+
+    def __init__(self, blocks: BlockMap, policy: PlacementPolicy, not_before_s: float) -> None:
+        self._blocks = blocks
+        self._policy = policy
+        #: until then DataNodes are still reporting what they have, and nothing is decided
+        self._not_before_s = not_before_s
+        self._copies: dict[tuple[BlockId, NodeId], _Copy] = {}
+        self._sending: dict[NodeId, int] = {}
+        #: blocks to look at again: (when, block)
+        self._later: list[tuple[float, BlockId]] = []
+        #: {block: nodes that a copy to has failed}, until the next try
+        self._failed: dict[BlockId, list[NodeId]] = {}
+
+    # What happened ---------------------------------------------------------------------------
+    def copied(self, block: BlockId, target: NodeId) -> None:
+        """A copy has arrived."""
+        self._end(block, target)
+        self._failed.pop(block, None)
+
+    def failed(self, block: BlockId, target: NodeId, now_s: float) -> None:
+        """A copy has failed."""
+        if self._end(block, target):
+            self._blocks.drop_replica(block, target)
+            self._blocks.touched.pop(block, None)
+            self._failed.setdefault(block, []).append(target)
+            heapq.heappush(self._later, (now_s + RETRY_S, block))
+
+    def node_lost(self, node: NodeId, now_s: float) -> None:
+        """Copies from and to the node have failed."""
+        for (block, target), copy in list(self._copies.items()):
+            if node in (target, copy.source):
+                self.failed(block, target, now_s)
+
+    # What to do ------------------------------------------------------------------------------
+    def decide(self, now_s: float) -> list[ReplicateBlock | DeleteReplicas]:
+        """Orders for the blocks that changed or whose time has come."""
+        if now_s < self._not_before_s:
+            return []
+        self._wake(now_s)
+        touched = self._blocks.touched
+        stuck: list[BlockId] = []
+        orders: list[ReplicateBlock | DeleteReplicas] = []
+        while touched and len(stuck) < _STUCK_MAX:
+            block = next(iter(touched))
+            del touched[block]
+            known = self._blocks.blocks.get(block)
+            if known is None or not known.complete:
+                continue
+            more, waits = self._decide_block(block, known, now_s)
+            touched.pop(block, None)  # what was just ordered is no news
+            orders += more
+            if waits:
+                stuck.append(block)
+        touched.update(dict.fromkeys(stuck))
+        return orders
+
+    def _decide_block(
+        self, block: BlockId, known: Block, now_s: float
+    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
+        """Orders for a block, and whether it waits for a source to become free."""
+        sound, incoming = known.nodes("sound"), known.nodes("incoming")
+        if not sound:
+            return [], False  # nothing to copy from; a corrupt replica may be all that is left
+        orders: list[ReplicateBlock | DeleteReplicas] = [
+            self._delete(block, node) for node in known.nodes("corrupt")
+        ]
+        lacking = known.wanted - len(sound) - len(incoming)
+        if lacking > 0:
+            copies, waits = self._copy(block, known, lacking, now_s)
+            return orders + copies, waits
+        if len(sound) > known.wanted and not incoming:
+            view = StorageView(load=self._blocks.load)
+            surplus = self._policy.surplus(sound, known.wanted, view)
+            orders.extend(self._delete(block, node) for node in surplus)
+        return orders, False
+
+    def _copy(
+        self, block: BlockId, known: Block, lacking: int, now_s: float
+    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
+        view = StorageView(load=self._blocks.load)
+        shunned = {*known.nodes("corrupt", "leaving"), *self._failed.pop(block, ())}
+        present = known.nodes("sound", "incoming")
+        targets = self._policy.choose(lacking, view, present=present, exclude=shunned)
+        orders: list[ReplicateBlock | DeleteReplicas] = []
+        for target in targets:
+            source = self._source(known, target)
+            if source is None:
+                return orders, True
+            self._copies[block, target] = _Copy(source, now_s + COPY_PATIENCE_S)
+            self._sending[source] = self._sending.get(source, 0) + 1
+            self._blocks.set_replica(block, target, "incoming")
+            length = known.stored_length
+            orders.append(
+                ReplicateBlock(block=block, stored_length=length, source=source, target=target)
+            )
+        if len(targets) < lacking and shunned:
+            heapq.heappush(self._later, (now_s + RETRY_S, block))
+        return orders, False
+
+    def _source(self, known: Block, target: NodeId) -> NodeId | None:
+        """The least busy node that has it, in the target's rack if possible; None: all are busy."""
+        free = [n for n in known.nodes("sound") if self._sending.get(n, 0) < COPIES_A_SOURCE_MAX]
+        rack = rack_of(target)
+        key = {n: (self._sending.get(n, 0), rack_of(n) != rack, n) for n in free}
+        return min(free, key=key.__getitem__, default=None)
+
+    def _delete(self, block: BlockId, node: NodeId) -> DeleteReplicas:
+        self._blocks.set_replica(block, node, "leaving")
+        return DeleteReplicas(node=node, blocks=(block,))
+
+    def _end(self, block: BlockId, target: NodeId) -> bool:
+        """Note the end of a copy; False if it is not one that is under way."""
+        copy = self._copies.pop((block, target), None)
+        if copy is not None:
+            self._sending[copy.source] -= 1
+        return copy is not None
+
+    def _wake(self, now_s: float) -> None:
+        overdue = [key for key, copy in self._copies.items() if copy.deadline_s <= now_s]
+        for block, target in overdue:
+            self.failed(block, target, now_s)
+        while self._later and self._later[0][0] <= now_s:
+            _, block = heapq.heappop(self._later)
+            if block in self._blocks.blocks:
+                self._blocks.touched[block] = None

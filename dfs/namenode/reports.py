@@ -1,0 +1,120 @@
+"""What the NameNode answers to those who only look: listings, usage, locations, fsck."""
+
+from __future__ import annotations
+
+from cluster.ids import NodeId
+from dfs.messages import (
+    BlockLocation,
+    BlocksLocated,
+    BlockTrouble,
+    CheckReport,
+    FileBlocks,
+    FileStatus,
+    Listing,
+    Usage,
+)
+from dfs.namenode.blockmap import Block, BlockMap
+from dfs.namenode.journal import FileBlock, Inode
+from dfs.namenode.namespace import Namespace
+
+
+def status_of(path: str, inode: Inode) -> FileStatus:
+    """A file or folder, as listings show it."""
+    return FileStatus(
+        path=path,
+        folder=inode.folder,
+        stored_length=inode.stored_length,
+        blocks=len(inode.blocks),
+        replication=inode.replication,
+    )
+
+
+class Reports:
+    """Reads the namespace and the block map; changes nothing."""
+
+    def __init__(self, namespace: Namespace, blocks: BlockMap, nodes: tuple[NodeId, ...]) -> None:
+        self._namespace = namespace
+        self._blocks = blocks
+        self._nodes = nodes  #: of the topology
+
+    def listing(self, path: str) -> Listing:
+        """What is in a folder, or the file itself."""
+        inode = self._namespace.get(path)
+        shown = self._namespace.children(inode) if inode.folder else [inode]
+        return Listing(
+            entries=tuple(status_of(self._namespace.path_of(each), each) for each in shown)
+        )
+
+    def usage(self, path: str) -> Usage:
+        """How much is below ``path``."""
+        inodes = list(self._namespace.below(self._namespace.get(path)))
+        files = [inode for inode in inodes if not inode.folder]
+        blocks = [block for file in files for block in file.blocks]
+        return Usage(
+            files=len(files),
+            folders=len(inodes) - len(files),
+            blocks=len(blocks),
+            stored_bytes=sum(block.stored_length for block in blocks),
+            stored_disk_bytes=sum(
+                block.stored_length * len(self._known(block).replicas) for block in blocks
+            ),
+        )
+
+    def locations(self, path: str) -> BlocksLocated:
+        """Where the blocks of a file, or of a folder's files, are."""
+        inode = self._namespace.get(path)
+        children = self._namespace.children(inode) if inode.folder else [inode]
+        files = [child for child in children if not child.folder]
+        return BlocksLocated(folder=inode.folder, files=tuple(map(self._locate, files)))
+
+    def check(self, path: str) -> CheckReport:
+        """Say which blocks below ``path`` are not as they should be."""
+        inodes = list(self._namespace.below(self._namespace.get(path)))
+        files = [inode for inode in inodes if not inode.folder]
+        blocks = [(file, block, self._known(block)) for file in files for block in file.blocks]
+        missing: list[BlockTrouble] = []
+        short: list[BlockTrouble] = []
+        for file, block, known in blocks:
+            sound = len(known.nodes("sound"))
+            if sound < known.wanted:
+                (short if sound else missing).append(self._trouble(file, block, known))
+        return CheckReport(
+            path=path,
+            files=len(files),
+            folders=len(inodes) - len(files),
+            blocks=len(blocks),
+            replicas=sum(len(known.nodes("sound")) for _, _, known in blocks),
+            stored_bytes=sum(block.stored_length for _, block, _ in blocks),
+            nodes_alive=len(self._blocks.load),
+            nodes_lost=tuple(node for node in self._nodes if not self._blocks.is_alive(node)),
+            missing=tuple(missing),
+            under_replicated=tuple(short),
+            over_replicated=sum(len(known.nodes("sound")) > known.wanted for _, _, known in blocks),
+        )
+
+    def _known(self, block: FileBlock) -> Block:
+        return self._blocks.blocks[block.block]
+
+    def _locate(self, inode: Inode) -> FileBlocks:
+        offset, located = 0, []
+        for block in inode.blocks:
+            located.append(
+                BlockLocation(
+                    block=block.block,
+                    stored_offset=offset,
+                    stored_length=block.stored_length,
+                    nodes=self._blocks.sound(block.block),
+                )
+            )
+            offset += block.stored_length
+        path = self._namespace.path_of(inode)
+        return FileBlocks(path=path, stored_length=offset, blocks=tuple(located))
+
+    def _trouble(self, file: Inode, block: FileBlock, known: Block) -> BlockTrouble:
+        return BlockTrouble(
+            path=self._namespace.path_of(file),
+            block=block.block,
+            wanted=known.wanted,
+            nodes=known.nodes("sound"),
+            corrupt=known.nodes("corrupt"),
+        )

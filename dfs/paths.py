@@ -1,0 +1,55 @@
+"""Paths in the block store: "/in/part-r-00000".
+
+They are absolute; there is no current folder, and "." and ".." mean nothing.
+"""
+
+from __future__ import annotations
+
+from cluster.errors import PeerError
+
+#: As in most file systems: a name has at most this many bytes, a path at most that many.
+NAME_BYTES_MAX = 255
+PATH_BYTES_MAX = 4096
+
+
+def parse_path(path: str) -> tuple[str, ...]:
+    """The names along ``path``; none for "/".  A slash at the end is allowed.
+
+    Raises ``PeerError`` for a path that is empty, relative, too long, not valid Unicode, or has
+    an empty name, ".", ".." or a control character in it.
+    """
+    if not path:
+        raise PeerError("an empty path: need one such as /in/data")
+    if not path.startswith("/"):
+        raise PeerError(f"{path!r}: a relative path: need one that starts with /")
+    if path == "/":
+        return ()
+    if _bytes(path, path) > PATH_BYTES_MAX:
+        raise PeerError(f"{path[:40]!r}...: too long: need at most {PATH_BYTES_MAX} bytes")
+    names = tuple(path.removesuffix("/")[1:].split("/"))
+    for name in names:
+        _check_name(name, path)
+    return names
+
+
+def join_path(names: tuple[str, ...]) -> str:
+    """The path of ``names``."""
+    return "/" + "/".join(names)
+
+
+def _check_name(name: str, path: str) -> None:
+    if not name:
+        raise PeerError(f"{path!r}: an empty name between two slashes")
+    if name in (".", ".."):
+        raise PeerError(f"{path!r}: no {name!r} in paths: write the whole path")
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
+        raise PeerError(f"{path!r}: a control character in a name")
+    if _bytes(name, path) > NAME_BYTES_MAX:
+        raise PeerError(f"{name[:40]!r}...: too long a name: need at most {NAME_BYTES_MAX} bytes")
+
+
+def _bytes(text: str, path: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise PeerError(f"{path!r}: not valid Unicode") from None

@@ -1,0 +1,147 @@
+"""The DataNodes as others see them: links by rack, and blocks on their way to one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cluster.errors import PeerLost
+from cluster.ids import FlowId, NodeId, RackId, rack_of
+from cluster.transport import Link, Transport
+from cluster.wire import Refusal
+from dfs.messages import BlockId, BlockWritten, WriteBlock
+from netemu.client import NetworkClient
+from netemu.switchboard import LinkTransfers
+
+#: How long a DataNode may take to let us connect: it is there, or it was killed.
+CONNECT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A conversation with the DataNode of a rack."""
+
+    link: Link
+    transfers: LinkTransfers
+
+
+class Peers:
+    """Links to DataNodes, made when first needed, and anew after one was lost."""
+
+    def __init__(self, transport: Transport, me: str) -> None:
+        self._transport = transport
+        self._prefix = f"{me}-{os.getpid()}"
+        self._numbers = itertools.count(1)
+        self._peers: dict[RackId, Peer] = {}
+
+    def new_name(self) -> str:
+        """A name for a transfer and its flow, one of a kind in the whole cluster."""
+        return f"block-{self._prefix}-{next(self._numbers)}"
+
+    def of(self, node: NodeId) -> Peer:
+        """The DataNode that serves a node."""
+        rack = rack_of(node)
+        peer = self._peers.get(rack)
+        if peer is not None and not peer.link.lost:
+            return peer
+        if peer is not None:
+            peer.link.close()
+        self._peers[rack] = peer = self._connect(rack)
+        return peer
+
+    def is_lost(self, node: NodeId) -> bool:
+        """Whether the DataNode that serves a node was lost when last used."""
+        peer = self._peers.get(rack_of(node))
+        return peer is not None and peer.link.lost
+
+    def close(self) -> None:
+        """Close all links."""
+        for peer in self._peers.values():
+            peer.link.close()
+        self._peers.clear()
+
+    def _connect(self, rack: RackId) -> Peer:
+        def lost() -> None:
+            transfers.fail_all(f"{link.name} is gone")
+
+        link = self._transport.link(f"datanode-{rack}", on_lost=lost, patience_s=CONNECT_S)
+        transfers = LinkTransfers(link)
+        return Peer(link, transfers)
+
+
+class OutgoingBlock:
+    """A block on its way to the first of ``nodes``, which passes it on to the others.
+
+    Its bytes come through ``extend``, in whatever pieces, and must stay unchanged.  From
+    ``source`` (None: outside of the cluster, not a flow) they move as the network permits.
+    ``on_end`` is called once with what the first node answered: which nodes have the block (none
+    if it failed) and what went wrong.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        network: NetworkClient | None,
+        source: NodeId | None,
+        block: BlockId,
+        stored_length: int,
+        nodes: tuple[NodeId, ...],
+        on_end: Callable[[BlockWritten], None],
+    ) -> None:
+        self._network = network
+        self._on_end = on_end
+        name = peers.new_name()
+        self._flow = FlowId(name)
+        self._peer = peer = peers.of(nodes[0])
+        peer.link.request(
+            WriteBlock(transfer=name, block=block, stored_length=stored_length, nodes=nodes),
+            BlockWritten,
+            self._answered,
+        )
+        self._transfer = peer.transfers.outgoing(
+            name,
+            b"",
+            on_done=lambda: None,
+            on_failed=lambda _: self._cancel(),
+            stored_total=stored_length,
+        )
+        if network is None or source is None:
+            self._transfer.allow(stored_length)
+        else:
+            network.open(
+                self._flow,
+                source,
+                nodes[0],
+                stored_length,
+                on_grant=self._transfer.allow,
+                on_refused=self._transfer.fail,
+            )
+
+    def extend(self, *pieces: memoryview) -> None:
+        """Add the next bytes."""
+        for piece in pieces:
+            self._transfer.extend(piece)
+
+    def abort(self, reason: str) -> None:
+        """Give up; ``on_end`` follows, since the first node answers that too."""
+        self._transfer.fail(reason)
+
+    def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
+        if isinstance(answer, Refusal):
+            answer = BlockWritten(nodes=(), reason=answer.reason)
+        elif isinstance(answer, PeerLost):
+            answer = BlockWritten(nodes=(), reason=str(answer))
+        self._peer.transfers.drop(self._transfer.transfer)
+        self._cancel()
+        self._on_end(answer)
+
+    def _cancel(self) -> None:
+        if self._network is not None:
+            self._network.cancel(self._flow)
+
+
+def nodes_in_rack_of(node: NodeId, nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
+    """Those of ``nodes`` that the same DataNode serves."""
+    return tuple(each for each in nodes if rack_of(each) == rack_of(node))

@@ -1,0 +1,153 @@
+"""On which nodes the replicas of a block go, and which of them go when there are too many.
+
+Pure: what is alive and how full it is comes in as a view, chance as a ``random.Random``.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cluster.ids import NodeId, RackId, rack_of
+from dfs.messages import PlacementHint
+
+NO_HINT = PlacementHint()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageView:
+    """What a policy may know."""
+
+    #: {alive node: stored bytes that it holds or will hold}
+    load: Mapping[NodeId, int]
+    #: {node: replicas of the same file that it has been given}
+    of_file: Mapping[NodeId, int] = field(default_factory=dict)
+
+
+class PlacementPolicy(Protocol):
+    """Answers where replicas go."""
+
+    name: str
+
+    def choose(
+        self,
+        count: int,
+        view: StorageView,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        """``count`` nodes for new replicas of a block that ``present`` have already.
+
+        The first of them is the one that the writer sends to.  Fewer if there are not so many
+        alive; never one twice, one of ``present`` or one of ``exclude``.
+        """
+
+    def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
+        """Which of ``nodes`` should give up their replica so that ``wanted`` are left."""
+
+
+class _LoadAware:
+    """Common to the policies: which of several equally good nodes is taken.
+
+    The one with the fewest replicas of the same file, so that its readers and its writer use many
+    links; then the emptiest; then chance.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def choose(
+        self,
+        count: int,
+        view: StorageView,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        chosen: list[NodeId] = []
+        while len(chosen) < count:
+            taken = [*present, *chosen]
+            free = [n for n in view.load if n not in taken and n not in exclude]
+            if not free:
+                break
+            hinted = [n for n in free if _rack(n) in hint.racks] or free
+            if not taken:
+                hinted = next(([n] for n in hint.first if n in free), hinted)
+            chosen.append(self._emptiest(self._preferred(hinted, taken, writer), view))
+        return chosen
+
+    def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
+        """The racks with most replicas give up first; in a rack, the fullest node."""
+        left = sorted(nodes)
+        gone: list[NodeId] = []
+        while len(left) > max(wanted, 0):
+            fullness = {n: (_in_rack(left, _rack(n)), view.load.get(n, 0), n) for n in left}
+            victim = max(left, key=fullness.__getitem__)
+            left.remove(victim)
+            gone.append(victim)
+        return gone
+
+    def _preferred(
+        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
+    ) -> list[NodeId]:
+        """Those of ``free`` that the policy likes best; never none."""
+        raise NotImplementedError
+
+    def _emptiest(self, nodes: list[NodeId], view: StorageView) -> NodeId:
+        fullness = {n: (view.of_file.get(n, 0), view.load[n]) for n in nodes}
+        least = min(fullness.values())
+        return self._rng.choice(sorted(n for n in nodes if fullness[n] == least))
+
+
+class RackAware(_LoadAware):
+    """HDFS's default: survive the loss of a rack while crossing racks once.
+
+    First replica on the writer's node, second on another rack, third on the second's rack; from
+    the fourth on wherever the fewest are in one rack.
+    Source: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.
+    Left open there, chosen here: no chance among equals where one is better (see ``_LoadAware``),
+    since a small cluster filled at random is far from even.
+    """
+
+    name = "rack-aware"
+
+    def _preferred(
+        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
+    ) -> list[NodeId]:
+        if not taken:
+            return [writer] if writer in free and writer is not None else free
+        racks = {_rack(n) for n in taken}
+        if len(racks) == 1:
+            return [n for n in free if _rack(n) not in racks] or free
+        if len(taken) == 2:
+            second = _rack(taken[1])
+            return [n for n in free if _rack(n) == second] or free
+        fewest = min(_in_rack(taken, _rack(n)) for n in free)
+        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+
+
+class Spread(_LoadAware):
+    """Even: each replica on the rack with the fewest of them, wherever the writer is."""
+
+    name = "spread"
+
+    def _preferred(
+        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
+    ) -> list[NodeId]:
+        del writer
+        fewest = min(_in_rack(taken, _rack(n)) for n in free)
+        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+
+
+#: Remembered, since placing a block asks for every node's rack several times.
+_rack = functools.lru_cache(maxsize=2**16)(rack_of)
+
+
+def _in_rack(nodes: Sequence[NodeId], rack: RackId) -> int:
+    return sum(_rack(n) == rack for n in nodes)

@@ -1,0 +1,184 @@
+"""Reading a file: each block from the nearest replica that is sound, else from the next."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cluster.errors import PeerLost, RailyardError
+from cluster.ids import NodeId, rack_of
+from cluster.reactor import Reactor
+from cluster.runfolder import RunFolder
+from cluster.transport import Link
+from cluster.wire import Done, Refusal
+from dfs.blockfile import ReplicaError, blocks_folder, read_verified
+from dfs.messages import (
+    BlockLocation,
+    BlocksLocated,
+    FileBlocks,
+    LocateBlocks,
+    ReadBlock,
+    ReplicaFailed,
+)
+from dfs.peers import Peers
+
+#: A DataNode that sends nothing for so long is given up.
+STALLED_S = 60.0
+#: How often, and after which pauses, new locations are asked for when all replicas have failed:
+#: meanwhile the NameNode may have had new ones made.
+LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+
+
+class BlockUnavailable(RailyardError):
+    """No replica of a block can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadServices:
+    """What a reader works with."""
+
+    reactor: Reactor
+    folder: RunFolder
+    namenode: Link
+    peers: Peers
+    node: NodeId | None
+    #: stored bytes read so far from the own node, the own rack, elsewhere
+    read_bytes: dict[str, int] = field(default_factory=lambda: {"local": 0, "rack": 0, "remote": 0})
+
+
+class _Failed(RailyardError):
+    """A replica could not be read (to its end)."""
+
+
+class DfsFile:
+    """A file that was open when its locations were asked for; it never changes."""
+
+    def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
+        self.path = blocks.path
+        self.stored_bytes = blocks.stored_length
+        self._services = services
+        self._blocks = blocks.blocks
+
+    def stream(self, offset: int = 0, length: int | None = None) -> Iterator[memoryview]:
+        """The bytes from ``offset`` on (to the end, without ``length``), in pieces as they come.
+
+        Stops at the file's end.  Raises ``BlockUnavailable``.
+        """
+        end = self.stored_bytes if length is None else min(offset + length, self.stored_bytes)
+        for block in self._blocks:
+            first = max(offset, block.stored_offset)
+            last = min(end, block.stored_offset + block.stored_length)
+            if first < last:
+                yield from self._stream_block(block, first - block.stored_offset, last - first)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range, shorter at the file's end.  Without a copy if that is possible."""
+        pieces = list(self.stream(offset, length))
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+    def _stream_block(self, block: BlockLocation, offset: int, length: int) -> Iterator[memoryview]:
+        end = offset + length
+        tried: dict[NodeId, str] = {}
+        for pause_s in (*LOOK_AGAIN_S, None):
+            for node in self._nearest_first(block):
+                try:
+                    for piece in self._read_replica(block, node, offset, end - offset):
+                        offset += len(piece)
+                        yield piece
+                    return
+                except _Failed as error:
+                    tried[node] = str(error)
+            if pause_s is not None:
+                self._services.reactor.run_until(lambda: False, pause_s)
+                block = self._locate_again(block)
+        reasons = "; ".join(f"{node}: {why}" for node, why in tried.items())
+        where = f"{self.path}: bytes {block.stored_offset + offset} to {block.stored_offset + end}"
+        raise BlockUnavailable(f"{where} cannot be read: {reasons or 'no node has them'}")
+
+    def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
+        """Own node, own rack, others; equals in an order that differs from reader to reader."""
+        me = self._services.node
+
+        def distance(node: NodeId) -> tuple[bool, int, int]:
+            steps = 0 if node == me else 1 if me and rack_of(node) == rack_of(me) else 2
+            shuffled = zlib.crc32(f"{me} {block.block} {node}".encode())
+            return self._services.peers.is_lost(node), steps, shuffled
+
+        return sorted(block.nodes, key=distance)
+
+    def _locate_again(self, block: BlockLocation) -> BlockLocation:
+        located = self._services.namenode.call(LocateBlocks(path=self.path), BlocksLocated)
+        for file in located.files:
+            for now in file.blocks:
+                if now.block == block.block:
+                    return now
+        return block
+
+    def _read_replica(
+        self, block: BlockLocation, node: NodeId, offset: int, length: int
+    ) -> Iterator[memoryview]:
+        me = self._services.node
+        if node == me:
+            pieces, kind = self._read_own(block, node, offset, length), "local"
+        else:
+            near = me is not None and rack_of(node) == rack_of(me)
+            pieces, kind = (
+                self._read_other(block, node, offset, length),
+                "rack" if near else "remote",
+            )
+        for piece in pieces:
+            self._services.read_bytes[kind] += len(piece)
+            yield piece
+
+    def _read_own(
+        self, block: BlockLocation, node: NodeId, offset: int, length: int
+    ) -> Iterator[memoryview]:
+        """Straight from the own node's disk."""
+        folder = blocks_folder(self._services.folder, node)
+        try:
+            yield read_verified(folder, block.block, offset, length)
+        except ReplicaError as error:
+            reason = str(error)
+            self._services.namenode.send(ReplicaFailed(block=block.block, node=node, reason=reason))
+            raise _Failed(reason) from None
+
+    def _read_other(
+        self, block: BlockLocation, node: NodeId, offset: int, length: int
+    ) -> Iterator[memoryview]:
+        """From the node's DataNode, which checks what it sends and reports what is bad."""
+        arrived: deque[memoryview] = deque()
+        ended: list[str] = []  # why; "" if all is here
+        peer, name = self._services.peers.of(node), self._services.peers.new_name()
+        incoming = peer.transfers.incoming(
+            name,
+            take=arrived.append,
+            on_done=lambda: ended.append(""),
+            on_failed=ended.append,
+            stored_total=length,
+        )
+
+        def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
+            if not isinstance(answer, Done):
+                incoming.failed(answer.reason if isinstance(answer, Refusal) else str(answer))
+
+        request = ReadBlock(
+            transfer=name,
+            block=block.block,
+            node=node,
+            stored_offset=offset,
+            stored_length=length,
+            reader=self._services.node,
+        )
+        peer.link.request(request, Done, answered)
+        try:
+            while not (ended and not arrived):
+                if not self._services.reactor.run_until(lambda: bool(arrived or ended), STALLED_S):
+                    raise _Failed(f"nothing came for {STALLED_S:g} s")
+                while arrived:
+                    yield arrived.popleft()
+        finally:
+            incoming.fail("the reader has stopped")  # nothing happens if it has ended
+        if ended[0]:
+            raise _Failed(ended[0])

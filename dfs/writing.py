@@ -1,0 +1,175 @@
+"""Writing a file: cut into blocks, several of them on their way at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cluster.errors import PeerLost, Refused
+from cluster.ids import NodeId
+from cluster.reactor import Reactor
+from cluster.topology import Topology
+from cluster.transport import Link
+from cluster.wire import Refusal
+from dfs.messages import (
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    BlockWritten,
+    StoredBlock,
+)
+from dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
+from netemu.client import NetworkClient
+
+Buffer = bytes | bytearray | memoryview
+M = TypeVar("M")
+
+#: How much of a file may be on its way at once: bounds the writer's memory.
+IN_FLIGHT_BYTES = 128 * 2**20
+#: How many blocks: enough that an upload from outside uses many nodes' links.
+IN_FLIGHT_BLOCKS = 16
+#: How many times a block is written, each time to other nodes, before the file is given up.
+TRIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteServices:
+    """What a writer works with."""
+
+    reactor: Reactor
+    topology: Topology
+    namenode: Link
+    peers: Peers
+    network: NetworkClient | None
+    node: NodeId | None
+
+
+class BlockWrite:
+    """One block of a file, until nodes have it or too many tries have failed."""
+
+    def __init__(self, services: WriteServices, file: int, pieces: list[memoryview]) -> None:
+        self.stored: StoredBlock | None = None
+        self.failure = ""
+        self._services = services
+        self._file = file
+        self._pieces = pieces
+        self._stored_length = sum(map(len, pieces))
+        self._failed_nodes: tuple[NodeId, ...] = ()
+        self._tries = 0
+        self._block: BlockAdded | None = None
+        self._sending: OutgoingBlock | None = None
+        self._ask_for_block(None)
+
+    @property
+    def over(self) -> bool:
+        return self.stored is not None or bool(self.failure)
+
+    def abort(self) -> None:
+        """Give the block up."""
+        self.failure = self.failure or "given up"
+        if self._sending is not None:
+            self._sending.abort("the writer gave up")
+
+    def _ask_for_block(self, instead_of: BlockId | None) -> None:
+        self._tries += 1
+        request = AddBlock(
+            file=self._file,
+            stored_length=self._stored_length,
+            instead_of=instead_of,
+            exclude=self._failed_nodes,
+        )
+        self._services.namenode.request(request, BlockAdded, self._added)
+
+    def _added(self, answer: BlockAdded | Refusal | PeerLost, _: memoryview | None) -> None:
+        if self.over:
+            return
+        if not isinstance(answer, BlockAdded):
+            self._fail(answer.reason if isinstance(answer, Refusal) else str(answer))
+            return
+        self._block = answer
+        services = self._services
+        self._sending = OutgoingBlock(
+            services.peers,
+            services.network,
+            services.node,
+            answer.block,
+            self._stored_length,
+            answer.nodes,
+            self._ended,
+        )
+        self._sending.extend(*self._pieces)
+
+    def _ended(self, answer: BlockWritten) -> None:
+        self._sending = None
+        if self.over or self._block is None:
+            return
+        if answer.nodes:
+            self.stored = StoredBlock(block=self._block.block, nodes=answer.nodes)
+            self._pieces.clear()
+            return
+        first, nodes = self._block.nodes[0], [n.id for n in self._services.topology.nodes()]
+        gone = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
+        self._failed_nodes += gone
+        if self._tries < TRIES:
+            self._ask_for_block(self._block.block)
+        else:
+            self._fail(answer.reason)
+
+    def _fail(self, reason: str) -> None:
+        self.failure = f"a block could not be written (try {self._tries} of {TRIES}): {reason}"
+        self._pieces.clear()
+
+
+def write_blocks(
+    services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
+) -> tuple[StoredBlock, ...]:
+    """Write all of ``data`` as the blocks of a file; raises ``Refused`` if a block can't be."""
+    limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
+    writes: list[BlockWrite] = []
+    pending: list[BlockWrite] = []
+    try:
+        for pieces in cut(data, stored_block_bytes):
+            pending = _wait(services.reactor, pending, limit - 1)
+            writes.append(BlockWrite(services, file, pieces))
+            pending.append(writes[-1])
+        _wait(services.reactor, pending, 0)
+    except BaseException:
+        for write in pending:
+            write.abort()
+        raise
+    return tuple(write.stored for write in writes if write.stored is not None)
+
+
+def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
+    """``data`` in parts of ``size`` bytes, the last one shorter; views, no copies."""
+    part: list[memoryview] = []
+    room = size
+    for buffer in data:
+        view = memoryview(buffer).cast("B")
+        while len(view):
+            piece, view = view[:room], view[room:]
+            part.append(piece)
+            room -= len(piece)
+            if room == 0:
+                yield part
+                part, room = [], size
+    if part:
+        yield part
+
+
+def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[BlockWrite]:
+    """Serve until at most ``unfinished`` of the blocks are pending; which those are.
+
+    Raises ``Refused`` if one has failed.
+    """
+
+    def settled() -> bool:
+        over = [write for write in pending if write.over]
+        return len(pending) - len(over) <= unfinished or any(write.failure for write in over)
+
+    reactor.run_until(settled)
+    for write in pending:
+        if write.failure:
+            raise Refused(write.failure)
+    return [write for write in pending if not write.over]
