@@ -17,7 +17,7 @@ import msgspec
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.wire import Command, Event, Message
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -79,7 +79,8 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     #: "eps", "ocs", "wan"
     bytes: dict[str, int]
     cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
-    grant_lags: dict[int, int]  #: {lateness in 0.1 ms, rounded up: grants that were that late}
+    #: pairs of a lateness, in 0.1 ms rounded up, and how many grants were that late
+    grant_lags: tuple[tuple[int, int], ...]
     cpu_samples: int  #: how often the CPU was looked at, with a flow open
     cpu_saturated: int  #: how often it was (nearly) fully used then
     flows_opened: int

@@ -37,7 +37,7 @@ def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
         cross_rack_room_bytes=room - before.cross_rack_room_bytes if math.isfinite(room) else room,
         bytes=_minus(now.bytes, before.bytes),
         cross_rack_links=_minus(now.cross_rack_links, before.cross_rack_links),
-        grant_lags=_minus(now.grant_lags, before.grant_lags),
+        grant_lags=tuple(_minus(dict(now.grant_lags), dict(before.grant_lags)).items()),
     )
 
 
@@ -56,9 +56,9 @@ def network_utilization(stats: NetworkStats) -> float:
 
 def grant_lag_ms_p99(stats: NetworkStats) -> float:
     """Within how many ms of their time 99 % of the grants were made; 0 if there were none."""
-    needed = math.ceil(sum(stats.grant_lags.values()) * 0.99)
+    needed = math.ceil(sum(count for _, count in stats.grant_lags) * 0.99)
     seen = 0
-    for tenth_ms, count in sorted(stats.grant_lags.items()):
+    for tenth_ms, count in sorted(stats.grant_lags):
         seen += count
         if seen >= needed > 0:
             return tenth_ms / 10
@@ -71,5 +71,4 @@ def cpu_saturated(stats: NetworkStats) -> float:
 
 
 def _minus(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:
-    left = {key: count - before.get(key, 0) for key, count in now.items()}
-    return {key: count for key, count in left.items() if count or key in before}
+    return {key: count - before.get(key, 0) for key, count in now.items()}

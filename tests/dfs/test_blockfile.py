@@ -51,7 +51,7 @@ def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
 def test_a_block_is_written_once(tmp_path):
     store = BlockStore(tmp_path)
     write(store, 1, b"x")
-    with pytest.raises(PeerError, match="block 1 is in .* already"):
+    with pytest.raises(PeerError, match=r"block 1 is in .* already"):
         store.create(1)
     store.create(2)
     with pytest.raises(PeerError, match="block 2 is being written"):

@@ -263,47 +263,73 @@ def test_a_source_sends_a_few_copies_at_a_time():
     assert d.check().healthy
 
 
+class Chaos:
+    """Random files and faults, at most one rack or node dead at a time."""
+
+    def __init__(self, seed):
+        self.d = SimulatedDfs(seed=seed, racks=4, nodes=2, replication=3)
+        self.written = []
+        self.acts = [self.write, self.write, self.remove, self.kill, self.lose, self.revive]
+        self.acts.append(self.spoil)
+
+    def step(self):
+        self.d.run(self.d.rng.choice([0, 0.5, 2, 5]))
+        self.d.rng.choice(self.acts)()
+
+    @property
+    def faulty(self):
+        return bool(self.d.silent or self.d.lost)
+
+    def write(self):
+        path = f"/f{self.d.rng.random()}"
+        try:
+            self.d.write(path, blocks=3)
+        except PeerError:  # all of the nodes that were chosen are dead
+            return
+        self.written.append(path)
+
+    def remove(self):
+        if self.written:
+            self.d.tell(Remove(path=self.written.pop(0)))
+
+    def kill(self):
+        if not self.faulty:
+            self.d.kill(f"r{self.d.rng.randrange(4)}")
+
+    def lose(self):
+        if not self.faulty:
+            self.d.lost.add(self.d.rng.choice(sorted(self.d.disks)))
+
+    def revive(self):
+        self.d.run(15)  # as long as it takes to make up for what was lost
+        for rack in sorted(self.d.silent):
+            self.d.revive(rack)
+        lost, self.d.lost = sorted(self.d.lost), set()
+        for node in lost:
+            self.d.register(rack_of(node))
+
+    def spoil(self):
+        if self.written and not self.faulty:
+            path = self.d.rng.choice(self.written)
+            nodes = self.d.nodes(path)
+            if len(nodes) == 3:
+                self.d.spoil(self.d.rng.choice(nodes), self.d.block(path))
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_whatever_happens_all_is_well_after_the_faults_have_stopped(seed):
-    d = SimulatedDfs(seed=seed, racks=4, nodes=2, replication=3)
-    written = {}
-    for step in range(60):
-        d.run(d.rng.choice([0, 0.5, 2, 5]))
-        act = d.rng.choice(["write", "write", "remove", "kill", "lose", "revive", "spoil"])
-        if act == "write":
-            try:
-                d.write(f"/f{step}", blocks=3)
-                written[f"/f{step}"] = 3
-            except PeerError:  # all of the nodes that were chosen are dead
-                continue
-        elif act == "remove" and written:
-            d.tell(Remove(path=written.popitem()[0]))
-        elif act == "kill" and not d.silent and not d.lost:
-            d.kill(f"r{d.rng.randrange(4)}")
-        elif act == "lose" and not d.silent and not d.lost:
-            d.lost.add(d.rng.choice(sorted(d.disks)))
-        elif act == "revive":
-            d.run(15)  # as long as it takes to make up for what was lost: two faults at a time
-            for rack in sorted(d.silent):
-                d.revive(rack)
-            for node in sorted(d.lost):
-                d.lost.discard(node)
-                d.register(rack_of(node))
-        elif act == "spoil" and written and not d.silent and not d.lost:
-            path = d.rng.choice(sorted(written))
-            if len(d.nodes(path)) == 3:
-                d.spoil(d.rng.choice(d.nodes(path)), d.block(path))
-    for rack in sorted(d.silent):
-        d.revive(rack)
-    d.lost.clear()
-    d.run(30)
-    report = d.check()
+    chaos = Chaos(seed)
+    for _ in range(60):
+        chaos.step()
+    chaos.revive()
+    chaos.d.run(30)
+    report = chaos.d.check()
     assert report.healthy, f"seed {seed}: {report}"
     assert report.over_replicated == 0
-    assert report.files == len(written)
-    held = {(node, block) for node, disk in d.disks.items() for block in disk}
+    assert report.files == len(chaos.written)
+    held = {(node, block) for node, disk in chaos.d.disks.items() for block in disk}
     assert len(held) == 3 * report.blocks, "a replica that nobody knows of"
-    assert not held & d.corrupt
+    assert not held & chaos.d.corrupt
 
 
 # Starting again ----------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ class AgainstAModel(RuleBasedStateMachine):
         return all(self.model.get(p) is None for p in self.above(path))
 
     def make_above(self, path):
-        self.model.update({p: None for p in self.above(path)})
+        self.model.update(dict.fromkeys(self.above(path)))
 
     def below(self, path):
         return [p for p in self.model if p == path or p.startswith(path + "/")]

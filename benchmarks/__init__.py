@@ -1,0 +1,1 @@
+"""What Railyard measures of itself: ``scripts/bench NAME`` runs the ``run`` of a file here."""

@@ -1,0 +1,205 @@
+"""Real transfers between real processes, through a real network emulator, and nothing else.
+
+This process opens the flows, as the ResourceManager does, and hears when the bytes have arrived.
+
+    with EmulatedNetwork(topology) as network:
+        arrivals = network.carry(transfers)
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+import crc32c
+
+from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_name
+from cluster.config import ClusterConfig, Daemon
+from cluster.errors import RailyardError
+from cluster.ids import FlowId, NodeId
+from cluster.processes import die_with_parent, stop_on_sigterm
+from cluster.reactor import now_s
+from cluster.runfolder import RunFolder
+from cluster.topology import Topology
+from cluster.transport import Link, Transport
+from netemu import emulator
+from netemu.messages import GetNetworkStats, NetworkStats, OpenFlow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """Bytes to be carried from one node to another, ``start_s`` after the run's beginning."""
+
+    name: str
+    src: NodeId
+    dst: NodeId
+    stored_bytes: int
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """When a transfer began and ended, on the machine's monotonic clock."""
+
+    transfer: Transfer
+    started_s: float
+    finished_s: float
+
+
+class EmulatedNetwork:
+    """An emulator and a peer for each rack, all forked; a context manager.
+
+    ``folder`` is where its run folder is made; no transfer may have more than
+    ``stored_bytes_max`` bytes.
+    """
+
+    def __init__(
+        self, topology: Topology, folder: Path | None = None, stored_bytes_max: int = 2**24
+    ) -> None:
+        self.topology = topology
+        self.folder = RunFolder.create(folder)
+        self.pids: dict[str, int] = {}  #: by name
+        #: what transfers carry: each one as much of its beginning as it has bytes
+        self._data = random.Random(1).randbytes(stored_bytes_max)
+        self._flows = 0
+        self._peers: dict[str, Link] = {}
+        self._ended: dict[FlowId, Fetched | FetchFailed] = {}
+
+    def __enter__(self) -> EmulatedNetwork:
+        self._fork("network", self._become_emulator)
+        for rack in self.topology.rack_list():
+            name = f"peer-{rack.id}"
+            self._fork(name, partial(self._become_peer, name))
+        self.transport = Transport(self.folder)
+        self.link = self.transport.link("network")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for pid in self.pids.values():
+            os.kill(pid, signal.SIGTERM)
+        for pid in self.pids.values():
+            os.waitpid(pid, 0)
+        self.transport.close()
+        self.folder.remove()
+
+    def kill(self, name: str) -> None:
+        """Kill one of the processes, and reap it."""
+        pid = self.pids.pop(name)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+    def stats(self) -> NetworkStats:
+        """The emulator's counters."""
+        return self.link.call(GetNetworkStats(), NetworkStats)
+
+    def begin(self, transfer: Transfer) -> FlowId:
+        """Start a transfer now."""
+        self._flows += 1
+        flow = FlowId(f"{transfer.name}.{self._flows}")
+        size_bytes = transfer.stored_bytes * self.topology.scale
+        self.link.send(
+            OpenFlow(flow=flow, src=transfer.src, dst=transfer.dst, size_bytes=size_bytes)
+        )
+        self._peer(peer_name(transfer.dst)).send(
+            Fetch(flow=flow, peer=peer_name(transfer.src), stored_bytes=transfer.stored_bytes)
+        )
+        return flow
+
+    def outcome(self, flow: FlowId, timeout_s: float = 60.0) -> Fetched | FetchFailed:
+        """Wait for a transfer to end; ``RailyardError`` if it takes longer than that."""
+        if not self.transport.reactor.run_until(lambda: flow in self._ended, timeout_s):
+            raise RailyardError(f"{flow} did not end within {timeout_s:g} s")
+        return self._ended.pop(flow)
+
+    def carry(self, transfers: list[Transfer], timeout_s: float = 60.0) -> list[Arrival]:
+        """Carry out transfers and check the bytes that arrived.
+
+        Raises ``RailyardError`` if one fails, or if its bytes are not those that were sent.
+        """
+        self._connect(transfers)
+        began_s = now_s() + 0.01
+        started: list[tuple[Transfer, FlowId, float]] = []
+        for transfer in sorted(transfers, key=lambda transfer: transfer.start_s):
+            self._serve_until(began_s + transfer.start_s)
+            started_s = now_s()
+            started.append((transfer, self.begin(transfer), started_s))
+        return [
+            self._checked(transfer, started_s, self.outcome(flow, timeout_s))
+            for transfer, flow, started_s in started
+        ]
+
+    def _serve_until(self, due_s: float) -> None:
+        if due_s > now_s():
+            self.transport.reactor.run_until(lambda: False, due_s - now_s())
+
+    def _checked(
+        self, transfer: Transfer, started_s: float, outcome: Fetched | FetchFailed
+    ) -> Arrival:
+        if isinstance(outcome, FetchFailed):
+            raise RailyardError(f"{outcome.flow} failed: {outcome.reason}")
+        sent = crc32c.crc32c(memoryview(self._data)[: transfer.stored_bytes])
+        if outcome.checksum != sent:
+            raise RailyardError(f"{outcome.flow}: other bytes arrived than were sent")
+        return Arrival(transfer=transfer, started_s=started_s, finished_s=outcome.finished_s)
+
+    def _connect(self, transfers: list[Transfer]) -> None:
+        """Have every connection made that will be needed, as in a cluster that is up."""
+        pairs = {(peer_name(t.src), peer_name(t.dst)): t for t in transfers}
+        for pair in pairs.values():
+            empty = Transfer(name="connect", src=pair.src, dst=pair.dst, stored_bytes=0)
+            self._checked(empty, 0.0, self.outcome(self.begin(empty)))
+
+    def _peer(self, name: str) -> Link:
+        if name not in self._peers:
+            link = self._peers[name] = self.transport.link(name)
+            link.on(Fetched, lambda event, _: self._ended.update({event.flow: event}))
+            link.on(FetchFailed, lambda event, _: self._ended.update({event.flow: event}))
+        return self._peers[name]
+
+    def _become_emulator(self, ready: Callable[[], None]) -> None:
+        config = ClusterConfig(topology=self.topology)
+        role, name = "NetworkEmulator", "network"
+        emulator.main(Daemon(role=role, name=name, folder=self.folder, config=config, ready=ready))
+
+    def _become_peer(self, name: str, ready: Callable[[], None]) -> None:
+        transport = Transport(self.folder)
+        peer = RackPeer(transport, self.topology, name, self._data)
+        stop_on_sigterm(transport.reactor)
+        ready()
+        transport.reactor.run()
+        del peer
+        transport.close()
+
+    def _fork(self, name: str, main: Callable[[Callable[[], None]], None]) -> None:
+        """Run ``main(ready)`` in a child; returns once it is ready."""
+        parent_pid, (listen, tell) = os.getpid(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                die_with_parent(parent_pid)
+                os.close(listen)
+                main(lambda: os.close(tell))
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        os.close(tell)
+        self.pids[name] = pid
+        os.read(listen, 1)
+        os.close(listen)
