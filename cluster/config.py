@@ -35,7 +35,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def load(cls, folder: RunFolder) -> ClusterConfig:
         """Read it from the run folder."""
         path = folder.path / "cluster.json"
-        return msgspec.json.decode(path.read_bytes(), type=cls)
+        # Python's own reader, since it knows the Infinity that an unlimited rate is written as.
+        return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), cls)
 
 
 @dataclass(frozen=True, kw_only=True)

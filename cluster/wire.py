@@ -91,7 +91,8 @@ class Vocabulary:
 
 def pack(message: Message, request: int = 0) -> bytes:
     """The header frame of ``message``; ``request`` pairs a reply with its request, 0 is neither."""
-    return bytes(msgpack.packb([request, to_map(message)], use_bin_type=True))
+    plain = msgspec.to_builtins(message, builtin_types=(bytes,))  # MessagePack has bytes
+    return bytes(msgpack.packb([request, plain], use_bin_type=True))
 
 
 def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Message]:

@@ -10,6 +10,8 @@ returns; see docs in ``resourcemanager``.  All ``_bytes`` are the model's; field
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from cluster.ids import AttemptId, CoflowId, FlowId, JobId, NodeId, RackId
@@ -107,7 +109,8 @@ class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     file_name: str  #: name of the user's file, for its tracebacks; "" when ``module`` is given
     source: bytes  #: the user's file; empty when ``module`` is given
     job_class: str  #: the class in it
-    params: dict[str, str | int | float | bool | bytes | list[bytes]]
+    #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
+    params: dict[str, Any]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +208,7 @@ class FetchOutput(Message, frozen=True, kw_only=True):
     """To a reader: fetch these outputs from the shuffle service of ``rack``."""
 
     flow: FlowId
+    reader: AttemptId
     src: NodeId
     rack: RackId
     outputs: tuple[AttemptId, ...]

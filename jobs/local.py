@@ -1,0 +1,127 @@
+"""Running a whole job in this process, one task after the other: for trying out and testing jobs.
+
+    outputs = run_locally(LongWords(min_letters=10), {"corpus.txt": b"some text"}, reduces=2)
+    print(b"".join(outputs["r"]))
+
+The tasks are the very ones that run on a cluster; only the block store and the shuffle are plain
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cluster.messages.execution import Split, TaskSpec
+from jobs.model import Job, StageSpec
+from jobs.runtime import run_task
+from jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+
+
+class BytesReader:
+    """A file in memory."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._data = memoryview(data)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Length of the file."""
+        return len(self._data)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
+        return self._data[offset : offset + length]
+
+
+@dataclass
+class LocalIO:
+    """A task's world, made of plain bytes."""
+
+    files: Mapping[str, Buffer]
+    outputs: Sequence[tuple[str, Buffer]] = ()
+    reported: list[float] = field(default_factory=list)  #: the progress that the task reported
+
+    def open(self, path: str) -> FileReader:
+        """A file."""
+        return BytesReader(self.files[path])
+
+    def fetched(self) -> Iterator[tuple[str, memoryview]]:
+        """The outputs, in the order given."""
+        for stage, output in self.outputs:
+            yield stage, memoryview(output)
+
+    def progress(self, share: float) -> None:
+        """Note it."""
+        self.reported.append(share)
+
+
+@dataclass
+class LocalRun:
+    """What a job made."""
+
+    #: the output files of each stage that no other stage reads, by task
+    outputs: dict[str, list[bytes]] = field(default_factory=dict)
+    counters: Counters = field(default_factory=dict)  #: summed over all tasks
+
+
+def run_locally(
+    job: Job, files: Mapping[str, Buffer], reduces: int = 1, split_bytes: int = 2**25
+) -> LocalRun:
+    """Run all of a job's tasks over ``files``, by path, cut into splits of ``split_bytes``.
+
+    Whatever the job's code raises comes through.
+    """
+    for path, data in files.items():
+        if data or len(files) == 1:  # one of several may be empty, such as a reduce's output
+            job.input.check(path, len(data))
+    specs = job.stage_specs(reduces)
+    splits = cut_into_splits({path: len(data) for path, data in files.items()}, split_bytes)
+    written: dict[str, list[TaskResult]] = {}
+    run = LocalRun()
+    for spec in specs:
+        partitions = next((other.tasks for other in specs if spec.name in other.reads), 0)
+        results = written[spec.name] = []
+        for task in _tasks(spec, splits, partitions, written):
+            outputs = [
+                (name, b"".join(result.partitions[task.index]))
+                for name in spec.reads
+                for result in written[name]
+            ]
+            io: TaskIO = LocalIO(files, outputs)
+            result = run_task(job, task, io)
+            output = b"".join(result.output)
+            if not partitions:
+                run.outputs.setdefault(spec.name, []).append(output)
+            for name, count in result.counters.items():
+                run.counters[name] = run.counters.get(name, 0) + count
+            results.append(result)
+    return run
+
+
+def cut_into_splits(stored_bytes: Mapping[str, int], split_bytes: int) -> list[Split]:
+    """Splits of at most ``split_bytes`` that cover the files of these lengths."""
+    return [
+        Split(path=path, stored_offset=at, stored_length=min(split_bytes, length - at))
+        for path, length in stored_bytes.items()
+        for at in range(0, length, split_bytes)
+    ]
+
+
+def _tasks(
+    spec: StageSpec,
+    splits: list[Split],
+    partitions: int,
+    written: Mapping[str, list[TaskResult]],
+) -> Iterator[TaskSpec]:
+    inputs = sum(len(written[name]) for name in spec.reads)
+    for index in range(spec.tasks or len(splits)):
+        own = () if spec.reads or spec.tasks else (splits[index],)
+        yield TaskSpec(
+            stage=spec.name,
+            index=index,
+            splits=own,
+            reads=spec.reads,
+            inputs=inputs,
+            partitions=partitions,
+        )

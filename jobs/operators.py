@@ -1,0 +1,143 @@
+"""What the tasks of a record-by-record stage do: ``Map`` over files, ``Reduce`` over a shuffle.
+
+Both are made of a job's functions, and both hand their pairs either to the shuffle or, if no
+stage reads them, as lines of text to the block store.  A job that works on blocks of bytes brings
+an ``Operator`` of its own instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.messages.execution import Split, TaskSpec
+from jobs.formats import InputFormat, Lines
+from jobs.records import (
+    Combiner,
+    Pairs,
+    Partitioner,
+    RunReader,
+    RunWriter,
+    checked_pairs,
+    partition_by_hash,
+    text_lines,
+)
+from jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+
+#: A merge says that it is alive about this often.
+_GROUPS_A_REPORT = 4096
+#: What part of a reduce's progress its fetches are, as in Hadoop.
+FETCHED_SHARE = 1 / 3
+_LINES = Lines()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsOperator:
+    """A stage whose tasks make pairs; how those get to the stages that read it."""
+
+    combine: Combiner | None = None
+    partition: Partitioner = partition_by_hash
+
+    def deliver(
+        self,
+        pairs: Iterator[tuple[Any, Any]],
+        task: TaskSpec,
+        counters: Counters,
+        input_bytes: int,
+    ) -> TaskResult:
+        """Make the task's result of its pairs: shuffle output, or text if nobody reads it."""
+        result = TaskResult(input_bytes=input_bytes, counters=counters)
+        if not task.partitions:
+            result.output = text_lines(pairs)
+            return result
+        writer = RunWriter(task.partitions, self.partition, self.combine)
+        for key, value in pairs:
+            writer.add(key, value)
+        result.partitions = writer.finish()
+        if self.combine is not None:
+            counters[f"{task.stage}.combined_away"] = writer.combined
+        return result
+
+
+@dataclass(frozen=True)
+class Map(PairsOperator):
+    """Calls ``function(record)`` for every record of its splits; that yields pairs."""
+
+    function: Callable[[Any], Pairs | None]
+    input: InputFormat = _LINES
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Do one task."""
+        pairs = self._pairs(task, io, counters)
+        return self.deliver(pairs, task, counters, split_bytes(task))
+
+    def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[Any, Any]]:
+        records = made = 0
+        function = self.function
+        for _, block in split_blocks(self.input, task, io):
+            for record in self.input.records(block):
+                records += 1
+                for pair in checked_pairs(function(record), function):
+                    made += 1
+                    yield pair
+        counters[f"{task.stage}.records_in"] = records
+        counters[f"{task.stage}.pairs_out"] = made
+
+
+@dataclass(frozen=True)
+class Reduce(PairsOperator):
+    """Calls ``function(key, values)`` for every key that it fetched; that yields pairs."""
+
+    function: Callable[[Any, Iterable[Any]], Pairs | None]
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Do one task.  The functions are called while the result's output is read."""
+        runs = RunReader()
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            runs.add(output)
+            fetched_bytes += len(output)
+        return self.deliver(self._pairs(runs, task, io, counters), task, counters, fetched_bytes)
+
+    def _pairs(
+        self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters
+    ) -> Iterator[tuple[Any, Any]]:
+        done = keys = made = 0
+
+        def report() -> None:
+            nonlocal done
+            done += 1
+            if done % _GROUPS_A_REPORT == 0:
+                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / runs.groups)
+
+        function = self.function
+        for key, values in runs.merged(report):
+            keys += 1
+            for pair in checked_pairs(function(key, values), function):
+                made += 1
+                yield pair
+        counters[f"{task.stage}.keys_in"] = keys
+        counters[f"{task.stage}.pairs_out"] = made
+
+
+def split_bytes(task: TaskSpec) -> int:
+    """Real bytes of a task's splits."""
+    return sum(split.stored_length for split in task.splits)
+
+
+def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Buffer]]:
+    """The blocks of whole records of all of a task's splits, with progress reported."""
+    total, done = max(1, split_bytes(task)), 0
+    for split in task.splits:
+        for block in form.blocks(io.open(split.path), split):
+            yield split, block
+            done += len(block)
+            io.progress(min(1.0, done / total))
+
+
+def fetch(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
+    """Everything that a task fetches, with progress reported."""
+    for number, fetched in enumerate(io.fetched(), 1):
+        io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
+        yield fetched

@@ -1,0 +1,187 @@
+"""Shipping a job: its source text and its parameters, never a pickled object.
+
+A job that comes with Railyard is named by its module.  A user's job is one file: its text
+travels, and is compiled under the file's own name wherever it runs, so that tracebacks show the
+user's lines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import sys
+import traceback
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar
+
+from cluster.errors import UsageError, unknown_name
+from cluster.messages.execution import JobPackage
+from jobs.model import Job
+from jobs.params import read_params
+
+#: Jobs of these packages are named by their module; all others are shipped as text.
+_OURS = "jobs."
+
+#: What a module of functions may define; all but ``map`` is optional.
+_FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
+#: The name of the class that stands for a module of functions.
+_FUNCTIONS_CLASS = "Functions"
+
+
+def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPackage:
+    """Package a job class with its parameters (text is converted to their types).
+
+    Raises ``UsageError`` for wrong parameters.
+    """
+    if not job.__module__.startswith(_OURS):
+        file = inspect.getsourcefile(job)
+        if file is None:
+            raise UsageError(f"{job.__name__}: has no source file to ship")
+        return pack_file(Path(file), job.__name__, params)
+    return _packed(
+        job,
+        params,
+        JobPackage(
+            module=job.__module__, file_name="", source=b"", job_class=job.__name__, params={}
+        ),
+    )
+
+
+def pack_file(
+    file: Path, job_class: str = "", params: Mapping[str, Any] | None = None
+) -> JobPackage:
+    """Package the job in a user's file.
+
+    ``job_class`` chooses among several; "" takes the only one.  Raises ``UsageError``, one line,
+    for a file that can't be read, that does not run, that has no job, and for wrong parameters.
+    """
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    module = _module_from_source(source, str(file))
+    job = _choose(module, job_class, str(file))
+    return _packed(
+        job,
+        params,
+        JobPackage(
+            module="", file_name=str(file), source=source, job_class=job.__name__, params={}
+        ),
+    )
+
+
+def load_job(package: JobPackage) -> Job:
+    """Make the job of a package, with its parameters set.
+
+    Runs the shipped file.  Raises ``UsageError`` as ``pack_file`` does, and for a module that is
+    none of Railyard's jobs.
+    """
+    if not package.module:
+        module = _module_from_source(package.source, package.file_name)
+        return _choose(module, package.job_class, package.file_name)(**package.params)
+    if not package.module.startswith(_OURS):
+        raise UsageError(f'"{package.module}" is no job of Railyard: need a module in {_OURS}*')
+    try:
+        module = importlib.import_module(package.module)
+    except ImportError as error:
+        raise UsageError(f'"{package.module}" is no job of Railyard: {error}') from None
+    return _choose(module, package.job_class, package.module)(**package.params)
+
+
+def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackage) -> JobPackage:
+    job(**(params or {})).stage_specs()  # finds now what would fail in every task
+    values = read_params(job, params or {})
+    return JobPackage(
+        module=package.module,
+        file_name=package.file_name,
+        source=package.source,
+        job_class=package.job_class,
+        params=values,
+    )
+
+
+def _module_from_source(source: bytes, file_name: str) -> ModuleType:
+    """Run ``source`` as a module of its own, under the name of its file."""
+    name = f"railyard_job_{zlib.crc32(source):08x}_{Path(file_name).stem}"
+    try:
+        code = compile(source, file_name, "exec", dont_inherit=True)
+        text = source.decode("utf-8")
+    except SyntaxError as error:
+        line = f": {error.text.strip()}" if error.text else ""
+        raise UsageError(f"{file_name}:{error.lineno or 1}: {error.msg}{line}") from None
+    except ValueError as error:  # a null byte, or no UTF-8
+        raise UsageError(f"{file_name}: is no Python source: {error}") from None
+    # No modification time: linecache then never looks for the file, which may not exist here.
+    linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
+    module = ModuleType(name)
+    module.__file__ = file_name
+    sys.modules[name] = module  # annotations are looked up there
+    try:
+        exec(code, module.__dict__)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(_where(error, file_name)) from error
+    return module
+
+
+def _where(error: Exception, file_name: str) -> str:
+    """One line: the last place in the user's file that ``error`` came through, and what it is."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file_name]
+    place = f"{file_name}:{lines[-1]}" if lines else file_name
+    hint = " (a job is one file: others are not shipped)" if isinstance(error, ImportError) else ""
+    return f"{place}: {type(error).__name__}: {error}{hint}"
+
+
+def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
+    """The job class asked for; the only one if none was."""
+    jobs = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Job) and value.__module__ == module.__name__
+    }
+    if not jobs and isinstance(getattr(module, "map", None), FunctionType):
+        jobs = {_FUNCTIONS_CLASS: _from_functions(module)}
+    if not jobs:
+        right = "a class derived from jobs.Job, or functions map and reduce"
+        raise UsageError(f"{shown}: has no job: need {right}")
+    if job_class and job_class not in jobs:
+        raise unknown_name(f"job in {shown}", job_class, jobs)
+    if not job_class and len(jobs) > 1:
+        raise UsageError(f"{shown}: has {len(jobs)} jobs: choose one of {', '.join(sorted(jobs))}")
+    return jobs[job_class] if job_class else next(iter(jobs.values()))
+
+
+class _FunctionsJob(Job):
+    """Base of the classes that stand for a module of functions."""
+
+    module: ClassVar[ModuleType]
+
+    def __init__(self, **params: Any) -> None:
+        # The functions see their parameters as the module's variables.
+        vars(self.module).update(read_params(type(self), params))
+        super().__init__(**params)
+
+
+def _from_functions(module: ModuleType) -> type[Job]:
+    """A job class made of a module's functions; the module's annotated variables are parameters."""
+    annotations = inspect.get_annotations(module)
+    body: dict[str, Any] = {
+        name: vars(module)[name] for name in annotations if name in vars(module)
+    }
+    for name in _FUNCTIONS:
+        function = getattr(module, name, None)
+        if isinstance(function, FunctionType):
+            body[name] = staticmethod(function)
+    if hasattr(module, "input"):
+        body["input"] = module.input
+    body |= {
+        "module": module,
+        "__annotations__": annotations,
+        "__module__": module.__name__,
+        "__doc__": module.__doc__,
+    }
+    return type(_FUNCTIONS_CLASS, (_FunctionsJob,), body)

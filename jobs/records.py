@@ -1,0 +1,224 @@
+"""Keys and values on their way: packed into sorted runs for the shuffle, and into lines of text.
+
+A *run* is groups ``[key, [value, ...]]`` in MessagePack, ordered by key, with a header that
+counts them.  An output for the shuffle is any number of runs, one after the other, so that
+outputs can be strung together as well.
+
+Keys and values are ``str``, ``bytes``, ``int``, ``float``, ``bool``, ``None`` and tuples of those
+(a list arrives as a tuple).  Keys of one stage must compare with one another.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any
+
+import msgpack
+
+from jobs.taskio import Buffer, JobError
+
+Pairs = Iterable[tuple[Any, Any]]
+Combiner = Callable[[Any, Iterable[Any]], Pairs | None]
+Partitioner = Callable[[Any, int], int]
+
+_HEADER = struct.Struct("<QQ")  # groups, bytes after the header
+_TEXT_BYTES = 2**18  # output is handed on in pieces of about this size
+
+
+def stable_hash(key: Any) -> int:
+    """A hash that is the same in every process and run; keys that are equal have the same."""
+    return zlib.crc32(_packed(_normal(key)))
+
+
+def partition_by_hash(key: Any, partitions: int) -> int:
+    """The partition of a key unless the job says otherwise."""
+    return stable_hash(key) % partitions
+
+
+def checked_pairs(pairs: Pairs | None, function: Callable[..., Any]) -> Iterator[tuple[Any, Any]]:
+    """What a user's function gave, one (key, value) after the other.
+
+    Raises ``JobError`` for anything else; None stands for no pairs.
+    """
+    if pairs is None:
+        return
+    name = getattr(function, "__qualname__", repr(function))
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise JobError(f"{name} gave {pairs!r:.60}: need it to yield (key, value) pairs")
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise JobError(f"{name} gave {pair!r:.60}: need a (key, value) pair")
+        yield pair
+
+
+class RunWriter:
+    """Collects pairs, groups them by key, combines, partitions, and packs them into runs."""
+
+    #: pairs held as Python objects (some 100 bytes each) before they are packed
+    PAIRS_MAX = 250_000
+
+    def __init__(
+        self, partitions: int, partition: Partitioner, combine: Combiner | None = None
+    ) -> None:
+        self.combined = 0  #: pairs that combining saved
+        self._partition = partition
+        self._combine = combine
+        self._partitions: list[list[Buffer]] = [[] for _ in range(partitions)]
+        self._groups: dict[Any, list[Any]] = {}
+        self._held = 0
+
+    def add(self, key: Any, value: Any) -> None:
+        """Take a pair."""
+        try:
+            self._groups.setdefault(key, []).append(value)
+        except TypeError:
+            raise _bad_key(key) from None
+        self._held += 1
+        if self._held >= self.PAIRS_MAX:
+            self._spill()
+
+    def finish(self) -> list[list[Buffer]]:
+        """The runs of each partition."""
+        self._spill()
+        return self._partitions
+
+    def _spill(self) -> None:
+        groups = self._groups if self._combine is None else self._combine_groups(self._combine)
+        runs = [bytearray() for _ in self._partitions]
+        counts = [0] * len(runs)
+        for key in _sorted_keys(groups):
+            number = self._number(key)
+            runs[number] += _packed((key, groups[key]))
+            counts[number] += 1
+        for pieces, run, count in zip(self._partitions, runs, counts, strict=True):
+            if count:
+                pieces += [_HEADER.pack(count, len(run)), run]
+        self._groups, self._held = {}, 0
+
+    def _combine_groups(self, combine: Combiner) -> dict[Any, list[Any]]:
+        combined: dict[Any, list[Any]] = {}
+        made = 0
+        for key, values in self._groups.items():
+            for new_key, value in checked_pairs(combine(key, values), combine):
+                combined.setdefault(new_key, []).append(value)
+                made += 1
+        self.combined += self._held - made
+        return combined
+
+    def _number(self, key: Any) -> int:
+        partitions = len(self._partitions)
+        number = self._partition(key, partitions)
+        if not (isinstance(number, int) and 0 <= number < partitions):
+            raise JobError(
+                f"partition({key!r:.60}, {partitions}) gave {number!r:.60}:"
+                f" need a whole number from 0 to {partitions - 1}"
+            )
+        return number
+
+
+class RunReader:
+    """Merges the runs of many outputs into groups, ordered by key."""
+
+    def __init__(self) -> None:
+        self.groups = 0  #: groups in all runs, before those of equal keys are joined
+        self._runs: list[memoryview] = []
+
+    def add(self, output: Buffer) -> None:
+        """Take one output; it must stay unchanged.  Raises ``JobError`` if it is no runs."""
+        rest = memoryview(output)
+        while rest:
+            groups, length = _HEADER.unpack_from(rest) if len(rest) >= _HEADER.size else (0, 0)
+            run = rest[_HEADER.size : _HEADER.size + length]
+            if not groups or len(run) < length:
+                raise JobError(f"a fetched output is damaged {len(rest)} bytes before its end")
+            self.groups += groups
+            self._runs.append(run)
+            rest = rest[_HEADER.size + length :]
+
+    def merged(self, on_group: Callable[[], None]) -> Iterator[tuple[Any, Iterator[Any]]]:
+        """Each key with its values, in the order of the keys; ``on_group`` is called as it goes.
+
+        The values of a key come in any order, and are gone once the next key is asked for.
+        """
+        by_key = itemgetter(0)
+        groups = _counted(heapq.merge(*map(_unpacked, self._runs), key=by_key), on_group)
+        for key, equal in groupby(groups, key=by_key):
+            yield key, chain.from_iterable(map(itemgetter(1), equal))
+
+
+def text_lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Buffer]:
+    """Lines "key<TAB>value" in pieces; a value of None gives a line with the key alone."""
+    piece = bytearray()
+    for key, value in pairs:
+        piece += _text(key)
+        if value is not None:
+            piece += b"\t"
+            piece += _text(value)
+        piece += b"\n"
+        if len(piece) >= _TEXT_BYTES:
+            yield piece
+            piece = bytearray()
+    if piece:
+        yield piece
+
+
+def _text(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode("utf-8", "surrogateescape")
+
+
+def _packed(value: Any) -> bytes:
+    try:
+        return bytes(msgpack.packb(value, use_bin_type=True, unicode_errors="surrogateescape"))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise JobError(
+            f"cannot ship {value!r:.80}: {error}: need str, bytes, int of 64 bits, float, bool,"
+            " None, or tuples of those"
+        ) from None
+
+
+def _unpacked(run: memoryview) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    unpacker = msgpack.Unpacker(
+        use_list=False, strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=0
+    )
+    unpacker.feed(run)
+    return iter(unpacker)
+
+
+def _counted(groups: Iterator[Any], on_group: Callable[[], None]) -> Iterator[Any]:
+    try:
+        for group in groups:
+            on_group()
+            yield group
+    except TypeError as error:  # only from comparing keys: the consumer's errors don't come here
+        raise _not_comparable(error) from None
+
+
+def _sorted_keys(groups: dict[Any, list[Any]]) -> list[Any]:
+    try:
+        return sorted(groups)
+    except TypeError as error:
+        raise _not_comparable(error) from None
+
+
+def _not_comparable(error: TypeError) -> JobError:
+    return JobError(f"keys of one stage must compare with one another: {error}")
+
+
+def _bad_key(key: Any) -> JobError:
+    return JobError(f"{key!r:.60} cannot be a key: need str, bytes, a number or a tuple of those")
+
+
+def _normal(key: Any) -> Any:
+    """``key`` such that equal keys pack to equal bytes: 1, 1.0 and True are equal in Python."""
+    if isinstance(key, bool) or (isinstance(key, float) and key.is_integer() and abs(key) < 2**63):
+        return int(key)
+    if isinstance(key, tuple | list):
+        return [_normal(part) for part in key]
+    return key

@@ -1,0 +1,166 @@
+"""A task attempt's own process, from its first instruction to its exit status.
+
+Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
+its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
+for what is to be fetched there.
+
+All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
+traceback is on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from cluster.config import Daemon
+from cluster.ids import rack_of
+from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from cluster.transport import Transport
+from cluster.units import format_size
+from dfs.client import DfsClient
+from jobs.model import Job
+from jobs.runtime import run_task
+from jobs.taskio import Buffer, FileReader, TaskResult
+from netemu.client import NetworkClient
+from nodemanager.failures import reason_of, user_traceback
+from nodemanager.fetches import Fetches
+from nodemanager.inputs import BlockFile
+from nodemanager.mapoutput import output_path, write_output
+from nodemanager.memory import lift_limit
+from nodemanager.pace import ComputeClock, paced_s
+from nodemanager.umbilical import Umbilical
+
+
+def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
+    """Do the task that ``order`` says; the process's exit status.
+
+    The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
+    ending the process is quicker.
+    """
+    transport = Transport(daemon.folder)
+    umbilical = Umbilical(transport, order.attempt, rack_of(order.node))
+    outcome: AttemptSucceeded | AttemptFailed
+    try:
+        outcome = _Attempt(daemon, job, order, transport, umbilical).run()
+    except BaseException as error:  # user code may raise anything, SystemExit included
+        lift_limit()
+        print(user_traceback(error), file=sys.stderr)
+        reason = reason_of(error)
+        if isinstance(error, MemoryError):
+            allowed = format_size(daemon.config.topology.compute.memory)
+            reason += f" (compute.memory allows {allowed} an attempt)"
+        outcome = AttemptFailed(attempt=order.attempt, reason=reason)
+    umbilical.claim(outcome)
+    return 0 if isinstance(outcome, AttemptSucceeded) else 1
+
+
+class _Attempt:
+    """The task's world (a ``jobs.taskio.TaskIO``), and the order of its work."""
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        job: Job,
+        order: LaunchAttempt,
+        transport: Transport,
+        umbilical: Umbilical,
+    ) -> None:
+        self._daemon = daemon
+        self._topology = daemon.config.topology
+        self._job = job
+        self._order = order
+        self._task = order.task
+        self._transport = transport
+        self._umbilical = umbilical
+        self._clock = ComputeClock()
+        self._share = 0.0  #: of the task that is really done
+        self._fetched_share = 0.0  #: ``_share`` when all was fetched
+        self._input_bytes = sum(split.stored_length for split in order.task.splits)
+        self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
+        umbilical.report_from(self._paced_share)
+
+    def run(self) -> AttemptSucceeded:
+        """Read or fetch, compute, write."""
+        result = run_task(self._job, self._task, self)
+        output = result.output
+        owed_s = paced_s(self._topology, self._task, result.input_bytes)
+        if owed_s > 0:
+            output = list(output)  # making it is part of the compute that is paced
+            self._wait_until_computed(owed_s)
+        with self._clock.stopped():
+            return self._deliver(result, output)
+
+    def _deliver(self, result: TaskResult, output: Iterable[Buffer]) -> AttemptSucceeded:
+        """Write what the task made."""
+        task, scale = self._task, self._topology.scale
+        partition_bytes: tuple[int, ...] = ()
+        if task.partitions:
+            path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
+            partition_bytes = write_output(path, result.partitions)
+        output_bytes = self._write(output)
+        read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
+        return AttemptSucceeded(
+            attempt=self._order.attempt,
+            input_bytes=result.input_bytes * scale,
+            local_bytes=read.get("local", 0) * scale,
+            rack_bytes=read.get("rack", 0) * scale,
+            remote_bytes=read.get("remote", 0) * scale,
+            output_bytes=output_bytes * scale,
+            partition_bytes=tuple(length * scale for length in partition_bytes),
+            counters=result.counters,
+        )
+
+    def _write(self, output: Iterable[Buffer]) -> int:
+        """Write the task's file, if it has one; its length in stored bytes."""
+        if self._task.output_path:
+            replication = self._task.output_replication
+            status = self._dfs.write(self._task.output_path, output, replication)
+            return status.stored_length
+        for _ in output:  # a lazy output is computed while it is read
+            pass
+        return 0
+
+    # A jobs.taskio.TaskIO ----------------------------------------------------------------------
+    def open(self, path: str) -> FileReader:
+        """A file of the block store."""
+        splits = [split for split in self._task.splits if split.path == path]
+        with self._clock.stopped():
+            file = self._dfs.open(path)
+        return BlockFile(file, splits, self._clock)
+
+    def fetched(self) -> Iterator[tuple[str, memoryview]]:
+        """What the stages that this one reads wrote for it, as it arrives."""
+        while not self._fetches.complete:
+            stage, output = self._fetches.next()
+            self._input_bytes += len(output)
+            yield stage, output
+        self._fetched_share = self._share
+        self._clock.restart()
+
+    def progress(self, share: float) -> None:
+        """Note how much is done, and report it now and then."""
+        self._share = share
+        self._umbilical.report()
+
+    # Pacing ------------------------------------------------------------------------------------
+    def _paced_share(self) -> float:
+        """The share that is done, no further than the configured rate would have got by now."""
+        owed_s = paced_s(self._topology, self._task, self._input_bytes)
+        if owed_s <= 0 or not self._fetches.complete:
+            return self._share
+        timed = min(1.0, self._clock.elapsed_s / owed_s)
+        return min(self._share, self._fetched_share + (1 - self._fetched_share) * timed)
+
+    def _wait_until_computed(self, owed_s: float) -> None:
+        self._share = 1.0
+        left_s = owed_s - self._clock.elapsed_s
+        if left_s > 0:
+            self._transport.reactor.run_until(lambda: False, left_s)
+
+    # Links, made when they are needed ----------------------------------------------------------
+    @cached_property
+    def _dfs(self) -> DfsClient:
+        network = NetworkClient(self._transport, self._topology)
+        return DfsClient(self._transport, self._topology, self._order.node, network)

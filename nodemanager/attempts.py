@@ -1,0 +1,259 @@
+"""The attempts that run on one rack's nodes, from their launch to the fact that ends them.
+
+An attempt has succeeded only if it said so and its process then exited with status 0.  It talks
+to this table over its umbilical, a link to the NodeManager's server.
+
+Never here: processes (see ``containers``) and what attempts compute.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cluster.config import Daemon
+from cluster.errors import PeerError
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    CancelFlow,
+    DiscardJob,
+    FetchOutput,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    LoadJob,
+    UmbilicalHello,
+)
+from cluster.processes import how_it_ended
+from cluster.reactor import Reactor, now_s
+from cluster.transport import Request, Server
+from cluster.wire import Done, Event, Message
+from nodemanager.channel import Channel
+from nodemanager.containers import Containers
+from nodemanager.failures import tail_of
+from nodemanager.mapoutput import shuffle_folder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Attempt:
+    """An attempt that was launched and has not ended yet."""
+
+    order: LaunchAttempt
+    reported_s: float  #: when it was last heard of
+    forked: bool = False
+    peer: bytes | None = None  #: its umbilical
+    claim: AttemptSucceeded | AttemptFailed | None = None  #: what it says became of it
+    killed: bool = False  #: by order
+    timed_out: bool = False
+    undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
+
+
+class Attempts:
+    """See the top of this file.  A ``containers.Watcher``."""
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        reactor: Reactor,
+        server: Server,
+        nodes: frozenset[NodeId],
+        helper: Channel,
+        tell: Callable[[Event], None],
+        on_helper_lost: Callable[[], None],
+    ) -> None:
+        self._daemon = daemon
+        self._server = server
+        self._nodes = nodes
+        self._tell = tell
+        self._timeout_s = daemon.config.topology.liveness.task_timeout
+        self._containers = Containers(daemon, reactor, helper, self, on_helper_lost)
+        self._running: dict[AttemptId, _Attempt] = {}
+        self._by_peer: dict[bytes, AttemptId] = {}
+        self._readers: dict[FlowId, AttemptId] = {}
+        self._discarded: set[JobId] = set()  #: jobs of which an attempt may yet be dying
+        server.on(UmbilicalHello, self._hello)
+        server.on(AttemptProgressed, self._progressed)
+        server.on(AttemptSucceeded, self._claimed)
+        server.on(AttemptFailed, self._claimed)
+        server.on(FlowFinished, self._fetched)
+        server.on(FlowFailed, self._fetched)
+        reactor.call_every(min(0.5, self._timeout_s / 4), self._check_silence)
+
+    # Orders ------------------------------------------------------------------------------------
+    def load(self, order: LoadJob) -> None:
+        """Get ready for attempts of a job."""
+        self._containers.load(order)
+
+    def launch(self, order: LaunchAttempt) -> None:
+        """Run an attempt."""
+        if order.attempt in self._running:
+            log.warning("%s runs already: a second order to launch it is ignored", order.attempt)
+            return
+        if order.node not in self._nodes:
+            reason = f"{order.node} is no node of {self._daemon.name}"
+            self._tell(AttemptFailed(attempt=order.attempt, reason=reason))
+            return
+        self._running[order.attempt] = _Attempt(order, reported_s=now_s())
+        self._containers.launch(order)
+
+    def kill(self, order: KillAttempt) -> None:
+        """End an attempt; one that has ended already was told of."""
+        attempt = self._running.get(order.attempt)
+        if attempt is not None:
+            log.info("killing %s: %s", order.attempt, order.reason)
+            attempt.killed = True
+            self._containers.kill(order)
+
+    def fetch(self, order: FetchOutput) -> None:
+        """Have an attempt fetch."""
+        self._readers[order.flow] = order.reader
+        self._deliver(order.reader, order)
+
+    def cancel_fetch(self, order: CancelFlow) -> None:
+        """Have an attempt forget a fetch."""
+        reader = self._readers.pop(order.flow, None)
+        if reader is not None:
+            self._deliver(reader, order)
+
+    def discard(self, order: DiscardJob) -> None:
+        """Kill what is left of a job; once all is dead, remove its shuffle output."""
+        self._discarded.add(order.job)
+        for attempt, running in list(self._running.items()):
+            if job_of(attempt) == order.job:
+                node = running.order.node
+                self.kill(KillAttempt(attempt=attempt, node=node, reason="the job ended"))
+        self._sweep(order.job)
+
+    # What happens to processes -----------------------------------------------------------------
+    def forked(self, attempt: AttemptId, pid: int) -> None:
+        """An attempt's process runs."""
+        self._daemon.folder.record_process("Attempt", attempt, pid)
+        self._running[attempt].forked = True
+        self._running[attempt].reported_s = now_s()
+        self._tell(AttemptStarted(attempt=attempt, pid=pid))
+
+    def ended(self, attempt: AttemptId, status: int) -> None:
+        """An attempt's process is gone."""
+        running = self._running[attempt]
+        if isinstance(running.claim, AttemptSucceeded) and status == 0:
+            self._finish(attempt, running.claim)
+        elif isinstance(running.claim, AttemptFailed):
+            self._fail(attempt, running.claim.reason)
+        elif isinstance(running.claim, AttemptSucceeded):
+            self._fail(attempt, f"did its task, then ended with {how_it_ended(status)}")
+        elif os.WIFSIGNALED(status):
+            self._fail(attempt, f"killed by {how_it_ended(status)}")
+        else:
+            self._fail(attempt, f"ended with {how_it_ended(status)} before its task was done")
+
+    def lost(self, attempt: AttemptId, reason: str, stderr: str) -> None:
+        """An attempt has no process."""
+        self._fail(attempt, reason, stderr)
+
+    # What attempts say -------------------------------------------------------------------------
+    def _hello(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, UmbilicalHello)
+        attempt = self._running.get(message.attempt)
+        if attempt is None or attempt.peer is not None:
+            raise PeerError(f"{message.attempt} is not expected here")
+        attempt.peer = request.peer
+        attempt.reported_s = now_s()
+        self._by_peer[request.peer] = message.attempt
+        undelivered, attempt.undelivered = attempt.undelivered, []
+        for order in undelivered:
+            self._server.push(request.peer, order)
+
+    def _progressed(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, AttemptProgressed)
+        self._own(request, message.attempt).reported_s = now_s()
+        self._tell(message)
+
+    def _claimed(self, request: Request) -> Message:
+        message = request.message
+        assert isinstance(message, AttemptSucceeded | AttemptFailed)
+        self._own(request, message.attempt).claim = message
+        return Done()
+
+    def _fetched(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, FlowFinished | FlowFailed)
+        reader = self._readers.get(message.flow)
+        if reader is None:
+            return  # cancelled in the meantime
+        self._own(request, reader).reported_s = now_s()
+        del self._readers[message.flow]
+        self._tell(message)
+
+    def _own(self, request: Request, attempt: AttemptId) -> _Attempt:
+        """The attempt that a message is about, which must be the one that sent it."""
+        if self._by_peer.get(request.peer) != attempt:
+            raise PeerError(f"{request.message.tag()} of {attempt} did not come from it")
+        return self._running[attempt]
+
+    # Endings -----------------------------------------------------------------------------------
+    def _fail(self, attempt: AttemptId, reason: str, stderr: str | None = None) -> None:
+        running = self._running[attempt]
+        if running.killed:
+            self._finish(attempt, AttemptKilled(attempt=attempt))
+            return
+        if running.timed_out:
+            reason = f"reported nothing for {self._timeout_s:g} s"
+            if not running.forked:
+                reason = f"the job's module was not imported within {self._timeout_s:g} s"
+        if stderr is None:
+            stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
+        self._finish(attempt, AttemptFailed(attempt=attempt, reason=reason, stderr=stderr))
+
+    def _finish(self, attempt: AttemptId, fact: Event) -> None:
+        running = self._running.pop(attempt)
+        if running.peer is not None:
+            del self._by_peer[running.peer]
+        for flow in [flow for flow, reader in self._readers.items() if reader == attempt]:
+            del self._readers[flow]
+        self._tell(fact)
+        self._sweep(job_of(attempt))
+
+    def _sweep(self, job: JobId) -> None:
+        """Remove what a discarded job left on the disks, once none of its attempts can write."""
+        if job not in self._discarded or any(job_of(attempt) == job for attempt in self._running):
+            return
+        self._discarded.remove(job)
+        self._containers.discard(job)
+        for node in self._nodes:
+            shutil.rmtree(shuffle_folder(self._daemon.folder, node) / job, ignore_errors=True)
+
+    def _check_silence(self) -> None:
+        """Kill attempts that have reported nothing for too long."""
+        silent_since_s = now_s() - self._timeout_s
+        for attempt, running in list(self._running.items()):
+            if running.reported_s > silent_since_s or running.timed_out:
+                continue
+            running.timed_out = True
+            log.warning("%s reported nothing for %g s: killing it", attempt, self._timeout_s)
+            if running.forked:
+                node = running.order.node
+                self._containers.kill(KillAttempt(attempt=attempt, node=node, reason="time-out"))
+            else:
+                self._containers.stop_loading(job_of(attempt))
+
+    def _deliver(self, attempt: AttemptId, order: Message) -> None:
+        running = self._running.get(attempt)
+        if running is None:
+            return  # it has ended: the ResourceManager knows by now, or soon
+        if running.peer is None:
+            running.undelivered.append(order)
+        else:
+            self._server.push(running.peer, order)

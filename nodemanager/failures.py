@@ -1,0 +1,43 @@
+"""Saying in words how user code failed, and what it wrote before."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+_OWN_CODE = Path(__file__).resolve().parent.parent
+_OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
+_TAIL_BYTES = 8192
+
+
+def reason_of(error: BaseException) -> str:
+    """One line: "ValueError: invalid literal for int()"."""
+    lines = str(error).strip().splitlines()
+    # NumPy's MemoryError has a private name of its own
+    name = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__
+    return f"{name}: {lines[0]}" if lines else name
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback as Python prints it, from the first frame on that is not Railyard's."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+        frames = frames.tb_next
+    if frames is None:  # it is all ours
+        frames = error.__traceback__
+    return "".join(traceback.format_exception(type(error), error, frames)).rstrip()
+
+
+def tail_of(path: Path) -> str:
+    """The end of a text file, whole lines if it has any; "" if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            data = file.read()
+    except OSError:
+        return ""
+    if size > _TAIL_BYTES and b"\n" in data:
+        data = data.split(b"\n", 1)[1]
+    return data.decode(errors="replace")

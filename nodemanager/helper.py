@@ -1,0 +1,109 @@
+"""The clean helper: a small process without a ZeroMQ context, of which jobs' helpers are forked.
+
+A process that has a ZeroMQ context, with its threads and locks, cannot be forked safely.  So the
+NodeManager forks this helper before it makes its own, and asks it for a helper for each job:
+
+    NodeManager -> clean helper -> job helper (has imported the job's module) -> attempts
+
+Each dies with its parent.  The helpers have one thread and know neither jobs nor messages of the
+network; whatever attempts will need is imported here, once, and shared by all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import traceback
+from typing import NoReturn
+
+from cluster.config import Daemon
+from cluster.ids import JobId
+from cluster.processes import die_with_parent
+from cluster.reactor import Reactor
+from cluster.wire import Vocabulary
+from nodemanager.channel import Channel
+from nodemanager.jobhelper import serve_job
+from nodemanager.messages import ForkJobHelper, JobHelperEnded, KillJobHelper
+
+log = logging.getLogger(__name__)
+
+
+def start_helper(daemon: Daemon) -> tuple[int, Channel]:
+    """Fork the clean helper: its process id, and the channel to it.
+
+    To be called before this process makes a ZeroMQ context or starts a thread.
+    """
+    ours, theirs = socket.socketpair()
+    parent_pid = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            die_with_parent(parent_pid)
+            ours.close()
+            # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _Helper(daemon, theirs).serve()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    theirs.close()
+    daemon.folder.record_process("Helper", f"{daemon.name}-helper", pid)
+    return pid, Channel(ours, Vocabulary([JobHelperEnded]))
+
+
+class _Helper:
+    def __init__(self, daemon: Daemon, end: socket.socket) -> None:
+        self._daemon = daemon
+        self._channel = Channel(end, Vocabulary([ForkJobHelper, KillJobHelper]))
+        self._reactor = Reactor()
+        self._pids: dict[int, int] = {}  #: {number of a job helper: its process id}
+
+    def serve(self) -> NoReturn:
+        """Fork and reap until the NodeManager is gone."""
+        gc.collect()
+        gc.freeze()  # collections in the children then leave the shared pages alone
+        self._reactor.add(self._channel.fileno(), self._on_orders)
+        self._reactor.run()
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os._exit(0)
+
+    def _on_orders(self) -> None:
+        for order in self._channel.receive():
+            if isinstance(order, ForkJobHelper):
+                self._fork(order.helper, order.job)
+            elif isinstance(order, KillJobHelper) and order.helper in self._pids:
+                os.kill(self._pids[order.helper], signal.SIGKILL)
+        if self._channel.at_end:
+            self._reactor.stop()
+
+    def _fork(self, helper: int, job: JobId) -> None:
+        end = socket.socket(fileno=self._channel.take_fd())
+        parent_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                die_with_parent(parent_pid)
+                self._channel.close()
+                serve_job(self._daemon, job, end)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        end.close()
+        self._pids[helper] = pid
+        self._daemon.folder.record_process("JobHelper", f"{self._daemon.name}-{job}", pid)
+        ended = os.pidfd_open(pid)
+        self._reactor.add(ended, lambda: self._reap(helper, pid, ended))
+
+    def _reap(self, helper: int, pid: int, ended: int) -> None:
+        self._reactor.remove(ended)
+        os.close(ended)
+        del self._pids[helper]
+        _, status = os.waitpid(pid, 0)
+        self._channel.send(JobHelperEnded(helper=helper, status=status))

@@ -1,0 +1,161 @@
+"""A job's helper: imports the job's module once, then forks an attempt in a few milliseconds.
+
+Forked of the clean helper.  It has one thread; it never touches the network.  What importing the
+job's module prints goes to ``attempts/JOB.load-RACK/`` of the run folder.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from cluster.config import Daemon
+from cluster.ids import AttemptId, JobId
+from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
+from cluster.processes import die_with_parent
+from cluster.reactor import Reactor
+from cluster.wire import Vocabulary
+from jobs.model import Job
+from jobs.package import load_job
+from nodemanager.attempt import run_attempt
+from nodemanager.channel import Channel
+from nodemanager.failures import reason_of, user_traceback
+from nodemanager.memory import data_bytes, limit_memory
+from nodemanager.messages import (
+    AttemptExited,
+    AttemptForked,
+    AttemptNotForked,
+    JobBroken,
+    JobLoaded,
+)
+
+
+def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> NoReturn:
+    """Serve one job over ``end`` until the NodeManager closes it."""
+    _JobHelper(daemon, job, end).serve()
+
+
+class _JobHelper:
+    def __init__(self, daemon: Daemon, job: JobId, end: socket.socket) -> None:
+        self._daemon = daemon
+        self._channel = Channel(end, Vocabulary([LoadJob, LaunchAttempt, KillAttempt]))
+        self._reactor = Reactor()
+        self._outputs = daemon.folder.attempt(load_folder(daemon.name, job))
+        self._job: Job | None = None
+        self._inherited_bytes = 0  #: private memory that every attempt has from the start
+        self._pids: dict[AttemptId, int] = {}
+        self._endings: dict[AttemptId, int] = {}  #: {attempt: descriptor that tells of its end}
+
+    def serve(self) -> NoReturn:
+        _write_to(self._outputs)
+        self._reactor.add(self._channel.fileno(), self._on_orders)
+        self._reactor.run()
+        for attempt in list(self._pids):
+            self._kill(attempt)
+        os._exit(0)
+
+    def _on_orders(self) -> None:
+        for order in self._channel.receive():
+            if isinstance(order, LoadJob):
+                self._load(order)
+            elif isinstance(order, LaunchAttempt):
+                self._launch(order)
+            elif isinstance(order, KillAttempt):
+                self._kill(order.attempt)
+        if self._channel.at_end:
+            self._reactor.stop()
+
+    def _load(self, order: LoadJob) -> None:
+        try:
+            self._job = load_job(order.package)
+        except BaseException as error:  # whatever a user's module may raise, SystemExit included
+            written = user_traceback(error)
+            print(written, file=sys.stderr, flush=True)
+            reason = f"the job's module cannot be imported: {reason_of(error)}"
+            self._channel.send(JobBroken(reason=reason, stderr=written))
+            return
+        gc.collect()
+        gc.freeze()
+        self._inherited_bytes = data_bytes()
+        self._channel.send(JobLoaded())
+
+    def _launch(self, order: LaunchAttempt) -> None:
+        sys.stdout.flush()  # or the attempt would write it once more
+        sys.stderr.flush()
+        parent_pid = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            reason = f"no process for it: {error.strerror}"
+            self._channel.send(AttemptNotForked(attempt=order.attempt, reason=reason))
+            return
+        if pid == 0:
+            self._become(order, parent_pid)
+        _lead_group(pid)
+        self._pids[order.attempt] = pid
+        self._endings[order.attempt] = ended = os.pidfd_open(pid)
+        self._reactor.add(ended, lambda: self._reap(order.attempt))
+        self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
+
+    def _become(self, order: LaunchAttempt, parent_pid: int) -> NoReturn:
+        """Turn the forked child into the attempt."""
+        status = 1
+        try:
+            die_with_parent(parent_pid)
+            _lead_group(0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            self._channel.close()
+            for ended in self._endings.values():
+                os.close(ended)
+            _write_to(self._daemon.folder.attempt(order.attempt))
+            memory_bytes = self._daemon.config.topology.compute.memory
+            limit_memory(self._inherited_bytes + memory_bytes)
+            assert self._job is not None, "attempts are launched after JobLoaded"
+            status = run_attempt(self._daemon, self._job, order)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _kill(self, attempt: AttemptId) -> None:
+        """Kill an attempt and the processes that it started; nothing happens if it has ended."""
+        if attempt in self._pids:
+            os.killpg(self._pids[attempt], signal.SIGKILL)
+
+    def _reap(self, attempt: AttemptId) -> None:
+        ended = self._endings.pop(attempt)
+        self._reactor.remove(ended)
+        os.close(ended)
+        self._kill(attempt)  # what it started and left behind; its own pid is still ours
+        _, status = os.waitpid(self._pids.pop(attempt), 0)
+        self._channel.send(AttemptExited(attempt=attempt, status=status))
+
+
+def load_folder(daemon_name: str, job: JobId) -> str:
+    """Name of the folder, beside those of attempts, with what a job's import printed."""
+    return f"{job}.load-{daemon_name.rsplit('-', 1)[-1]}"
+
+
+def _write_to(folder: Path) -> None:
+    """Make ``folder``, and send this process's stdout and stderr to files in it."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, fd)
+        os.close(file)
+
+
+def _lead_group(pid: int) -> None:
+    """Put a process into a group of its own; both it and its parent do, whoever comes first."""
+    try:
+        os.setpgid(pid, pid)
+    except (PermissionError, ProcessLookupError):
+        return  # it is one already, and may have ended

@@ -1,0 +1,32 @@
+"""How much private memory a process may have.
+
+What counts is what Linux counts for RLIMIT_DATA: private, writable mappings, those included that
+a fork inherits; neither mapped files nor code.
+"""
+
+from __future__ import annotations
+
+import resource
+
+
+def limit_memory(size_bytes: int) -> None:
+    """Let allocations fail that would take this process above ``size_bytes``."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if most != resource.RLIM_INFINITY:
+        size_bytes = min(size_bytes, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (size_bytes, most))
+
+
+def lift_limit() -> None:
+    """Undo ``limit_memory``, so that there is room to tell how it was reached."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def data_bytes() -> int:
+    """What counts of this process now."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    raise OSError("/proc/self/status has no VmData")

@@ -1,0 +1,121 @@
+"""The NodeManager process: runs attempts on its rack's nodes and serves their map output.
+
+Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
+which it registered; facts go back over it.  Without the ResourceManager it ends, and with it all
+that it started.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from cluster.config import Daemon
+from cluster.errors import PeerLost
+from cluster.ids import RackId
+from cluster.messages.execution import (
+    CancelFlow,
+    DiscardJob,
+    FetchOutput,
+    KillAttempt,
+    LaunchAttempt,
+    LoadJob,
+    NodeManagerHeartbeat,
+    RegisterNodeManager,
+)
+from cluster.processes import stop_on_sigterm
+from cluster.topology import Rack
+from cluster.transport import Transport
+from cluster.wire import Done
+from netemu.client import NetworkClient
+from nodemanager.attempts import Attempts
+from nodemanager.channel import Channel
+from nodemanager.helper import start_helper
+from nodemanager.shuffle import ShuffleService
+
+log = logging.getLogger(__name__)
+
+SERVER_PREFIX = "nodemanager-"
+
+
+def main(daemon: Daemon) -> None:
+    """Be the NodeManager ``daemon.name`` until asked to stop.
+
+    Raises ``PeerLost`` if the ResourceManager or the own helper is gone.
+    """
+    helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
+    try:
+        _NodeManager(daemon, helper).run()
+    finally:
+        helper.close()  # which ends it, and all that it has forked
+        os.waitpid(helper_pid, 0)
+
+
+class _NodeManager:
+    def __init__(self, daemon: Daemon, helper: Channel) -> None:
+        self._daemon = daemon
+        self._rack = _rack(daemon)
+        self._lost = ""  #: what this process can't go on without, and is gone
+        self._transport = Transport(daemon.folder)
+        self._reactor = self._transport.reactor
+        stop_on_sigterm(self._reactor)
+        nodes = frozenset(node.id for node in self._rack.nodes)
+        server = self._transport.server(daemon.name)
+        self._network = NetworkClient(self._transport, daemon.config.topology)
+        self._shuffle = ShuffleService(server, self._reactor, self._network, daemon.folder, nodes)
+        self._manager = self._transport.link(
+            "resourcemanager", on_lost=lambda: self._stop("the ResourceManager")
+        )
+        self._attempts = Attempts(
+            daemon,
+            self._reactor,
+            server,
+            nodes,
+            helper,
+            tell=self._manager.send,
+            on_helper_lost=lambda: self._stop("the own helper"),
+        )
+
+    def run(self) -> None:
+        """Register, then serve."""
+        self._take_orders()
+        nodes = {node.id: node.slots for node in self._rack.nodes}
+        for node in nodes:
+            self._daemon.folder.node(node).mkdir(mode=0o700, parents=True, exist_ok=True)
+        registration = RegisterNodeManager(rack=self._rack.id, pid=os.getpid(), nodes=nodes)
+        self._manager.call(registration, Done)
+        self._reactor.call_every(
+            self._daemon.config.topology.liveness.heartbeat,
+            lambda: self._manager.send(
+                NodeManagerHeartbeat(rack=self._rack.id, nodes=tuple(nodes))
+            ),
+        )
+        self._daemon.ready()
+        if not self._lost:
+            self._reactor.run()
+        self._transport.close()
+        if self._lost:
+            raise PeerLost(f"{self._daemon.name} ends: {self._lost} is gone")
+
+    def _take_orders(self) -> None:
+        orders = self._manager
+        orders.on(LoadJob, lambda order, _: self._attempts.load(order))
+        orders.on(LaunchAttempt, lambda order, _: self._attempts.launch(order))
+        orders.on(KillAttempt, lambda order, _: self._attempts.kill(order))
+        orders.on(FetchOutput, lambda order, _: self._attempts.fetch(order))
+        orders.on(CancelFlow, lambda order, _: self._attempts.cancel_fetch(order))
+        orders.on(DiscardJob, lambda order, _: self._discard(order))
+
+    def _discard(self, order: DiscardJob) -> None:
+        self._attempts.discard(order)
+        self._shuffle.discard(order.job)
+
+    def _stop(self, lost: str) -> None:
+        self._lost = self._lost or lost
+        self._reactor.stop()
+
+
+def _rack(daemon: Daemon) -> Rack:
+    """The rack that a daemon's name says."""
+    wanted = RackId(daemon.name.removeprefix(SERVER_PREFIX))
+    return next(rack for rack in daemon.config.topology.rack_list() if rack.id == wanted)

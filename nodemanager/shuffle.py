@@ -1,0 +1,118 @@
+"""The shuffle service: sends map output of a rack's nodes to the attempts that fetch it.
+
+A fetch is one partition of any number of one node's outputs, sent as one stream: straight from
+the mapped files, as fast as the network emulator grants its flow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from cluster.errors import PeerError
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from cluster.reactor import Reactor
+from cluster.runfolder import RunFolder
+from cluster.transport import Request, Server
+from netemu.client import NetworkClient
+from netemu.switchboard import ServerTransfers
+from nodemanager.mapoutput import MapOutput, OutputUnreadable, output_path
+from nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
+
+log = logging.getLogger(__name__)
+
+
+class ShuffleService:
+    """Answers ``ReadOutputs`` on a NodeManager's server."""
+
+    def __init__(
+        self,
+        server: Server,
+        reactor: Reactor,
+        network: NetworkClient,
+        folder: RunFolder,
+        nodes: frozenset[NodeId],
+    ) -> None:
+        self._server = server
+        self._transfers = ServerTransfers(server, reactor)
+        self._network = network
+        self._folder = folder
+        self._nodes = nodes
+        self._mapped: dict[AttemptId, MapOutput] = {}
+        self._sending: dict[FlowId, tuple[JobId, bytes]] = {}  #: {flow: its job, its reader}
+        server.on(ReadOutputs, self._read)
+
+    def discard(self, job: JobId) -> None:
+        """Forget a job's output and stop sending it."""
+        for attempt in [attempt for attempt in self._mapped if job_of(attempt) == job]:
+            del self._mapped[attempt]
+        for flow, (sent_job, peer) in list(self._sending.items()):
+            if sent_job == job:
+                self._transfers.drop(peer, flow)
+                self._end(flow)
+
+    def _read(self, request: Request) -> None:
+        """Answer with what is found, and begin to send it.
+
+        Raises ``PeerError`` for nodes, attempts and partitions that do not exist.
+        """
+        order = request.message
+        assert isinstance(order, ReadOutputs)
+        if order.src not in self._nodes:
+            raise PeerError(f"{order.src} is no node of {self._server.name}")
+        if not order.outputs:
+            raise PeerError(f"flow {order.flow}: asks for no output")
+        found = self._look_up(order)
+        if isinstance(found, OutputsFound):
+            self._server.reply(request, found)
+            return
+        parts = tuple(OutputPart(len(data), checksum) for data, checksum in found)
+        self._server.reply(request, OutputsFound(parts=parts))  # before the first chunk
+        self._send(order, request.peer, [data for data, _ in found])
+
+    def _look_up(self, order: ReadOutputs) -> list[tuple[memoryview, int]] | OutputsFound:
+        """Bytes and checksum of each output asked for; or which of them can't be read, and why."""
+        found: list[tuple[memoryview, int]] = []
+        lost: dict[AttemptId, str] = {}
+        for attempt in order.outputs:
+            try:
+                found.append(self._output(order.src, attempt).partition(order.partition))
+            except OutputUnreadable as error:
+                log.warning("%s", error)
+                lost[attempt] = str(error)
+        if lost:
+            return OutputsFound(lost=tuple(lost), reason="; ".join(lost.values()))
+        return found
+
+    def _output(self, node: NodeId, attempt: AttemptId) -> MapOutput:
+        """A map's output, mapped already or anew."""
+        path = output_path(self._folder, node, attempt)
+        mapped = self._mapped.get(attempt)
+        if mapped is None or not mapped.is_still(path):
+            self._mapped.pop(attempt, None)
+            mapped = self._mapped[attempt] = MapOutput(path)
+        return mapped
+
+    def _send(self, order: ReadOutputs, peer: bytes, pieces: Sequence[memoryview]) -> None:
+        flow = order.flow
+        total = sum(map(len, pieces))
+        transfer = self._transfers.outgoing(
+            peer,
+            flow,
+            pieces[0],
+            on_done=lambda: self._end(flow),
+            on_failed=lambda reason: self._break_off(flow, reason),
+            stored_total=total,
+        )
+        for piece in pieces[1:]:
+            transfer.extend(piece)
+        self._sending[flow] = (job_of(order.outputs[0]), peer)
+        self._network.attach(flow, total, transfer.allow, transfer.fail)
+
+    def _break_off(self, flow: FlowId, reason: str) -> None:
+        log.warning("flow %s broke off: %s", flow, reason)
+        self._end(flow)
+
+    def _end(self, flow: FlowId) -> None:
+        self._sending.pop(flow, None)
+        self._network.cancel(flow)

@@ -1,0 +1,48 @@
+"""An attempt's link to its NodeManager: orders come in, progress and the outcome go out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from cluster.ids import AttemptId, RackId
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptProgressed,
+    AttemptSucceeded,
+    UmbilicalHello,
+)
+from cluster.reactor import now_s
+from cluster.transport import Link, Transport
+from cluster.wire import Done
+
+#: Progress is reported about this often.
+REPORT_PERIOD_S = 0.25
+
+
+class Umbilical:
+    """Ends the process when the NodeManager is gone."""
+
+    def __init__(self, transport: Transport, attempt: AttemptId, rack: RackId) -> None:
+        self.link: Link = transport.link(f"nodemanager-{rack}", on_lost=lambda: os._exit(1))
+        self._attempt = attempt
+        self._share: Callable[[], float] = lambda: 0.0
+        self._reported_s = now_s()
+        self.link.send(UmbilicalHello(attempt=attempt, pid=os.getpid()))
+        # Fires while the attempt waits for something; while it computes, it calls ``report``.
+        transport.reactor.call_every(REPORT_PERIOD_S, self.report)
+
+    def report_from(self, share: Callable[[], float]) -> None:
+        """Report the progress that ``share`` says from now on, 0 to 1."""
+        self._share = share
+
+    def report(self) -> None:
+        """Report progress, unless that was done a moment ago."""
+        now = now_s()
+        if now - self._reported_s >= REPORT_PERIOD_S / 2:
+            self._reported_s = now
+            self.link.send(AttemptProgressed(attempt=self._attempt, progress=self._share()))
+
+    def claim(self, outcome: AttemptSucceeded | AttemptFailed) -> None:
+        """Tell the outcome; returns when it has arrived, so that this process may end."""
+        self.link.call(outcome, Done)

@@ -1,0 +1,327 @@
+"""Attempts as processes: whose children they are, how they end, what is told of it."""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    DiscardJob,
+    KillAttempt,
+)
+from cluster.wire import Message
+from jobs.package import pack_file
+
+#: A job whose one stage calls ``work``; what is above it runs when the module is imported.
+JOB = """
+{top}
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from jobs import Job
+from jobs.model import Stage
+from jobs.taskio import TaskResult
+
+class Op:
+    def __init__(self, job): self.job = job
+    def run(self, task, io, counters):
+        counters["done"] = 1
+        result = self.job.work(task, io)
+        pieces = [[result or b""]] * task.partitions
+        return TaskResult(partitions=pieces, counters=counters)
+
+class Only(Job):
+    here: str = ""
+    def stages(self):
+        return (Stage("m", Op(self)),)
+    def work(self, task, io):
+        {work}
+"""
+
+
+def job_source(work="pass", top=""):
+    return JOB.format(work=work, top=top)
+
+
+def wait_until(done, timeout_s=10.0):
+    """Wait for something that no message tells."""
+    deadline_s = time.monotonic() + timeout_s
+    while not done():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+def gone(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def elsewhere(statement):
+    """Code for a module's top: not done where the job is packed."""
+    return f"import os, sys, time\nif os.getpid() != {os.getpid()}:\n    {statement}"
+
+
+def package_of(top, cluster):
+    """A job whose module runs ``top`` first."""
+    file = cluster.folder.path / "packed.py"
+    file.write_text(job_source(top=top))
+    return pack_file(file)
+
+
+def starts_a_child(note):
+    return f"p = subprocess.Popen(['sleep', '60']); Path({str(note)!r}).write_text(str(p.pid))"
+
+
+def kill_order(attempt, node="r0n0"):
+    return KillAttempt(attempt=attempt, node=node, reason="the test says so")
+
+
+def test_attempts_descend_from_the_helpers_and_are_recorded(cluster, job):
+    cluster.load(job, job_source("time.sleep(60)"))
+    for number, node in enumerate(["r0n0", "r0n1", "r1n0"]):
+        cluster.launch(f"{job}.m{number}.0", node)
+    pids = [cluster.pid(f"{job}.m{number}.0") for number in range(3)]
+    job_helpers = [psutil.Process(pid).parent() for pid in pids]
+    assert job_helpers[0] == job_helpers[1] != job_helpers[2]
+    for parent, rack in zip(job_helpers[1:], ("r0", "r1"), strict=True):
+        assert parent.parent() == cluster.helper(rack)
+        assert cluster.helper(rack).parent() == cluster.nodemanager(rack)
+        assert parent.num_threads() == cluster.helper(rack).num_threads() == 1
+    recorded = {row["name"]: row["pid"] for row in cluster.folder.processes()}
+    assert pids == [recorded[f"{job}.m{number}.0"] for number in range(3)]
+    everyone = [row["pid"] for row in cluster.folder.processes()]
+    assert len(set(everyone)) == len(everyone)
+
+
+def test_success_tells_what_was_done(cluster, job):
+    cluster.load(job, job_source("return b'x' * 7"))
+    cluster.launch(f"{job}.m0.0", partitions=3)
+    ending = cluster.ending(f"{job}.m0.0")
+    assert isinstance(ending, AttemptSucceeded)
+    assert ending.partition_bytes == (7, 7, 7)
+    assert ending.counters == {"done": 1}
+    kinds = [type(fact) for fact in cluster.facts if fact.attempt == f"{job}.m0.0"]
+    assert kinds == [AttemptStarted, AttemptSucceeded]
+
+
+def test_import_is_paid_once_a_job_and_rack(cluster, job, tmp_path):
+    marks = tmp_path / "imports"
+    mark = f"with open({str(marks)!r}, 'a') as file: print(os.getpid(), file=file)"
+    top = f"import os, time\n{mark}\ntime.sleep(0.3)"
+    cluster.load(job, job_source(top=top), rack="r0")  # packing it has imported it here as well
+    for number in range(6):
+        cluster.launch(f"{job}.m{number}.0")
+    for number in range(6):
+        assert isinstance(cluster.ending(f"{job}.m{number}.0"), AttemptSucceeded)
+    elsewhere = set(marks.read_text().split()) - {str(os.getpid())}
+    assert len(elsewhere) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        pytest.param("os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)", id="kill -9"),
+        pytest.param("os.abort()", "killed by signal 6 (SIGABRT)", id="abort"),
+        pytest.param("os._exit(3)", "ended with exit 3 before its task was done", id="exit 3"),
+        pytest.param("os._exit(0)", "ended with exit 0 before its task was done", id="exit 0"),
+        pytest.param("sys.exit('enough')", "SystemExit: enough", id="sys.exit"),
+        pytest.param("raise ValueError('odd\\nline')", "ValueError: odd", id="exception"),
+    ],
+)
+def test_failure_gives_its_reason_and_the_stderr_before_it(cluster, job, work, reason):
+    cluster.load(job, job_source(f"print('last words', file=sys.stderr, flush=True); {work}"))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    failed = cluster.ending(f"{job}.m0.0")
+    assert isinstance(failed, AttemptFailed)
+    assert failed.reason == reason
+    assert failed.stderr.startswith("last words\n")
+
+
+def test_traceback_shows_the_users_lines_only(cluster, job):
+    cluster.load(job, job_source("return 1 // task.index"))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    failed = cluster.ending(f"{job}.m0.0")
+    assert failed.reason.startswith("ZeroDivisionError: ")
+    lines = failed.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "return 1 // task.index" in failed.stderr
+    assert "nodemanager/attempt.py" not in failed.stderr
+    written = cluster.folder.attempt(f"{job}.m0.0") / "stderr"
+    assert written.read_text() == failed.stderr
+
+
+def test_stdout_is_kept(cluster, job):
+    cluster.load(job, job_source("print('hello')"))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    cluster.ending(f"{job}.m0.0")
+    assert (cluster.folder.attempt(f"{job}.m0.0") / "stdout").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "reason"),
+    [
+        pytest.param("raise RuntimeError('no such thing')", "no such thing", id="exception"),
+        pytest.param("import no_such_module", "no_such_module", id="import error"),
+        pytest.param("import sys; sys.exit(1)", "SystemExit: 1", id="sys.exit"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_fails_each_attempt(cluster, job, top, reason):
+    cluster.load_package(job, package_of(elsewhere(top), cluster))
+    for attempt in (f"{job}.m0.0", f"{job}.m0.1"):
+        cluster.launch(attempt, partitions=1)
+        failed = cluster.ending(attempt)
+        assert isinstance(failed, AttemptFailed)
+        assert "cannot be imported" in failed.reason
+        assert reason in failed.reason
+        assert top.split(";")[-1].strip() in failed.stderr  # the user's own line
+    assert not any(
+        isinstance(fact, AttemptStarted) and fact.attempt.startswith(f"{job}.")
+        for fact in cluster.facts
+    )
+
+
+def test_an_import_that_crashes_is_told_and_other_jobs_go_on(cluster, job):
+    crash = "print('oh', file=sys.stderr, flush=True); os.abort()"
+    cluster.load_package(job, package_of(elsewhere(crash), cluster), rack="r0")
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    failed = cluster.ending(f"{job}.m0.0")
+    assert "helper ended while importing the job's module: signal 6 (SIGABRT)" in failed.reason
+    assert failed.stderr == "oh\n"
+    other = f"{job}00"
+    cluster.load(other, job_source())
+    cluster.launch(f"{other}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{other}.m0.0"), AttemptSucceeded)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("keep = bytearray(3 * 2**30)", id="bytes"),
+        pytest.param("import numpy; keep = numpy.ones(3 * 2**27)", id="numpy"),
+        pytest.param("keep = [bytes(2**20) for _ in range(3000)]", id="bit by bit"),
+    ],
+)
+def test_memory_is_limited(cluster, job, work):
+    cluster.load(job, job_source(work))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    failed = cluster.ending(f"{job}.m0.0")
+    assert isinstance(failed, AttemptFailed)
+    assert failed.reason.startswith("MemoryError")
+    assert "(compute.memory allows 1.07 GB an attempt)" in failed.reason
+    assert "keep = " in failed.stderr
+
+
+def test_memory_below_the_limit_is_there(cluster, job):
+    cluster.load(job, job_source("keep = bytearray(900 * 2**20)"))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+
+
+def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
+    child = tmp_path / "child"
+    work = f"{starts_a_child(child)}; p.wait()"
+    cluster.load(job, job_source(work))
+    cluster.launch(f"{job}.m0.0")
+    pid = cluster.pid(f"{job}.m0.0")
+    wait_until(lambda: child.exists() and child.read_text())
+    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptKilled)
+    wait_until(lambda: gone(pid) and gone(int(child.read_text())))
+
+
+def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path):
+    child = tmp_path / "child"
+    cluster.load(job, job_source(starts_a_child(child)))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    wait_until(lambda: gone(int(child.read_text())))
+
+
+def test_killing_what_has_ended_is_no_news(cluster, job):
+    cluster.load(job, job_source())
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    cluster.ending(f"{job}.m0.0")
+    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.launch(f"{job}.m1.0", partitions=1)
+    cluster.ending(f"{job}.m1.0")
+    endings = [fact for fact in cluster.facts if getattr(fact, "attempt", "") == f"{job}.m0.0"]
+    assert [type(fact) for fact in endings] == [AttemptStarted, AttemptSucceeded]
+
+
+def test_kill_while_the_module_is_imported(cluster, job):
+    cluster.load_package(job, package_of(elsewhere("time.sleep(1)"), cluster))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    cluster.launch(f"{job}.m1.0", partitions=1)
+    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptKilled)
+    assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptSucceeded)
+
+
+def test_orders_that_make_no_sense_are_answered(cluster, job):
+    cluster.launch("j999.m0.0")
+    assert cluster.ending("j999.m0.0").reason == "j999 was not loaded on nodemanager-r0"
+    cluster.load(job, job_source())
+    order = cluster.launch_order(f"{job}.m0.0", "r1n0")
+    cluster.tell("r0", order)
+    assert cluster.ending(f"{job}.m0.0").reason == "r1n0 is no node of nodemanager-r0"
+
+
+def test_discarding_a_job_kills_its_attempts_and_removes_its_output(cluster, job):
+    cluster.load(job, job_source("time.sleep(60 * task.index); return b'x'"))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    cluster.launch(f"{job}.m1.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    output = cluster.folder.node("r0n0") / "shuffle" / job
+    assert (output / f"{job}.m0.0").exists()
+    pid = cluster.pid(f"{job}.m1.0")
+    helper = psutil.Process(pid).ppid()
+    cluster.tell("r0", DiscardJob(job=job))
+    assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
+    wait_until(lambda: gone(pid) and gone(helper) and not output.exists())
+    cluster.launch(f"{job}.m2.0", partitions=1)
+    assert "was not loaded" in cluster.ending(f"{job}.m2.0").reason
+
+
+def test_job_helper_killed_takes_its_attempts_along_and_the_next_gets_a_new_one(cluster, job):
+    cluster.load(job, job_source("time.sleep(60 * task.index)"))
+    cluster.launch(f"{job}.m1.0")
+    pid = cluster.pid(f"{job}.m1.0")
+    os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+    failed = cluster.ending(f"{job}.m1.0")
+    assert isinstance(failed, AttemptFailed)
+    assert failed.reason == "the job's helper ended while running attempts: signal 9 (SIGKILL)"
+    wait_until(lambda: gone(pid))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+
+
+def test_progress_is_reported_also_while_the_attempt_waits(cluster, job):
+    cluster.load(job, job_source("list(io.fetched())"))
+    cluster.launch(f"{job}.m0.0", inputs=1, reads=("x",))
+    cluster.fact(AttemptProgressed, attempt=f"{job}.m0.0")
+    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.ending(f"{job}.m0.0")
+
+
+class Nonsense(Message, frozen=True, kw_only=True):
+    number: int
+
+
+def test_nonsense_on_the_link_and_on_the_server_changes_nothing(cluster, job):
+    cluster.tell("r0", Nonsense(number=1))
+    link = cluster.transport.link("nodemanager-r0")
+    link.send(Nonsense(number=1))
+    link.send(AttemptSucceeded(attempt=f"{job}.m0.0"))
+    link.send(AttemptProgressed(attempt=f"{job}.m0.0", progress=0.5))
+    cluster.load(job, job_source())
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    link.close()
