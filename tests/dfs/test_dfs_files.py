@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -109,9 +110,7 @@ def test_names(start_dfs):
     client.rename("/d", "/x/d")
     assert content(client, "/x/d/f") == b"12345"
     assert not client.exists("/d")
-    client.move(
-        Move(source="/x/d/f", target="/out/p0"), markers=("/out/_SUCCESS",), remove=("/x",)
-    )
+    client.move(Move(source="/x/d/f", target="/out/p0"), markers=("/out/_SUCCESS",), remove=("/x",))
     assert [e.path for e in client.list("/")] == ["/out"]
     assert client.status("/out/_SUCCESS").stored_length == 0
     removed = client.remove("/out", recursive=True)
@@ -219,10 +218,8 @@ def test_several_processes_write_at_once(start_dfs):
         client = dfs.client(f"r{number % 2}n{number // 2}")
         for part in range(5):
             client.write(f"/out/{number}-{part}", [bytes([number]) * 150_000])
-        try:
+        with contextlib.suppress(Refused):  # all but one: it exists already
             client.write("/same", [bytes([number])])
-        except Refused as refused:
-            assert "exists already" in str(refused)
 
     writers = [dfs.in_process(lambda number=number: write(number)) for number in range(4)]
     assert [os.waitpid(pid, 0)[1] for pid in writers] == [0] * 4
