@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster.errors import UsageError, require, unknown_name
@@ -11,7 +11,6 @@ from cluster.messages.execution import JobPackage
 from jobs.model import Job
 from jobs.package import load_job, pack_file, pack_job
 from jobs.sample import Files, Plan, Request, Sample, Step, Verdict
-from jobs.taskio import Counters
 from jobs.teragen import RECORD_BYTES, RECORDS, TeraGen
 from jobs.terasort import TeraSort, sample_cuts
 from jobs.teravalidate import TeraValidate
@@ -59,24 +58,33 @@ def user_job(file: Path, job_class: str = "") -> Sample:
 # The sort benchmark ------------------------------------------------------------------------------
 def plan_terasort(request: Request) -> Plan:
     """Sort generated records, or the user's."""
-    before = _count_records(request) if request.input else _generate_records(request)
-    source, output = request.input or before.output, f"{request.folder}/output"
-    report = f"{request.folder}/validate"
+    if request.input and request.params:
+        raise UsageError("terasort: has no parameters for records that are given by --input")
+    source = request.input or f"{request.folder}/input"
+    generate = () if request.input else (_generate_records(request, source),)
+    output = _output(request)
 
     def pack_sort(files: Files) -> JobPackage:
         readers = [files.open(path) for path in files.list(source)]
         return pack_job(TeraSort, {"cuts": sample_cuts(readers, request.reduces)})
 
-    def verify(counters: Mapping[str, Counters], files: Files) -> Verdict:
-        first, last = counters[before.name], counters[validate.name]
-        if last["errors"]:
-            line = next(_lines(files, report), b"").decode(errors="replace")
-            return Verdict(False, f"{last['errors']} records out of order: {line}")
-        for name in ("records", "checksum"):
-            if first[name] != last[name]:
-                return Verdict(False, f"{name}: {last[name]} sorted, {first[name]} before")
-        return Verdict(True, f"{last['records']} records in order, checksum {last['checksum']:x}")
+    def verify(files: Files) -> Verdict:
+        before, after = _findings(files, check.output), _findings(files, validate.output)
+        errors = after.pop(b"error", [])
+        if errors:
+            return Verdict(False, f"{len(errors)} faults or more, such as: {errors[0]}")
+        for name, value in before.items():
+            if after.get(name) != value:
+                return Verdict(False, f"{name.decode()}: {after.get(name)} now, {value} before")
+        (records,), (checksum,) = after[b"records"], after[b"checksum"]
+        return Verdict(True, f"{records} records in order, checksum {checksum}")
 
+    check = _helping(
+        "terachecksum",
+        source,
+        f"{request.folder}/checksum",
+        pack_job(TeraValidate, {"ordered": False}),
+    )
     sort = Step(
         name="terasort",
         input=source,
@@ -85,11 +93,13 @@ def plan_terasort(request: Request) -> Plan:
         pack=pack_sort,
         measured=True,
     )
-    validate = _helping("teravalidate", output, report, pack_job(TeraValidate))
-    return Plan(steps=(before, sort, validate), input=RECORDS, verify=verify)
+    validate = _helping(
+        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
+    )
+    return Plan(steps=(*generate, check, sort, validate), input=RECORDS, verify=verify)
 
 
-def _generate_records(request: Request) -> Step:
+def _generate_records(request: Request, output: str) -> Step:
     for name in request.params:
         if name != "ascii":
             raise unknown_name("parameter of terasort", name, ["ascii"])
@@ -98,14 +108,16 @@ def _generate_records(request: Request) -> Step:
     require(rows >= 1, "size", request.stored_bytes, right)
     params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
     package = pack_job(TeraGen, params | dict(request.params))
-    return _helping("teragen", "", f"{request.folder}/input", package)
+    return _helping("teragen", "", output, package)
 
 
-def _count_records(request: Request) -> Step:
-    if request.params:
-        raise UsageError("terasort: has no parameters for records that are given by --input")
-    package = pack_job(TeraValidate, {"ordered": False})
-    return _helping("terachecksum", request.input, f"{request.folder}/checksum", package)
+def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
+    """What TeraValidate wrote, by the first word of its lines."""
+    found: dict[bytes, list[str]] = {}
+    for line in _lines(files, folder):
+        name, _, value = line.partition(b"\t")
+        found.setdefault(name, []).append(value.decode(errors="replace"))
+    return found
 
 
 # Words -------------------------------------------------------------------------------------------
@@ -148,13 +160,18 @@ def _plan_text(
     source = request.input or f"{request.folder}/input"
     step = _measured(name, source, request, pack_job(job, request.params))
 
-    def verify(_: Mapping[str, Counters], files: Files) -> Verdict:
+    def verify(files: Files) -> Verdict:
         """Compare with counts made here, in one plain pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
         for text in _text(files, source):
             expected.update(words(text))
-        lines = (line.split(b"\t") for line in _lines(files, step.output))
-        return compare([(word, int(count)) for word, count in lines], expected)
+        found = []
+        for line in _lines(files, step.output):
+            word, _, count = line.rpartition(b"\t")
+            if not count.isdigit():
+                return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
+            found.append((word, int(count)))
+        return compare(found, expected)
 
     steps = (step,) if request.input else (_generate_text(request, source), step)
     return Plan(steps=steps, input=job.input, verify=verify)
@@ -180,7 +197,7 @@ def _measured(name: str, source: str, request: Request, package: JobPackage) -> 
     return Step(
         name=name,
         input=source,
-        output=f"{request.folder}/output",
+        output=_output(request),
         reduces=request.reduces,
         pack=lambda _: package,
         measured=True,
@@ -192,9 +209,13 @@ def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:
     return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
 
 
-def _text(files: Files, folder: str) -> Iterator[bytes]:
+def _output(request: Request) -> str:
+    return request.output or f"{request.folder}/output"
+
+
+def _text(files: Files, source: str) -> Iterator[bytes]:
     """The text of a folder's files in pieces that end with a line or with their file."""
-    for path in files.list(folder):
+    for path in files.list(source):
         file, unfinished = files.open(path), b""
         for offset in range(0, file.stored_bytes, _READ_BYTES):
             data = unfinished + bytes(file.read(offset, _READ_BYTES))

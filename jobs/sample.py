@@ -1,10 +1,10 @@
 """What surrounds a job that a person asks for by name: its input, the jobs to run, the check.
 
     plan = jobs.catalog.find("terasort").plan(request)
-    for step in plan.steps:                # teragen, terasort, teravalidate
+    for step in plan.steps:                # teragen, terachecksum, terasort, teravalidate
         package = step.pack(files)
-        ...                                # submit it, wait, keep its counters by the step's name
-    verdict = plan.verify(counters, files)
+        ...                                # submit it, wait for its end
+    verdict = plan.verify(files)
 
 Sizes here count real bytes.  Never here: running anything.
 """
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from cluster.messages.execution import JobPackage
 from jobs.formats import InputFormat
-from jobs.taskio import Counters, FileReader
+from jobs.taskio import FileReader
 
 
 class Files(Protocol):
@@ -40,6 +40,7 @@ class Request:
 
     folder: str  #: of the block store; all that is made goes below it
     input: str = ""  #: the user's file or folder in the block store; "" = generate one
+    output: str = ""  #: folder for the output; "" = one below ``folder``
     stored_bytes: int = 10_000_000  #: size of the generated input
     parts: int = 1  #: files of the generated input, each made by a task; best one a block
     reduces: int = 1
@@ -75,8 +76,8 @@ class Plan:
     steps: tuple[Step, ...]  #: one after the other
     input: InputFormat  #: ``plan.input.check(path, length)`` refuses a user's file that is wrong
     needs_input: bool = False  #: whether the user must give a file, since none can be made
-    #: checks the output from each step's counters, by the step's name; None: nothing is known of it
-    verify: Callable[[Mapping[str, Counters], Files], Verdict] | None = None
+    #: checks the output once all steps are done; None: nothing is known of it
+    verify: Callable[[Files], Verdict] | None = None
 
 
 @dataclass(frozen=True)

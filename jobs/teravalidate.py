@@ -1,10 +1,11 @@
 """TeraValidate: is a sorted output in order, within its files and from file to file?
 
 Each map looks at a split, the one reduce at the borders of what the maps saw, in the order of the
-files' names.  Any "error" line in the output is a fault; the line "checksum" has the sum of the
-records' CRC-32 values, and the counters ``records`` and ``checksum`` are to equal TeraGen's.
+files' names.  Any "error" line in the output is a fault; "checksum" has the sum of the records'
+CRC-32 values in hexadecimal, and "records" their number: both are to equal the unsorted input's.
 
-Source: Hadoop's TeraValidate; it takes a whole file a map, which gives the same findings.
+Source: Hadoop's TeraValidate, which takes a whole file a map and has no "records", and its
+TeraChecksum, which is `ordered=false` here.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Part(NamedTuple):
     first_key: bytes
     last_key: bytes
     checksum: int
+    records: int
 
 
 class TeraValidate(Job):
@@ -67,6 +69,7 @@ class TeraValidate(Job):
                     f" is followed by {after.first_key.hex()} in {after.path}",
                 )
         yield "checksum", f"{sum(part.checksum for part in parts) % 2**64:x}"
+        yield "records", str(sum(part.records for part in parts))
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class _Inspect(PairsOperator):
             counters["records"] += len(keys)
             counters["checksum"] = (counters["checksum"] + total) % 2**64
             place = (split.path, split.stored_offset, number)
-            yield _PART, Part(*place, padded(keys[0]), padded(keys[-1]), total)
+            yield _PART, Part(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
             if self.ordered:
                 misplaced = np.flatnonzero(keys[1:] < keys[:-1])
                 counters["errors"] += len(misplaced)

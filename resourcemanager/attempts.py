@@ -1,0 +1,306 @@
+"""The life of tasks and attempts: launch, success, failure, kill, and what is done again.
+
+A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
+task becomes pending again when its output is lost and somebody still needs it.
+
+Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
+"""
+
+from __future__ import annotations
+
+from cluster.errors import PeerError
+from cluster.ids import AttemptId
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFailed,
+    LaunchAttempt,
+    TaskSpec,
+)
+from resourcemanager.joblife import JobLife
+from resourcemanager.messages import TaskFailure
+from resourcemanager.output import attempt_file
+from resourcemanager.pending import Level
+from resourcemanager.records import FAILURES_KEPT
+from resourcemanager.shuffle import Shuffle
+from resourcemanager.state import Attempt, Node, Stage, Task
+from resourcemanager.world import World
+
+#: A job is not offered the slots of a node on which this many of its attempts failed, unless a
+#: third of all nodes is blamed already; mapreduce.job.maxtaskfailures.per.tracker.
+BLAME_MAX = 3
+
+
+class Attempts:
+    """The attempts of all jobs."""
+
+    def __init__(self, world: World, shuffle: Shuffle, jobs: JobLife) -> None:
+        self._world = world
+        self._shuffle = shuffle
+        self._jobs = jobs
+
+    # Launch --------------------------------------------------------------------------------------
+    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
+        """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
+        world, stage = self._world, task.stage
+        job, record = stage.job, stage.job.record
+        attempt = Attempt(task, task.launches, node, level, world.now_s)
+        attempt.copy = bool(task.live)
+        task.launches += 1
+        if not attempt.copy:
+            stage.pending.remove(task.index)
+            stage.reruns.pop(task.index, None)
+            stage.running += 1
+        world.hold(attempt)
+        record.launched += 1
+        record.copies += attempt.copy
+        if level == "node-local":
+            record.locality.local += 1
+        elif level == "rack-local":
+            record.locality.rack += 1
+        elif level == "remote":
+            record.locality.remote += 1
+        world.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
+        world.policies.tell("attempt_launched", attempt)
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+        if stage.pending.count == 0:
+            self._review_readers(stage)
+            world.review_wants(job)
+        return attempt
+
+    # What becomes of it --------------------------------------------------------------------------
+    def started(self, event: AttemptStarted) -> None:
+        """Its process runs; nothing depends on that."""
+        self._known(event.attempt)
+
+    def progressed(self, event: AttemptProgressed) -> None:
+        """It tells how far it is."""
+        attempt = self._known(event.attempt)
+        if attempt is not None:
+            progress = min(1.0, max(0.0, event.progress))
+            attempt.task.stage.progress_sum += progress - attempt.progress
+            attempt.progress = progress
+
+    def succeeded(self, event: AttemptSucceeded) -> None:
+        """It did its task."""
+        attempt = self._known(event.attempt)
+        if attempt is None:
+            return
+        stage = attempt.task.stage
+        if len(event.partition_bytes) != _partitions(stage):
+            reason = f"told of {len(event.partition_bytes)} partitions, has {_partitions(stage)}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
+        self._end(attempt)
+        if stage.job.state != "running" or attempt.task.winner is not None:
+            stage.job.record.killed += 1  # too late: the job or another copy was faster
+            return
+        attempt.partition_bytes = event.partition_bytes
+        self._write_down(attempt, event)
+        self._win(attempt)
+
+    def failed(self, event: AttemptFailed) -> None:
+        """It ended without its result."""
+        attempt = self._known(event.attempt)
+        if attempt is None:
+            return
+        self._end(attempt)
+        if attempt.task.stage.job.state == "running":
+            attempt.task.stage.job.record.failed += 1
+            self._count_failure(attempt, event.reason, event.stderr)
+            self._requeue(attempt.task)
+
+    def killed(self, event: AttemptKilled) -> None:
+        """It ended as it was asked to."""
+        attempt = self._known(event.attempt)
+        if attempt is not None:
+            self._end(attempt)
+            attempt.task.stage.job.record.killed += 1
+            self._requeue(attempt.task)
+
+    def give_up(self, attempt: Attempt, reason: str) -> None:
+        """Ask an attempt to end, and cancel its fetches at once."""
+        self._shuffle.stop(attempt)
+        self._world.kill(attempt, reason)
+
+    # What is lost --------------------------------------------------------------------------------
+    def node_lost(self, node: Node) -> None:
+        """Write off what a node held: its attempts, which did not fail, and its output."""
+        self._shuffle.source_lost(node)
+        attempts = list(node.attempts.values())
+        for attempt in attempts:
+            self._end(attempt)
+            attempt.task.stage.job.record.killed += 1
+        for attempt in attempts:
+            self._requeue(attempt.task)
+        for job in self._world.jobs.values():
+            for stage in job.stages.values():
+                self._lose_outputs_on(stage, node)
+
+    def fetch_failed(self, event: FlowFailed) -> None:
+        """A fetch broke off; output that can't be had counts as a failure of who made it."""
+        known = self._shuffle.reader_of(event.flow)
+        if known is None:
+            return
+        lost = self._shuffle.flow_failed(event)
+        reader, node = known
+        for output in lost:
+            self._lose_output(output)
+            if output.task.stage.job.state == "running":
+                reason = f"its output could not be fetched by {reader.id}: {event.reason}"
+                self._count_failure(output, reason, "")
+        if reader.id in reader.task.live:
+            self._shuffle.try_again(reader, node)
+
+    # ---------------------------------------------------------------------------------------------
+    def _known(self, attempt: AttemptId) -> Attempt | None:
+        """The attempt; None if it ended already, which is no mistake of whoever tells of it."""
+        known = self._world.attempt(attempt)
+        if known is None and attempt.split(".", 1)[0] not in self._world.records:
+            raise PeerError(f'there is no attempt "{attempt}"')
+        return known
+
+    def _end(self, attempt: Attempt) -> None:
+        self._shuffle.stop(attempt)
+        self._world.release(attempt)
+
+    def _win(self, attempt: Attempt) -> None:
+        """The attempt's output is the task's."""
+        task, stage = attempt.task, attempt.task.stage
+        task.winner = attempt
+        stage.running -= 1
+        stage.done += 1
+        self._world.policies.tell("task_done", task)
+        for other in list(task.live.values()):
+            self.give_up(other, f"{attempt.id} was faster")
+        if stage.readers:
+            stage.job.record.shuffle_bytes += sum(attempt.partition_bytes)
+            self._shuffle.output_ready(attempt)
+            self._review_readers(stage)
+        if stage.done == stage.size:
+            if stage.reads:
+                self._shuffle.stage_done(stage)
+            self._jobs.stage_done(stage)
+
+    def _write_down(self, attempt: Attempt, event: AttemptSucceeded) -> None:
+        record = attempt.task.stage.job.record
+        record.succeeded += 1
+        record.copies_chosen += attempt.copy
+        record.output_bytes += event.output_bytes
+        record.read.local += event.local_bytes
+        record.read.rack += event.rack_bytes
+        record.read.remote += event.remote_bytes
+
+    def _count_failure(self, attempt: Attempt, reason: str, stderr: str) -> None:
+        """Blame task and node; too many failures of a task end its job."""
+        task, job, node = attempt.task, attempt.task.stage.job, attempt.node
+        task.failures += 1
+        failure = TaskFailure(
+            task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
+        )
+        job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
+        job.blame[node.id] = job.blame.get(node.id, 0) + 1
+        if job.blame[node.id] >= BLAME_MAX:
+            alive = sum(other.alive for other in self._world.nodes.values())
+            if len(job.avoid) < alive // 3:
+                job.avoid[node.id] = None
+        if task.failures >= job.submission.max_attempts:
+            tries = f"{task.failures} of {job.submission.max_attempts} attempts"
+            self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def _requeue(self, task: Task) -> None:
+        """Make a running task that has no attempt left pending."""
+        stage = task.stage
+        if stage.job.state != "running" or task.live or task.winner is not None:
+            return
+        stage.running -= 1
+        self._make_pending(task)
+
+    def _run_again(self, task: Task) -> None:
+        """Make a done task pending: its output is lost and needed."""
+        stage = task.stage
+        if task.winner is not None:
+            stage.job.record.shuffle_bytes -= sum(task.winner.partition_bytes)
+        task.winner = None
+        stage.done -= 1
+        stage.reruns[task.index] = task
+        self._make_pending(task)
+
+    def _make_pending(self, task: Task) -> None:
+        """Add it to the pending ones, and what it reads with it where that is lost."""
+        stage = task.stage
+        task.pending_since_s = self._world.now_s
+        stage.pending.add(task.index)
+        for source in stage.reads:
+            missing, source.unreadable = source.unreadable, {}
+            for lost in missing.values():
+                self._run_again(lost)
+        self._world.ask(stage.job)
+
+    def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
+        outputs = stage.outputs.pop(node.id, ())
+        for reader_stage in stage.readers:
+            for reader in reader_stage.live.values():
+                if reader.reader is not None:
+                    reader.reader.seen.pop(node.id, None)
+        for output in outputs:
+            if not output.output_lost:
+                self._lose_output(output)
+
+    def _lose_output(self, attempt: Attempt) -> None:
+        """The attempt's output can't be read any more."""
+        attempt.output_lost = True
+        task, stage = attempt.task, attempt.task.stage
+        if stage.job.state != "running" or task.winner is not attempt:
+            return
+        if any(_needs(reader, task) for reader in stage.readers):
+            self._run_again(task)
+        else:
+            stage.unreadable[task.index] = task
+
+    def _review_readers(self, stage: Stage) -> None:
+        """Ask the shuffle policy whether those who read this stage may have (more) slots."""
+        for reader in stage.readers:
+            if reader.pending.count and reader.held < stage.job.limit(reader):
+                reader.open = True
+                self._world.ask(stage.job)
+
+
+def _needs(reader_stage: Stage, task: Task) -> bool:
+    """Whether some task of the reading stage has yet to fetch ``task``'s output.  O(its tasks)."""
+    if reader_stage.pending.count:
+        return True
+    return any(
+        reader.winner is None
+        and not any(_has_fetched(attempt, task) for attempt in reader.live.values())
+        for reader in reader_stage.tasks
+    )
+
+
+def _has_fetched(attempt: Attempt, task: Task) -> bool:
+    return attempt.reader is not None and bool(attempt.reader.fetched[task.stage.name][task.index])
+
+
+def _partitions(stage: Stage) -> int:
+    return stage.readers[0].size if stage.readers else 0
+
+
+def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
+    """What the attempt is told of its task."""
+    stage = task.stage
+    submission = stage.job.submission
+    writes = bool(submission.output_path) and not stage.readers
+    return TaskSpec(
+        stage=stage.name,
+        index=task.index,
+        splits=task.input.splits,
+        reads=stage.plan.reads,
+        inputs=sum(source.size for source in stage.reads),
+        partitions=_partitions(stage),
+        output_path=attempt_file(submission.output_path, attempt) if writes else "",
+        output_replication=submission.output_replication,
+    )

@@ -1,0 +1,147 @@
+"""The ResourceManager's core: jobs, tasks and slots as a deterministic state machine.
+
+``handle(event, now_s)`` is the only thing that changes a core; it returns what is to be done
+about the event.  Whoever else holds a core reads.  The same object runs under the wall clock and
+under a virtual one.
+
+Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cluster.errors import InvariantError, PeerError
+from cluster.ids import JobId, RackId, TaskId, job_of
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFailed,
+    FlowFinished,
+    NodeJoined,
+    NodeLost,
+)
+from cluster.topology import Topology
+from cluster.wire import Command, Event
+from resourcemanager.attempts import Attempts
+from resourcemanager.events import (
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    JobSubmitted,
+    TimerFired,
+)
+from resourcemanager.history import History
+from resourcemanager.invariants import check_invariants
+from resourcemanager.joblife import JobLife
+from resourcemanager.offers import Offers
+from resourcemanager.recipe import Option, Recipe
+from resourcemanager.records import JobRecord
+from resourcemanager.shuffle import Shuffle
+from resourcemanager.waiting import explain, why_waiting
+from resourcemanager.world import World
+
+
+class Core:
+    """The state machine.  Same topology, recipe, options, seed and events: same commands."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        recipe: Recipe,
+        options: Mapping[str, Option] | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.world = World(topology, recipe, options or {}, seed)  #: to be read only
+        self._history = History()
+        self._shuffle = Shuffle(self.world)
+        self._jobs = JobLife(self.world, self._shuffle)
+        self._attempts = Attempts(self.world, self._shuffle, self._jobs)
+        self._offers = Offers(self.world, self._attempts, self._history)
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            NodeJoined: self._node_joined,
+            NodeLost: self._node_lost,
+            JobSubmitted: self._jobs.submitted,
+            JobKilled: self._jobs.killed,
+            JobCommitted: self._jobs.committed,
+            JobCommitFailed: self._jobs.commit_failed,
+            TimerFired: self._offers.timer_fired,
+            AttemptStarted: self._attempts.started,
+            AttemptProgressed: self._attempts.progressed,
+            AttemptSucceeded: self._attempts.succeeded,
+            AttemptFailed: self._attempts.failed,
+            AttemptKilled: self._attempts.killed,
+            FlowFinished: self._shuffle.flow_finished,
+            FlowFailed: self._attempts.fetch_failed,
+        }
+
+    def handle(self, event: Event, now_s: float) -> list[Command]:
+        """Take in a fact; returns the orders that follow from it, in order.
+
+        Raises ``PeerError`` (or ``UsageError``, for a job that the scheduler can't take) for an
+        event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
+        proposes what can't be, and then this core is of no more use.
+        """
+        world = self.world
+        if now_s < world.now_s:
+            raise InvariantError(f"{event.tag()} at {now_s} s comes after {world.now_s} s")
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise PeerError(f"the core does not handle {event.tag()}")
+        world.now_s = now_s
+        commands: list[Command] = []
+        world.commands = commands
+        self._history.add(now_s, event, commands)
+        handler(event)
+        self._offers.make()
+        return commands
+
+    # Reading -------------------------------------------------------------------------------------
+    @property
+    def records(self) -> Mapping[JobId, JobRecord]:
+        """What was written down of every job that was ever submitted."""
+        return self.world.records
+
+    def check_invariants(self) -> None:
+        """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""
+        check_invariants(self.world)
+
+    def why_waiting(self, task: TaskId) -> str:
+        """Why a pending task has no slot, in a few words."""
+        return why_waiting(self.world, self._task(task))
+
+    def explain(self, task: TaskId, now_s: float) -> str:
+        """All there is to say about a pending task: since when, its order, its policy's answer."""
+        return explain(self.world, self._task(task), now_s)
+
+    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
+        """On which racks a new file's replicas should go; () = the block store's own rule."""
+        return self.world.policies.data.replica_racks(name, size_bytes)
+
+    # Nodes ---------------------------------------------------------------------------------------
+    def _node_joined(self, event: NodeJoined) -> None:
+        known = self.world.nodes.get(event.node)
+        if known is not None and known.alive:
+            self._node_lost(NodeLost(node=event.node, reason="it started anew"))
+        node = self.world.add_node(event.node, event.rack, event.slots)
+        self.world.policies.tell("node_joined", node)
+
+    def _node_lost(self, event: NodeLost) -> None:
+        node = self.world.nodes.get(event.node)
+        if node is None:
+            raise PeerError(f"there is no node {event.node}")
+        if node.alive:
+            self.world.drop_node(node, event.reason)
+            self._attempts.node_lost(node)
+            self.world.policies.tell("node_lost", node)
+
+    def _task(self, task: TaskId) -> Any:
+        job = self.world.jobs.get(job_of(task))
+        found = None if job is None else job.task(task)
+        if found is None:
+            raise PeerError(f"there is no task {task} of a job that runs")
+        return found

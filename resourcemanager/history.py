@@ -1,0 +1,41 @@
+"""The last events and what they led to: what an error shows of how it came about."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from cluster.wire import Command, Event, Message, to_map
+
+#: Events kept, and lines shown of them.
+_KEPT, _SHOWN = 1000, 8
+
+
+class History:
+    """The last events, with the commands that they led to."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
+
+    def add(self, now_s: float, event: Event, commands: Sequence[Command]) -> None:
+        """Remember an event; ``commands`` may still grow."""
+        self._entries.append((now_s, event, commands))
+
+    def about(self, name: str) -> list[str]:
+        """The last events that touched a node, job or task, oldest first, one a line."""
+        lines: list[str] = []
+        for now_s, event, commands in reversed(self._entries):
+            led_to = [text for text in map(_in_words, commands) if name in text]
+            if led_to or name in _in_words(event):
+                arrow = f"  ->  {'; '.join(led_to[:4])}" if led_to else ""
+                lines.append(f"    {now_s:.3f}  {_in_words(event)}{arrow}")
+                if len(lines) == _SHOWN:
+                    break
+        return lines[::-1]
+
+
+def _in_words(message: Message) -> str:
+    """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
+    fields = to_map(message)
+    short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
+    return " ".join([type(message).__name__, *short])

@@ -1,0 +1,116 @@
+"""Summaries of the ResourceManager process: the core's report and the network's counters.
+
+The counters are looked at when a job begins and when it ends, so that a summary of some jobs
+covers the network's traffic from the first one's beginning to the last one's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cluster.config import ClusterConfig
+from cluster.errors import PeerError, PeerLost
+from cluster.ids import JobId
+from cluster.runfolder import RunFolder
+from cluster.transport import Link, Request
+from cluster.wire import Message, Refusal
+from netemu.messages import GetNetworkStats, NetworkStats
+from netemu.statistics import (
+    cpu_saturated,
+    grant_lag_ms_p99,
+    link_skew,
+    network_utilization,
+    since,
+)
+from resourcemanager.driver import Driver
+from resourcemanager.messages import GetReport, Report
+from resourcemanager.records import JobRecord
+from resourcemanager.report import report
+
+_Answer = NetworkStats | Refusal | PeerLost
+
+
+class NetworkReports:
+    """Looks at the network's counters, and answers ``GetReport``."""
+
+    def __init__(
+        self, driver: Driver, network: Link, folder: RunFolder, config: ClusterConfig
+    ) -> None:
+        self._driver = driver
+        self._network = network
+        self._folder = folder
+        self._config = config
+        self._at_begin: dict[JobId, NetworkStats] = {}
+        self._at_end: dict[JobId, NetworkStats] = {}
+
+    def job_began(self, job: JobId) -> None:
+        """Look at the counters for a job that begins."""
+        self._look(lambda stats: self._at_begin.update({job: stats}))
+
+    def job_ended(self, job: JobId) -> None:
+        """Look at the counters for a job that has ended."""
+        self._look(lambda stats: self._at_end.update({job: stats}))
+
+    def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
+        """Answer a ``GetReport`` once the network has told its counters."""
+        assert isinstance(request.message, GetReport), "as the server checks"
+        records = self._driver.core.records
+        wanted = request.message.jobs or tuple(records)
+        unknown = [job for job in wanted if job not in records]
+        if unknown:
+            raise PeerError(f"there is no job {unknown[0]}")
+
+        def answer(now: _Answer, _: object) -> None:
+            stats = now if isinstance(now, NetworkStats) else None
+            summary = self._summary([records[job] for job in wanted], stats)
+            reply(request, Report(summary=summary))
+
+        self._network.request(GetNetworkStats(), NetworkStats, answer)
+
+    def _look(self, then: Callable[[NetworkStats], Any]) -> None:
+        def answer(stats: _Answer, _: object) -> None:
+            if isinstance(stats, NetworkStats):
+                then(stats)
+
+        self._network.request(GetNetworkStats(), NetworkStats, answer)
+
+    def _summary(self, records: list[JobRecord], now: NetworkStats | None) -> dict[str, Any]:
+        config, driver, topology = self._config, self._driver, self._config.topology
+        summary = {
+            "scheduler": config.scheduler,
+            "flow_scheduler": config.flow_scheduler,
+            "topology": topology.name,
+            "clock": "wall",
+            "seed": config.seed,
+            "scale": topology.scale,
+            **report(records, topology.slots, driver.now_s),
+            "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
+            "processes": self._folder.processes(),
+        }
+        if now is not None and records:
+            self._add_network(summary, self._span(records, now))
+        return summary
+
+    def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
+        """What the network did from the first of the jobs' beginning to the last one's end."""
+        first = min(records, key=lambda record: record.submitted_s)
+        begin = self._at_begin.get(first.id)
+        ends = [record.finished_s for record in records]
+        if None in ends:
+            end = now
+        else:
+            last = max(records, key=lambda record: record.finished_s or 0.0)
+            end = self._at_end.get(last.id, now)
+        return end if begin is None else since(end, begin)
+
+    def _add_network(self, summary: dict[str, Any], stats: NetworkStats) -> None:
+        """The network knows all bytes that crossed it; those that stayed on a node it never saw."""
+        carried = {way: count for way, count in stats.bytes.items() if way != "local"}
+        summary["bytes"] = {**summary["bytes"], **carried}
+        summary["link_skew"] = link_skew(stats)
+        summary["network_utilization"] = network_utilization(stats)
+        summary["fidelity"] = {
+            "grant_lag_ms_p99": grant_lag_ms_p99(stats),
+            "cpu_saturated": cpu_saturated(stats),
+        }

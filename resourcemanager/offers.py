@@ -1,0 +1,224 @@
+"""Offering free slots to jobs, and checking what the policies answer.
+
+After each event: nodes with freed slots are offered to all jobs in order; then jobs that have
+more to run than before are offered all free slots.  Nothing else is asked again (see
+``policies.py`` for when an answer stands), so that an event costs a few offers and not
+jobs x slots.
+
+Never here: what a launch entails; see ``attempts.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from cluster.ids import JobId
+from resourcemanager.attempts import Attempts
+from resourcemanager.commands import SetTimer
+from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
+from resourcemanager.events import TimerFired
+from resourcemanager.history import History
+from resourcemanager.state import Attempt, Job, Node, Task, stuck
+from resourcemanager.world import World
+
+_RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
+
+
+class Offers:
+    """Who is offered what."""
+
+    def __init__(self, world: World, attempts: Attempts, history: History) -> None:
+        self._world = world
+        self._attempts = attempts
+        self._history = history
+        self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
+
+    def timer_fired(self, event: TimerFired) -> None:
+        """A job's wait is over; a timer of a job that has ended does not matter."""
+        name = event.timer.removesuffix(_RELIEF)
+        job = self._world.jobs.get(JobId(name))
+        if job is None or event.timer != name:
+            return
+        if job.wake_s is not None and job.wake_s <= self._world.now_s:
+            job.wake_s = None
+            self._world.ask(job)
+
+    def make(self) -> None:
+        """Offer until nobody takes anything."""
+        world = self._world
+        for reconsider in world.policies.overriding("reconsider"):
+            for job in reconsider():
+                world.ask(world.jobs[job.id])
+        while world.freed or world.asking:
+            if world.freed:
+                node = world.freed.pop(next(iter(world.freed)))
+                self._offer_node(node)
+            else:
+                self._offer_to_asking()
+        self._review_risks()
+
+    # Offers --------------------------------------------------------------------------------------
+    def _offer_node(self, node: Node) -> None:
+        """Offer a node's free slots to all jobs."""
+        while node.free and node.kept_for:
+            job = node.kept_for.pop(0)
+            if job.wanting:
+                self._offer(node, [job])
+        while node.free and self._offer(node, None):
+            pass
+        while node.free and self._offer_copy(node):
+            pass
+
+    def _offer_to_asking(self) -> None:
+        """Offer all free slots to the jobs that ask, one slot a node in each turn."""
+        asking, self._world.asking = list(self._world.asking.values()), {}
+        asking = [job for job in asking if job.wanting]
+        placed = True
+        while asking and placed:
+            placed = False
+            for node in self._world.free_nodes():
+                if node.free and self._offer(node, asking):
+                    placed = True
+                    asking = [job for job in asking if job.wanting]
+                    if not asking:
+                        break
+
+    def _offer(self, node: Node, among: list[Job] | None) -> bool:
+        """Offer a slot to jobs in order until one takes it."""
+        for job in self._turns(node, among):
+            if node.id in job.avoid or not job.wanting:
+                continue
+            decision = self._answer(job, node)
+            if isinstance(decision, Place):
+                self._place("tasks", job, node, decision)
+                return True
+            self._keep_waiting(job, decision)
+        return False
+
+    def _turns(self, node: Node, among: list[Job] | None) -> Iterator[Job]:
+        """The jobs in their order."""
+        try:
+            for view in self._world.policies.order.turns(node, among):
+                yield self._world.jobs[view.id]
+        except Exception as error:  # third parties' code
+            self._failed("order", f"ordering the jobs for {node.id}", error)
+
+    def _answer(self, job: Job, node: Node) -> Decision:
+        """What the job does with a slot."""
+        try:
+            return self._world.policies.tasks.offer(job, node, self._world.now_s)
+        except Exception as error:  # third parties' code
+            self._failed("tasks", f"offering {node.id} to {job.id}", error)
+
+    def _offer_copy(self, node: Node) -> bool:
+        decision = self._world.policies.copies.offer(node, self._world.now_s)
+        if not isinstance(decision, Place):
+            return False
+        self._place("copies", self._world.jobs[decision.task.stage.job.id], node, decision)
+        return True
+
+    def _keep_waiting(self, job: Job, decision: Decision) -> None:
+        """Note why, and set the clock for when to ask again."""
+        world = self._world
+        job.answer = decision
+        if isinstance(decision, Pass):
+            return
+        if not isinstance(decision, Wait):
+            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
+        until_s = decision.until_s
+        if until_s is None or (job.wake_s is not None and world.now_s < job.wake_s <= until_s):
+            return
+        if until_s <= world.now_s:
+            what = f"let {job.id} wait until {until_s:.3f} s"
+            self._invalid("tasks", what, "that is not in the future", job.id)
+        job.wake_s = until_s
+        world.emit(SetTimer(timer=job.id, at_s=until_s))
+
+    def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
+        """Launch what a policy decided, if that can be."""
+        world = self._world
+        where = decision.node or offered.id
+        task, node = job.task(decision.task.id), world.nodes.get(where)
+        wrong = _what_is_wrong(role, task, node)
+        if wrong or task is None or node is None:
+            about = decision.task.id if task is None or (node and node.free) else where
+            self._invalid(role, f"placed {decision.task.id} on {where}", wrong, about)
+        level = task.stage.pending.level(task.index, node.id, node.rack)
+        self._attempts.launch(task, node, level)
+
+    def _invalid(self, role: str, what: str, why: str, about: str) -> NoReturn:
+        world = self._world
+        text = f"{world.policies.name}/{role} {what} at {world.now_s:.3f} s, but {why}"
+        raise InvalidDecision("\n".join([text, *self._history.about(about)]))
+
+    def _failed(self, role: str, doing: str, error: Exception) -> NoReturn:
+        world = self._world
+        what = f"{type(error).__name__}: {error}"
+        text = f"{world.policies.name}/{role} failed at {world.now_s:.3f} s, {doing}: {what}"
+        raise InvalidDecision(text) from error
+
+    # Slots that reduces hold while what they wait for has none -----------------------------------
+    def _review_risks(self) -> None:
+        """Find jobs that can't go on by themselves, and help those that have waited long enough."""
+        world = self._world
+        for job in world.touched.values():
+            if job.state == "running" and job.starved():
+                self._at_risk[job.id] = job
+                if job.at_risk_since_s is None:
+                    job.at_risk_since_s = world.now_s
+                    at_s = world.now_s + world.policies.shuffle.patience_s(job)
+                    world.emit(SetTimer(timer=job.id + _RELIEF, at_s=at_s))
+            else:
+                job.at_risk_since_s = None
+                self._at_risk.pop(job.id, None)
+        world.touched.clear()
+        for job in self._at_risk.values():
+            self._relieve(job)
+
+    def _relieve(self, job: Job) -> None:
+        """Let the youngest reduce that waits give its slot to what it waits for.
+
+        Hadoop does the same (RMContainerAllocator.preemptReducesIfNeeded).  The slot is kept for
+        the job, so that no other job's share changes.
+        """
+        world = self._world
+        assert job.at_risk_since_s is not None, f"{job.id} is not starved"
+        if world.now_s < job.at_risk_since_s + world.policies.shuffle.patience_s(job):
+            return
+        if job.wake_s is not None and job.wake_s > world.now_s:
+            return  # it waits for a better slot, not for any
+        waiting = [reader for stage in job.reduces for reader in stage.live.values()]
+        if any(reader.killing for reader in waiting):
+            return  # one is on its way out
+        waiting = [reader for reader in waiting if _waits_for_stuck(reader)]
+        if waiting:
+            youngest = max(waiting, key=lambda reader: (reader.launched_s, reader.task.index))
+            youngest.node.kept_for.append(job)
+            self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
+
+
+def _waits_for_stuck(reader: Attempt) -> bool:
+    if reader.reader is None or not reader.reader.missing:
+        return False
+    return any(map(stuck, reader.task.stage.reads))
+
+
+def _what_is_wrong(role: str, task: Task | None, node: Node | None) -> str:
+    """Why this placement can't be; "" if it can."""
+    if task is None:
+        return "the job whose turn it is has no such task"
+    if node is None:
+        return "there is no such node"
+    if not node.alive:
+        return f"{node.id} is lost ({node.lost_because})"
+    if not node.free:
+        held = " ".join(sorted(node.attempts))
+        return f"{node.id} has no free slot ({len(node.attempts)} of {node.slots}: {held})"
+    if role == "copies":
+        return "" if task.state == "running" else f"{task.id} is {task.state}, not running"
+    if task.index not in task.stage.pending:
+        return f"{task.id} is {task.state}, not pending"
+    if not task.stage.open:
+        return f"its stage {task.stage.name} may not have slots yet"
+    return ""

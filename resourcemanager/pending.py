@@ -1,0 +1,88 @@
+"""The pending tasks of a stage, found by place without looking at all of them.
+
+Never here: whether a task should run; see the policies.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from cluster.ids import NodeId, RackId, rack_of
+from resourcemanager.events import TaskInput
+
+#: How close a slot is to a task's input; "anywhere" = the task has no input to be close to.
+Level = Literal["node-local", "rack-local", "remote", "anywhere"]
+
+
+class PendingTasks:
+    """Which tasks of a stage are pending; the lowest task number goes first everywhere.
+
+    Heaps hold task numbers and may hold stale ones, which are dropped when they come up; so each
+    operation costs O(replicas x log n) at most, spread over the calls.
+    """
+
+    __slots__ = ("_all", "_by_node", "_by_rack", "_inputs", "_is_pending", "count")
+
+    def __init__(self, tasks: int, inputs: Sequence[TaskInput]) -> None:
+        self.count = 0  #: how many are pending
+        self._is_pending = bytearray(tasks)
+        self._inputs = inputs
+        self._all: list[int] = []
+        self._by_node: dict[NodeId, list[int]] = {}
+        self._by_rack: dict[RackId, list[int]] = {}
+
+    def __contains__(self, index: int) -> bool:
+        return bool(self._is_pending[index])
+
+    def __iter__(self) -> Iterator[int]:
+        """All of them, ascending; O(tasks)."""
+        return (index for index, pending in enumerate(self._is_pending) if pending)
+
+    def add(self, index: int) -> None:
+        """Task ``index``, which was not pending, is."""
+        self._is_pending[index] = 1
+        self.count += 1
+        heapq.heappush(self._all, index)
+        if self._inputs:
+            nodes = self._inputs[index].nodes
+            for node in nodes:
+                heapq.heappush(self._by_node.setdefault(node, []), index)
+            for rack in dict.fromkeys(rack_of(node) for node in nodes):
+                heapq.heappush(self._by_rack.setdefault(rack, []), index)
+
+    def remove(self, index: int) -> None:
+        """Task ``index``, which was pending, is not any more."""
+        self._is_pending[index] = 0
+        self.count -= 1
+
+    def first(self) -> int | None:
+        """The lowest of them."""
+        return self._top(self._all)
+
+    def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
+        """The one whose input is nearest to ``node``, and how near that is."""
+        if not self._inputs:
+            return self._top(self._all), "anywhere"
+        if (index := self._top(self._by_node.get(node))) is not None:
+            return index, "node-local"
+        if (index := self._top(self._by_rack.get(rack))) is not None:
+            return index, "rack-local"
+        return self._top(self._all), "remote"
+
+    def level(self, index: int, node: NodeId, rack: RackId) -> Level:
+        """How near the input of task ``index`` is to ``node``."""
+        nodes = self._inputs[index].nodes if self._inputs else ()
+        if not nodes:
+            return "anywhere"
+        if node in nodes:
+            return "node-local"
+        return "rack-local" if any(rack_of(other) == rack for other in nodes) else "remote"
+
+    def _top(self, heap: list[int] | None) -> int | None:
+        while heap:
+            if self._is_pending[heap[0]]:
+                return heap[0]
+            heapq.heappop(heap)
+        return None

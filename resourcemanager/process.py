@@ -1,0 +1,268 @@
+"""The ResourceManager process: messages become events, commands become messages.
+
+Never here: a decision about jobs, tasks or slots.  Its name on the wire is "resourcemanager".
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from typing import Any
+
+from cluster.config import Daemon
+from cluster.errors import PeerError, PeerLost, UsageError
+from cluster.ids import JobId, rack_of
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    CancelFlow,
+    DiscardJob,
+    FetchOutput,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    NodeManagerHeartbeat,
+    RegisterNodeManager,
+    StartFlow,
+)
+from cluster.processes import stop_on_sigterm
+from cluster.transport import Request, Transport
+from cluster.wire import Done, Event, Message, Refusal
+from dfs.messages import Move, MoveFiles, Remove, Removed
+from netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    OpenFlow,
+    RegisterCoflow,
+)
+from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
+from resourcemanager.driver import Driver
+from resourcemanager.eventlog import EventLog, core_for
+from resourcemanager.events import (
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    StagePlan,
+)
+from resourcemanager.messages import (
+    GetClusterStatus,
+    GetReport,
+    JobAccepted,
+    KillJob,
+    SubmitJob,
+    WatchJob,
+)
+from resourcemanager.networkreport import NetworkReports
+from resourcemanager.nodemanagers import NodeManagers
+from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
+from resourcemanager.progress import cluster_status
+from resourcemanager.submission import Submission, submitted
+from resourcemanager.watchers import Watchers
+
+log = logging.getLogger(__name__)
+
+#: Facts that NodeManagers pass on, which the core handles as they are.
+_FACTS: tuple[type[Event], ...] = (
+    AttemptStarted,
+    AttemptProgressed,
+    AttemptSucceeded,
+    AttemptFailed,
+    AttemptKilled,
+    FlowFinished,
+    FlowFailed,
+)
+
+
+def main(daemon: Daemon) -> None:
+    """Be the ResourceManager until asked to stop."""
+    transport = Transport(daemon.folder)
+    stop_on_sigterm(transport.reactor)
+    manager = ResourceManager(daemon, transport)
+    daemon.ready()
+    transport.reactor.run()
+    manager.close()
+    transport.close()
+
+
+class ResourceManager:
+    """The core, its driver, and its conversations."""
+
+    def __init__(self, daemon: Daemon, transport: Transport) -> None:
+        config, self._folder = daemon.config, daemon.folder
+        self._config = config
+        self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
+        self._driver = Driver(core_for(config), self._log, transport.reactor)
+        self._server = transport.server("resourcemanager")
+        self._namenode = transport.link("namenode", on_lost=_lost("NameNode"))
+        self._network = transport.link("network", on_lost=_lost("network emulator"))
+        liveness = config.topology.liveness
+        self._managers = NodeManagers(self._driver, self._server, liveness.expiry)
+        self._watchers = Watchers(self._driver, self._server)
+        self._reports = NetworkReports(self._driver, self._network, self._folder, config)
+        self._numbers = itertools.count(1)
+        self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
+        self._failed: set[JobId] = set()  #: of those, the ones whose output must go
+        self._take_messages()
+        self._take_commands()
+        transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
+        transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.tell_progress)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+    def _take_messages(self) -> None:
+        server = self._server
+        server.on(RegisterNodeManager, self._managers.register)
+        server.on(NodeManagerHeartbeat, self._managers.heartbeat)
+        for kind in _FACTS:
+            server.on(kind, self._fact)
+        server.on(SubmitJob, self._submit)
+        server.on(KillJob, self._kill)
+        server.on(WatchJob, self._watchers.watch)
+        server.on(GetClusterStatus, self._status)
+        server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
+
+    def _take_commands(self) -> None:
+        driver = self._driver
+        driver.on(LaunchAttempt, self._managers.launch)
+        driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
+        driver.on(StartFlow, self._start_flow)
+        driver.on(CancelFlow, self._cancel_flow)
+        driver.on(OpenCoflow, lambda o: self._network.send(RegisterCoflow(coflow=o.coflow)))
+        driver.on(CloseCoflow, lambda o: self._network.send(FinishCoflow(coflow=o.coflow)))
+        driver.on(CommitJob, self._commit)
+        driver.on(EndJob, self._end_job)
+        driver.on(DiscardJob, self._discard)
+
+    # Messages ------------------------------------------------------------------------------------
+    def _fact(self, request: Request) -> None:
+        assert isinstance(request.message, Event), "as the server checks"
+        self._driver.tell(request.message)
+
+    def _submit(self, request: Request) -> None:
+        wanted: Any = request.message
+
+        def refuse(reason: str) -> None:
+            self._server.reply(request, Refusal(reason=reason))
+
+        def accept(stages: tuple[StagePlan, ...]) -> None:
+            try:
+                job = self._accept(wanted, stages)
+            except (PeerError, UsageError) as error:
+                refuse(str(error))
+            else:
+                self._server.reply(request, JobAccepted(job=job))
+
+        Submission(wanted, self._config.topology.scale, accept, refuse).begin(self._namenode)
+
+    def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
+        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        job = JobId(f"j{next(self._numbers)}")
+        event = submitted(job, wanted, stages)
+        for other, path in self._outputs.items():
+            if path == event.output_path:
+                raise PeerError(f"output {path}: job {other} writes there: need another path")
+        self._managers.packages[job] = wanted.package
+        try:
+            self._driver.tell(event)
+        except (PeerError, UsageError):
+            del self._managers.packages[job]
+            raise
+        if event.output_path:
+            self._outputs[job] = event.output_path
+        self._reports.job_began(job)
+        return job
+
+    def _kill(self, request: Request) -> Message:
+        assert isinstance(request.message, KillJob), "as the server checks"
+        self._driver.tell(JobKilled(job=request.message.job, reason=request.message.reason))
+        return Done()
+
+    def _status(self, _: Request) -> Message:
+        driver, config = self._driver, self._config
+        return cluster_status(driver.core, config.topology, config.flow_scheduler, driver.now_s)
+
+    # Commands ------------------------------------------------------------------------------------
+    def _start_flow(self, order: StartFlow) -> None:
+        if order.src != order.dst:
+            flow = OpenFlow(
+                flow=order.flow,
+                src=order.src,
+                dst=order.dst,
+                size_bytes=order.size_bytes,
+                coflow=order.coflow,
+                weight=order.weight,
+            )
+            self._network.request(flow, Done, _complain_of(order))
+        fetch = FetchOutput(
+            flow=order.flow,
+            reader=order.reader,
+            src=order.src,
+            rack=rack_of(order.src),
+            outputs=order.outputs,
+            partition=order.partition,
+        )
+        self._managers.send(order.dst, fetch)
+
+    def _cancel_flow(self, order: CancelFlow) -> None:
+        self._network.send(CloseFlow(flow=order.flow))
+        self._managers.send(order.dst, order)
+
+    def _commit(self, order: CommitJob) -> None:
+        """Rename the winners' files; all of it happens, or nothing."""
+        folder = order.output_path
+        if not folder:
+            self._driver.tell(JobCommitted(job=order.job))
+            return
+        moves = tuple(
+            Move(source=attempt_file(folder, winner), target=final_file(folder, winner))
+            for winner in order.winners
+        )
+        self._namenode.request(
+            MoveFiles(
+                moves=moves, markers=(f"{folder}/{SUCCESS}",), remove=(f"{folder}/{TEMPORARY}",)
+            ),
+            Done,
+            lambda answer, _: self._committed(order.job, answer),
+        )
+
+    def _committed(self, job: JobId, answer: Done | Refusal | PeerLost) -> None:
+        if isinstance(answer, Done):
+            self._driver.tell(JobCommitted(job=job))
+        else:
+            reason = answer.reason if isinstance(answer, Refusal) else str(answer)
+            self._driver.tell(JobCommitFailed(job=job, reason=reason))
+
+    def _end_job(self, order: EndJob) -> None:
+        if not order.ok and order.job in self._outputs:
+            self._failed.add(order.job)
+        self._reports.job_ended(order.job)
+        self._watchers.job_ended(order.job)
+
+    def _discard(self, order: DiscardJob) -> None:
+        self._managers.discard(order)
+        path = self._outputs.pop(order.job, "")
+        if order.job in self._failed:
+            self._failed.remove(order.job)
+            remove = Remove(path=path, recursive=True)
+            self._namenode.request(remove, Removed, lambda _answer, _payload: None)
+
+
+def _lost(who: str) -> Any:
+    return lambda: log.error("the %s is gone; process %d goes on without it", who, os.getpid())
+
+
+def _complain_of(order: StartFlow) -> Any:
+    """What to do with the emulator's answer: a refusal shows in the log, the fetch then fails."""
+
+    def complain(answer: Done | Refusal | PeerLost, _: object) -> None:
+        if not isinstance(answer, Done):
+            log.error("flow %s was not opened: %s", order.flow, answer)
+
+    return complain

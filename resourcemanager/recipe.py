@@ -1,0 +1,126 @@
+"""A scheduler as a recipe of six policies, and how policies are made from it and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from cluster.errors import unknown_name
+from cluster.tomlfile import build
+from resourcemanager.defaults import ClosestTasks, EqualFlows, NoCopies, SlowStart, StoreDecides
+from resourcemanager.policies import (
+    CopyPolicy,
+    DataPolicy,
+    FlowPolicy,
+    OrderPolicy,
+    Policy,
+    ShufflePolicy,
+    TaskPolicy,
+)
+from resourcemanager.views import ClusterView
+
+Option = str | int | float | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A scheduler: its name, the paper that it comes from, its six policies."""
+
+    name: str
+    source: str
+    order: type[OrderPolicy]
+    data: type[DataPolicy] = StoreDecides
+    tasks: type[TaskPolicy] = ClosestTasks
+    shuffle: type[ShufflePolicy] = SlowStart
+    copies: type[CopyPolicy] = NoCopies
+    flows: type[FlowPolicy] = EqualFlows
+
+    def classes(self) -> tuple[type[Policy], ...]:
+        """Its policies, each class once."""
+        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
+        return tuple(dict.fromkeys(roles))
+
+
+class Policies:
+    """The living policies of a recipe."""
+
+    def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
+        configs = read_options(recipe, options)
+        made: dict[type[Policy], Policy] = {
+            kind: kind(configs[kind], cluster) for kind in recipe.classes()
+        }
+        self.name = recipe.name
+        self.all = tuple(made.values())
+        self.data = cast("DataPolicy", made[recipe.data])
+        self.order = cast("OrderPolicy", made[recipe.order])
+        self.tasks = cast("TaskPolicy", made[recipe.tasks])
+        self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
+        self.copies = cast("CopyPolicy", made[recipe.copies])
+        self.flows = cast("FlowPolicy", made[recipe.flows])
+        self._hooks: dict[str, tuple[Callable[[Any], None], ...]] = {}
+
+    def tell(self, hook: str, about: object) -> None:
+        """Call the method ``hook`` of those policies that override it."""
+        for call in self.overriding(hook):
+            call(about)
+
+    def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
+        """The methods called ``hook`` of those policies that override it."""
+        calls = self._hooks.get(hook)
+        if calls is None:
+            plain = getattr(Policy, hook)
+            calls = tuple(getattr(p, hook) for p in self.all if getattr(type(p), hook) != plain)
+            self._hooks[hook] = calls
+        return calls
+
+
+def read_options(
+    recipe: Recipe, options: Mapping[str, Option]
+) -> dict[type[Policy], msgspec.Struct]:
+    """The settings of each policy: its defaults, changed by ``options``.
+
+    An option is "section.field", or "section.field.key" where the field is a mapping.  Raises
+    ``UsageError`` for a name that is none of this recipe's and for an impossible value.
+    """
+    sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in options.items():
+        section, _, rest = name.partition(".")
+        field, _, key = rest.partition(".")
+        if section not in sections or field not in _fields(sections[section]):
+            raise unknown_name("scheduler option", name, _names(sections))
+        table = nested.setdefault(section, {})
+        if key:
+            table.setdefault(field, {})[key] = value
+        else:
+            table[field] = value
+    made = {
+        section: build({section: nested.get(section, {})}, _wrapped(section, config), recipe.name)
+        for section, config in sections.items()
+    }
+    return {
+        kind: getattr(made[kind.section], kind.section) if kind.section else kind.Config()
+        for kind in recipe.classes()
+    }
+
+
+def option_names(recipe: Recipe) -> list[str]:
+    """Every setting of a recipe, such as "delay.node_wait_s"."""
+    return _names({kind.section: kind.Config for kind in recipe.classes() if kind.section})
+
+
+def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A struct with ``config`` as its only field, so that errors name the section."""
+    return msgspec.defstruct("Options", [(section, config)])
+
+
+def _fields(config: type[msgspec.Struct]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(config)]
+
+
+def _names(sections: Mapping[str, type[msgspec.Struct]]) -> list[str]:
+    found: Iterable[str] = (f"{s}.{f}" for s, config in sections.items() for f in _fields(config))
+    return sorted(found)

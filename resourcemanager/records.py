@@ -1,0 +1,55 @@
+"""What is written down about each job while it runs: the material of reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cluster.ids import JobId
+from resourcemanager.messages import TaskFailure
+
+#: How many failed attempts of a job are kept with their stderr.
+FAILURES_KEPT = 20
+
+
+class ByDistance(msgspec.Struct):
+    """A quantity by how far it was: the same node, the same rack, further."""
+
+    local: int = 0
+    rack: int = 0
+    remote: int = 0
+
+
+class JobRecord(msgspec.Struct, kw_only=True):
+    """A job, in numbers.  ``_bytes`` are the model's, times the core's clock."""
+
+    id: JobId
+    name: str
+    user: str
+    queue: str
+    submitted_s: float
+    maps: int  #: tasks that read no other stage
+    reduces: int  #: tasks that do
+    finished_s: float | None = None
+    ok: bool | None = None  #: None while it runs
+    reason: str = ""
+    failures: list[TaskFailure] = []
+    input_bytes: int = 0
+    shuffle_bytes: int = 0  #: output of the tasks that other stages read
+    shuffled_bytes: int = 0  #: fetched so far
+    output_bytes: int = 0
+    read: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes from the block store
+    fetched: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes by shuffle flows
+    locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
+    launched: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    killed: int = 0
+    copies: int = 0
+    copies_chosen: int = 0
+    slot_s: float = 0.0  #: slots x seconds that its attempts held
+    cct_s: list[float] = []  #: of each of its coflows
+
+    @property
+    def jct_s(self) -> float | None:
+        """Seconds from submission to end; None while it runs."""
+        return None if self.finished_s is None else self.finished_s - self.submitted_s

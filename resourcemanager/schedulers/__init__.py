@@ -1,0 +1,51 @@
+"""All schedulers: a line for each, then what other packages add.
+
+Another package adds a recipe through an entry point of the group "railyard.schedulers":
+
+    [project.entry-points."railyard.schedulers"]
+    mine = "my_package.my_module:RECIPE"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+
+from cluster.errors import UsageError, unknown_name
+from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers import capacity, delay, fair
+
+#: The recipes that come with Railyard.
+OWN = (
+    capacity.RECIPE,
+    delay.RECIPE,
+    fair.RECIPE,
+)
+
+
+def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
+    """Every recipe by its name; ``added`` are other packages', by default those installed.
+
+    Raises ``UsageError`` for a name that is taken twice and for what is no recipe.
+    """
+    recipes = {recipe.name: recipe for recipe in OWN}
+    whose = dict.fromkeys(recipes, "railyard")
+    for point in entry_points(group="railyard.schedulers") if added is None else added:
+        recipe = point.load()
+        if not isinstance(recipe, Recipe):
+            found = type(recipe).__name__
+            raise UsageError(f'scheduler "{point.name}" of {point.value} is a {found}, no Recipe')
+        if recipe.name in recipes:
+            both = f"{whose[recipe.name]} and {point.value}"
+            raise UsageError(f'scheduler "{recipe.name}" is there twice: in {both}')
+        recipes[recipe.name] = recipe
+        whose[recipe.name] = point.value
+    return recipes
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name; ``UsageError`` with the nearest right name if there is none."""
+    recipes = all_recipes()
+    if name not in recipes:
+        raise unknown_name("scheduler", name, recipes)
+    return recipes[name]

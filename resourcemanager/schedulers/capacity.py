@@ -1,0 +1,124 @@
+"""Capacity queues: each has a guaranteed part of the slots, and may use what others leave free.
+
+Source: YARN's Capacity Scheduler: the queue that uses least of its guarantee goes first; a queue
+grows beyond its guarantee while slots are free, up to its maximum; jobs in a queue are served
+first come, first served.
+Left out: preemption and limits of single users (off, or without effect, by default there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from cluster.errors import require, unknown_name
+from resourcemanager.policies import OrderPolicy
+from resourcemanager.recipe import Recipe
+from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
+
+
+class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "capacity.*", as in "capacity.guaranteed.research" = 0.3."""
+
+    #: {queue: share of all slots}; they add up to at most 1
+    guaranteed: dict[str, float] = msgspec.field(default_factory=lambda: {"default": 1.0})
+    maximum: dict[str, float] = {}  #: {queue: most that it may use}; all slots if not given
+
+    def __post_init__(self) -> None:
+        for queue, share in self.guaranteed.items():
+            require(0 < share <= 1, f"capacity.guaranteed.{queue}", share, "a share in (0, 1]")
+        total = sum(self.guaranteed.values())
+        require(total <= 1 + 1e-9, "capacity.guaranteed", total, "shares that add up to at most 1")
+        for queue, share in self.maximum.items():
+            if queue not in self.guaranteed:
+                raise unknown_name("queue", queue, self.guaranteed)
+            least = self.guaranteed[queue]
+            right = f"a share in [{least:g}, 1]: it has {least:g} guaranteed"
+            require(least <= share <= 1, f"capacity.maximum.{queue}", share, right)
+
+
+class _Queue:
+    def __init__(self, name: str, guaranteed: float, maximum: float) -> None:
+        self.name = name
+        self.guaranteed = guaranteed
+        self.maximum = maximum
+        self.held = 0
+        self.wanting: dict[str, JobView] = {}
+        self.passed_over = False  #: its jobs were not offered slots because of ``maximum``
+
+    def use(self) -> tuple[float, str]:
+        """Sorts the queue that uses least of its guarantee first."""
+        return self.held / self.guaranteed, self.name
+
+
+class CapacityOrder(OrderPolicy):
+    """Answers "order": the queue furthest below its guarantee, and in it the oldest job."""
+
+    Config = CapacityConfig
+    section = "capacity"
+
+    def __init__(self, config: CapacityConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._queues = {
+            name: _Queue(name, share, config.maximum.get(name, 1.0))
+            for name, share in config.guaranteed.items()
+        }
+
+    def admit(self, job: JobView) -> None:
+        if job.queue not in self._queues:
+            raise unknown_name("queue", job.queue, self._queues)
+
+    def job_wants(self, job: JobView) -> None:
+        self._queues[job.queue].wanting[job.id] = job
+
+    def job_rests(self, job: JobView) -> None:
+        del self._queues[job.queue].wanting[job.id]
+
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        self._queues[attempt.task.stage.job.queue].held += 1
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self._queues[attempt.task.stage.job.queue].held -= 1
+
+    def reconsider(self) -> Iterable[JobView]:
+        for queue in self._queues.values():
+            if queue.passed_over and self._may_grow(queue):
+                queue.passed_over = False
+                yield from queue.wanting.values()
+
+    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        if among is None:
+            return self._all()
+        may = [job for job in among if self._has_room(self._queues[job.queue])]
+        return sorted(may, key=lambda job: (self._queues[job.queue].use(), _age(job)))
+
+    def why(self, job: JobView) -> str:
+        queue = self._queues[job.queue]
+        if not self._may_grow(queue):
+            return f"queue {queue.name} is at its maximum: {queue.held} slots"
+        ahead = sum(_age(other) < _age(job) for other in queue.wanting.values())
+        guarantee = queue.guaranteed * self.cluster.slots
+        return f"{ahead} jobs ahead in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
+
+    def _all(self) -> Iterator[JobView]:
+        queues = (queue for queue in self._queues.values() if queue.wanting)
+        for queue in sorted(queues, key=_Queue.use):
+            if self._has_room(queue):
+                yield from sorted(queue.wanting.values(), key=_age)
+
+    def _has_room(self, queue: _Queue) -> bool:
+        queue.passed_over = not self._may_grow(queue)
+        return not queue.passed_over
+
+    def _may_grow(self, queue: _Queue) -> bool:
+        # At least one slot, or a small queue on a small cluster would never run anything.
+        return queue.held < max(1, int(queue.maximum * self.cluster.slots + 1e-9))
+
+
+def _age(job: JobView) -> tuple[float, int, str]:
+    # By length, then text: j9 came before j10.
+    return job.submitted_s, len(job.id), job.id
+
+
+RECIPE = Recipe(name="capacity", source="YARN's Capacity Scheduler", order=CapacityOrder)

@@ -1,0 +1,79 @@
+"""Delay scheduling: a job lets slots pass for a while, hoping for one beside its data.
+
+Source: Zaharia et al., EuroSys 2010, on fair order, the variant with waits W1 (node) and W2
+(rack): a job that settled for rack-local slots keeps taking them until it gets a node-local one.
+Left open there, chosen here: the wait runs from the first slot that was let pass, as if
+heartbeats came without a break; ties between tasks go to the lowest task number; re-runs and
+reduces don't wait.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cluster.errors import require
+from cluster.ids import JobId
+from resourcemanager.decisions import Decision, Pass, Place, Wait
+from resourcemanager.defaults import ready_first
+from resourcemanager.pending import Level
+from resourcemanager.policies import TaskPolicy
+from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.fair import FairOrder
+from resourcemanager.views import ClusterView, JobView, SlotView
+
+#: What a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
+_SETTLED: dict[Level, int] = {"node-local": 0, "anywhere": 0, "rack-local": 1, "remote": 2}
+
+
+class DelayConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "delay.*"."""
+
+    node_wait_s: float = 5.0  #: W1: how long a job holds out for a node-local slot; 0 = never
+    rack_wait_s: float = 5.0  #: W2: how much longer for a rack-local one
+
+    def __post_init__(self) -> None:
+        for name in ("node_wait_s", "rack_wait_s"):
+            value = getattr(self, name)
+            require(value >= 0, f"delay.{name}", value, "seconds >= 0 (0 never waits)")
+
+
+class DelayTasks(TaskPolicy):
+    """Answers "tasks": the job's closest pending map, or wait for a better slot."""
+
+    Config = DelayConfig
+    section = "delay"
+
+    def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._config = config
+        self._settled: dict[JobId, int] = {}
+        self._skipping_since_s: dict[JobId, float] = {}
+
+    def job_ended(self, job: JobView) -> None:
+        self._settled.pop(job.id, None)
+        self._skipping_since_s.pop(job.id, None)
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        ready = ready_first(job)
+        if ready is not None:
+            return Place(ready)
+        task, level = job.closest_pending_map(slot)
+        if task is None:
+            return Pass("no task is ready for a slot")
+        since_s = self._skipping_since_s.setdefault(job.id, now_s)
+        ready_at_s = since_s + self._patience_s(level, self._settled.get(job.id, 0))
+        if now_s < ready_at_s:
+            return Wait(f"only a {level} slot is free", until_s=ready_at_s)
+        del self._skipping_since_s[job.id]
+        self._settled[job.id] = _SETTLED[level]
+        return Place(task, why=f"{level} after {now_s - since_s:g} s")
+
+    def _patience_s(self, level: Level, settled: int) -> float:
+        """How long the job lets slots of this level pass."""
+        waits = (self._config.node_wait_s, self._config.rack_wait_s)
+        return sum(waits[settled : _SETTLED[level]])
+
+
+RECIPE = Recipe(
+    name="delay", source="Zaharia et al., EuroSys 2010", order=FairOrder, tasks=DelayTasks
+)

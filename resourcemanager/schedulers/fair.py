@@ -1,0 +1,142 @@
+"""Fair sharing: pools, users in a pool and jobs of a user get equal slots, by weight.
+
+Source: YARN's Fair Scheduler (FairSharePolicy.FairShareComparator), the hierarchy root -> pool ->
+user -> job, each level by the same rule: whoever is below its minimum share goes first, the one
+furthest below before the others; then whoever holds the fewest slots for its weight; then whoever
+came first.
+Left out: preemption (off by default there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from cluster.errors import require
+from resourcemanager.policies import OrderPolicy
+from resourcemanager.recipe import Recipe
+from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
+
+#: (is not below its minimum share, held / minimum share, held / weight)
+_Need = tuple[bool, float, float]
+
+
+class FairConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "fair.*"; those of a pool as in "fair.weights.research"."""
+
+    weights: dict[str, float] = {}  #: of pools; 1 if not given
+    min_slots: dict[str, int] = {}  #: of pools; 0 if not given
+    user_weights: dict[str, float] = {}  #: of users within their pool; 1 if not given
+
+    def __post_init__(self) -> None:
+        for field in ("weights", "user_weights"):
+            for name, weight in getattr(self, field).items():
+                require(weight > 0, f"fair.{field}.{name}", weight, "a number above 0")
+        for pool, slots in self.min_slots.items():
+            require(slots >= 0, f"fair.min_slots.{pool}", slots, "a whole number >= 0")
+
+
+class _User:
+    """A user within a pool: the slots that it holds, and its jobs that want more."""
+
+    def __init__(self, weight: float, came: int) -> None:
+        self.weight = weight
+        self.came = came
+        self.held = 0
+        self.wanting: dict[str, JobView] = {}
+
+    def key(self) -> tuple[_Need, int]:
+        """Sorts the one that deserves a slot most first."""
+        return _need(self.held, self.weight, 0), self.came
+
+
+class _Pool:
+    """A pool: the slots that it holds, and its users."""
+
+    def __init__(self, weight: float, min_slots: int, came: int) -> None:
+        self.weight = weight
+        self.min_slots = min_slots
+        self.came = came
+        self.held = 0
+        self.users: dict[str, _User] = {}
+
+    def key(self) -> tuple[_Need, int]:
+        """Sorts the one that deserves a slot most first."""
+        return _need(self.held, self.weight, self.min_slots), self.came
+
+
+class FairOrder(OrderPolicy):
+    """Answers "order": the pool, the user, then the job with the smallest share."""
+
+    Config = FairConfig
+    section = "fair"
+
+    def __init__(self, config: FairConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._config = config
+        self._pools: dict[str, _Pool] = {}
+
+    def job_submitted(self, job: JobView) -> None:
+        if job.queue not in self._pools:
+            weight = self._config.weights.get(job.queue, 1.0)
+            min_slots = self._config.min_slots.get(job.queue, 0)
+            self._pools[job.queue] = _Pool(weight, min_slots, len(self._pools))
+        users = self._pools[job.queue].users
+        if job.user not in users:
+            users[job.user] = _User(self._config.user_weights.get(job.user, 1.0), len(users))
+
+    def job_wants(self, job: JobView) -> None:
+        self._user(job).wanting[job.id] = job
+
+    def job_rests(self, job: JobView) -> None:
+        del self._user(job).wanting[job.id]
+
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        self._add(attempt.task.stage.job, 1)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self._add(attempt.task.stage.job, -1)
+
+    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        if among is None:
+            return self._all()
+        return among if len(among) == 1 else sorted(among, key=self._path)
+
+    def why(self, job: JobView) -> str:
+        ahead = [other.id for other in self._all()].index(job.id) if self._wants(job) else 0
+        return f"{ahead} jobs ahead (holds {job.held} of {self.cluster.slots} slots)"
+
+    def _all(self) -> Iterator[JobView]:
+        """All that want slots, each level sorted only when it is come to."""
+        pools = (p for p in self._pools.values() if any(u.wanting for u in p.users.values()))
+        for pool in sorted(pools, key=_Pool.key):
+            users = (user for user in pool.users.values() if user.wanting)
+            for user in sorted(users, key=_User.key):
+                yield from sorted(user.wanting.values(), key=_job_key)
+
+    def _path(self, job: JobView) -> tuple[tuple[_Need, int], tuple[_Need, int], object]:
+        return self._pools[job.queue].key(), self._user(job).key(), _job_key(job)
+
+    def _user(self, job: JobView) -> _User:
+        return self._pools[job.queue].users[job.user]
+
+    def _wants(self, job: JobView) -> bool:
+        return job.id in self._user(job).wanting
+
+    def _add(self, job: JobView, slots: int) -> None:
+        self._pools[job.queue].held += slots
+        self._user(job).held += slots
+
+
+def _need(held: int, weight: float, min_slots: int) -> _Need:
+    needy = held < min_slots
+    return not needy, held / min_slots if needy else 0.0, held / weight
+
+
+def _job_key(job: JobView) -> tuple[float, float, int, str]:
+    # By length, then text: j9 came before j10.
+    return job.held / job.weight, job.submitted_s, len(job.id), job.id
+
+
+RECIPE = Recipe(name="fair", source="YARN's Fair Scheduler", order=FairOrder)

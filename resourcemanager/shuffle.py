@@ -1,0 +1,208 @@
+"""Fetches: how the output of finished tasks gets to the attempts that read it.
+
+A reading attempt has at most one flow from each node at a time, which carries all of that node's
+outputs that were ready when it started; when it has finished and more is ready, the next one
+starts.  That is Hadoop's fetch by host.  All flows of a reading stage are one coflow.
+
+Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
+"""
+
+from __future__ import annotations
+
+from cluster.ids import FlowId
+from cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
+from resourcemanager.commands import CloseCoflow, OpenCoflow
+from resourcemanager.records import ByDistance
+from resourcemanager.state import Attempt, Fetch, Node, Reader, Stage
+from resourcemanager.world import World
+
+#: A reader tries a node this often in a row before the outputs there count as lost.
+TRIES_MAX = 4
+
+
+class Shuffle:
+    """The fetches of all jobs."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def reader_launched(self, attempt: Attempt) -> None:
+        """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
+        if self._began_to_fetch(attempt.task.stage):
+            return
+        if attempt.task.stage.fetching:
+            self._fetch_from_all(attempt)
+
+    def output_ready(self, attempt: Attempt) -> None:
+        """A task that others read is done: they fetch its output."""
+        stage, node = attempt.task.stage, attempt.node
+        stage.outputs.setdefault(node.id, []).append(attempt)
+        for reader_stage in stage.readers:
+            if self._began_to_fetch(reader_stage) or not reader_stage.fetching:
+                continue
+            for reader in reader_stage.live.values():
+                self._fetch(reader, node)
+
+    def flow_finished(self, event: FlowFinished) -> None:
+        """A fetch is complete; one that is not known any more does not matter."""
+        fetch = self._forget(event.flow)
+        if fetch is None:
+            return
+        attempt, reader = fetch.reader, _reader_of(fetch.reader)
+        reader.tries.pop(fetch.node.id, None)
+        for output in fetch.outputs:
+            here = reader.fetched[output.task.stage.name]
+            if not here[output.task.index]:
+                here[output.task.index] = 1
+                reader.missing -= 1
+        self._record(fetch)
+        self._fetch(attempt, fetch.node)
+
+    def flow_failed(self, event: FlowFailed) -> list[Attempt]:
+        """A fetch broke off: it is tried again.  Returns the outputs that now count as lost."""
+        fetch = self._forget(event.flow)
+        if fetch is None:
+            return []
+        reader, node = _reader_of(fetch.reader), fetch.node
+        reader.seen.pop(node.id, None)  # so that what was not lost is asked for again
+        lost = [output for output in fetch.outputs if output.id in event.lost]
+        reader.tries[node.id] = reader.tries.get(node.id, 0) + 1
+        if not lost and reader.tries[node.id] >= TRIES_MAX:
+            lost = list(fetch.outputs)
+        if lost:
+            reader.tries.pop(node.id, None)
+        return [output for output in lost if not output.output_lost]
+
+    def try_again(self, reader: Attempt, node: Node) -> None:
+        """Fetch what is left to fetch from a node, after a fetch that broke off."""
+        self._fetch(reader, node)
+
+    def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
+        """Which attempt a flow is for, and where it comes from."""
+        fetch = self._world.fetches.get(flow)
+        return None if fetch is None else (fetch.reader, fetch.node)
+
+    def stop(self, attempt: Attempt) -> None:
+        """The attempt will not fetch any more."""
+        if attempt.reader is not None:
+            for fetch in list(attempt.reader.fetches.values()):
+                self._cancel(fetch)
+
+    def source_lost(self, node: Node) -> None:
+        """Nothing can be fetched from this node any more."""
+        for fetch in list(node.serving.values()):
+            _reader_of(fetch.reader).seen.pop(node.id, None)
+            self._cancel(fetch)
+
+    def stage_done(self, stage: Stage) -> None:
+        """A reading stage has nothing left to fetch: its coflow is over."""
+        if stage.coflow_started_s is None or stage.coflow_ended_s is None:
+            return
+        self._world.emit(CloseCoflow(coflow=stage.coflow))
+        stage.job.record.cct_s.append(stage.coflow_ended_s - stage.coflow_started_s)
+        stage.coflow_started_s = stage.coflow_ended_s = None
+
+    def job_over(self, stage: Stage) -> None:
+        """The job ended with this reading stage unfinished."""
+        if stage.coflow_started_s is not None:
+            stage.coflow_started_s = None
+            self._world.emit(CloseCoflow(coflow=stage.coflow))
+
+    # ---------------------------------------------------------------------------------------------
+    def _began_to_fetch(self, stage: Stage) -> bool:
+        """Ask the policy whether to begin; if so, all readers begin and the answer is True."""
+        if stage.fetching or not self._world.policies.shuffle.may_fetch(stage):
+            return False
+        stage.fetching = True
+        for reader in stage.live.values():
+            self._fetch_from_all(reader)
+        return True
+
+    def _fetch_from_all(self, attempt: Attempt) -> None:
+        nodes = dict.fromkeys(n for stage in attempt.task.stage.reads for n in stage.outputs)
+        for node in nodes:
+            self._fetch(attempt, self._world.nodes[node])
+
+    def _fetch(self, attempt: Attempt, node: Node) -> None:
+        """Start the next flow from a node, if something new is ready there and none is under way.
+
+        O(outputs that are new since the last one).
+        """
+        reader = _reader_of(attempt)
+        if node.id in reader.fetches or attempt.killing or not node.alive:
+            return
+        outputs, size_bytes = _new_outputs(attempt, node)
+        if not outputs:
+            return
+        flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
+        reader.sequence += 1
+        fetch = Fetch(flow, attempt, node, tuple(outputs), size_bytes)
+        reader.fetches[node.id] = node.serving[flow] = self._world.fetches[flow] = fetch
+        stage = attempt.task.stage
+        if stage.coflow_started_s is None and node is not attempt.node:
+            stage.coflow_started_s = self._world.now_s
+            self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))
+        self._world.emit(
+            StartFlow(
+                flow=flow,
+                coflow=stage.coflow,
+                src=node.id,
+                dst=attempt.node.id,
+                size_bytes=size_bytes,
+                reader=attempt.id,
+                outputs=tuple(output.id for output in outputs),
+                partition=attempt.task.index,
+                weight=self._world.policies.flows.weight(attempt),
+            )
+        )
+
+    def _record(self, fetch: Fetch) -> None:
+        stage = fetch.reader.task.stage
+        stage.job.record.shuffled_bytes += fetch.size_bytes
+        count(stage.job.record.fetched, fetch.node, fetch.reader.node, fetch.size_bytes)
+        if fetch.node is not fetch.reader.node:
+            stage.coflow_ended_s = self._world.now_s
+
+    def _cancel(self, fetch: Fetch) -> None:
+        self._forget(fetch.id)
+        self._world.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
+
+    def _forget(self, flow: FlowId) -> Fetch | None:
+        fetch = self._world.fetches.pop(flow, None)
+        if fetch is not None:
+            del fetch.node.serving[flow]
+            del _reader_of(fetch.reader).fetches[fetch.node.id]
+        return fetch
+
+
+def count(by_distance: ByDistance, src: Node, dst: Node, quantity: int) -> None:
+    """Add ``quantity`` at the distance between two nodes."""
+    if src is dst:
+        by_distance.local += quantity
+    elif src.rack == dst.rack:
+        by_distance.rack += quantity
+    else:
+        by_distance.remote += quantity
+
+
+def _reader_of(attempt: Attempt) -> Reader:
+    assert attempt.reader is not None, f"{attempt.id} reads no stage"
+    return attempt.reader
+
+
+def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
+    """What is ready on ``node`` and was not asked for yet, and its bytes for this reader."""
+    reader, partition = _reader_of(attempt), attempt.task.index
+    reads = attempt.task.stage.reads
+    seen = reader.seen.setdefault(node.id, [0] * len(reads))
+    outputs: list[Attempt] = []
+    size_bytes = 0
+    for at, stage in enumerate(reads):
+        log, here = stage.outputs.get(node.id, ()), reader.fetched[stage.name]
+        for position in range(seen[at], len(log)):
+            output = log[position]
+            if not output.output_lost and not here[output.task.index]:
+                outputs.append(output)
+                size_bytes += output.partition_bytes[partition]
+        seen[at] = len(log)
+    return outputs, size_bytes

@@ -1,0 +1,363 @@
+"""What the core knows: nodes, jobs, stages, tasks, attempts, fetches.
+
+Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
+see these objects through the read-only protocols of ``views.py``.
+
+Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
+``joblife``) change anything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.ids import (
+    AttemptId,
+    CoflowId,
+    FlowId,
+    NodeId,
+    RackId,
+    StageId,
+    TaskId,
+    attempt_id,
+    stage_id,
+    task_id,
+)
+from resourcemanager.decisions import Decision
+from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
+from resourcemanager.pending import Level, PendingTasks
+from resourcemanager.records import JobRecord
+from resourcemanager.views import SlotView
+
+_NO_INPUT = TaskInput()
+
+
+class Node:
+    """A machine with slots.  ``free + len(attempts) == slots`` while it is alive."""
+
+    __slots__ = (
+        "alive",
+        "attempts",
+        "id",
+        "index",
+        "kept_for",
+        "lost_because",
+        "rack",
+        "serving",
+        "slots",
+    )
+
+    def __init__(self, node: NodeId, rack: RackId, slots: int, index: int) -> None:
+        self.id = node
+        self.rack = rack
+        self.slots = slots
+        self.index = index  #: order in which nodes joined: a total order of nodes
+        self.alive = True
+        self.lost_because = ""
+        self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
+        self.serving: dict[FlowId, Fetch] = {}  #: fetches from here
+        self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
+
+    @property
+    def free(self) -> int:
+        """Slots that nobody holds."""
+        return self.slots - len(self.attempts) if self.alive else 0
+
+
+class Fetch:
+    """A shuffle flow under way: outputs of one node, for one reader."""
+
+    __slots__ = ("id", "node", "outputs", "reader", "size_bytes")
+
+    def __init__(
+        self, flow: FlowId, reader: Attempt, node: Node, outputs: tuple[Attempt, ...], size: int
+    ) -> None:
+        self.id = flow
+        self.reader = reader
+        self.node = node
+        self.outputs = outputs
+        self.size_bytes = size
+
+
+class Reader:
+    """How far a reduce attempt's fetching is."""
+
+    __slots__ = ("fetched", "fetches", "missing", "seen", "sequence", "tries")
+
+    def __init__(self, stages: tuple[Stage, ...]) -> None:
+        #: {stage read: a byte for each of its tasks, 1 = its output is here}
+        self.fetched = {stage.name: bytearray(len(stage.tasks)) for stage in stages}
+        self.missing = sum(len(stage.tasks) for stage in stages)  #: zeros in ``fetched``
+        self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
+        #: {node: how many entries of each read stage's ``outputs[node]`` were asked for}
+        self.seen: dict[NodeId, list[int]] = {}
+        self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
+        self.sequence = 0  #: fetches started
+
+
+class Attempt:
+    """One run of a task.  It holds a slot of its node from launch until its end is known."""
+
+    __slots__ = (
+        "copy",
+        "ended_s",
+        "id",
+        "killing",
+        "launched_s",
+        "level",
+        "node",
+        "number",
+        "output_lost",
+        "partition_bytes",
+        "progress",
+        "reader",
+        "task",
+    )
+
+    def __init__(self, task: Task, number: int, node: Node, level: Level, now_s: float) -> None:
+        self.id = attempt_id(task.id, number)
+        self.task = task
+        self.number = number
+        self.node = node
+        self.level = level
+        self.launched_s = now_s
+        self.ended_s: float | None = None
+        self.progress = 0.0
+        self.killing = ""  #: why it was asked to end; "" = it was not
+        self.copy = False  #: launched beside another attempt of its task
+        self.reader = Reader(task.stage.reads) if task.stage.reads else None
+        self.partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
+        self.output_lost = False  #: that output can't be read any more
+
+
+class Task:
+    """A piece of a stage.  Pending, running (it has ``live`` attempts) or done (a ``winner``)."""
+
+    __slots__ = (
+        "failures",
+        "id",
+        "index",
+        "launches",
+        "live",
+        "pending_since_s",
+        "rerun",
+        "stage",
+        "winner",
+    )
+
+    def __init__(self, stage: Stage, index: int, now_s: float) -> None:
+        self.id = task_id(stage.id, index)
+        self.index = index
+        self.stage = stage
+        self.live: dict[AttemptId, Attempt] = {}
+        self.winner: Attempt | None = None  #: the attempt whose output counts
+        self.launches = 0
+        self.failures = 0
+        self.pending_since_s = now_s
+        self.rerun = False  #: its output was there once and is needed again
+
+    @property
+    def input(self) -> TaskInput:
+        """What it reads from the block store."""
+        inputs = self.stage.plan.inputs
+        return inputs[self.index] if inputs else _NO_INPUT
+
+    @property
+    def state(self) -> str:
+        """Where it is: "pending", "running" or "done"."""
+        if self.winner is not None:
+            return "done"
+        return "running" if self.live else "pending"
+
+
+class Stage:
+    """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
+
+    __slots__ = (
+        "coflow_ended_s",
+        "coflow_started_s",
+        "done",
+        "fetching",
+        "id",
+        "job",
+        "live",
+        "name",
+        "open",
+        "outputs",
+        "pending",
+        "plan",
+        "progress_sum",
+        "readers",
+        "reads",
+        "reruns",
+        "running",
+        "tasks",
+        "unreadable",
+    )
+
+    def __init__(self, job: Job, plan: StagePlan, reads: tuple[Stage, ...], now_s: float) -> None:
+        self.id: StageId = stage_id(job.id, plan.name)
+        self.job = job
+        self.plan = plan
+        self.name = plan.name
+        self.reads = reads
+        self.readers: list[Stage] = []
+        self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
+        self.pending = PendingTasks(plan.tasks, plan.inputs)
+        self.running = 0  #: tasks with live attempts and no winner
+        self.done = 0  #: tasks with a winner
+        self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
+        self.progress_sum = 0.0  #: progress of its live attempts, added up
+        self.open = not reads  #: whether its tasks may ask for slots
+        self.reruns: dict[int, Task] = {}  #: pending tasks whose output readers wait for again
+        #: {node: attempts whose output lies there, in the order in which they ended}
+        self.outputs: dict[NodeId, list[Attempt]] = {}
+        self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
+        self.fetching = False  #: whether its attempts may fetch
+        self.coflow_started_s: float | None = None
+        self.coflow_ended_s: float | None = None  #: when its latest network flow ended
+
+    @property
+    def coflow(self) -> CoflowId:
+        """Its shuffle, as the network knows it."""
+        return CoflowId(self.id)
+
+    @property
+    def size(self) -> int:
+        """How many tasks it has."""
+        return len(self.tasks)
+
+    @property
+    def progress(self) -> float:
+        """Its done share, 0 to 1."""
+        return min(1.0, (self.done + self.progress_sum) / len(self.tasks))
+
+    @property
+    def held(self) -> int:
+        """Slots that its attempts hold."""
+        return len(self.live)
+
+
+class Job:
+    """What somebody submitted."""
+
+    __slots__ = (
+        "answer",
+        "at_risk_since_s",
+        "avoid",
+        "blame",
+        "id",
+        "limit",
+        "live",
+        "maps",
+        "name",
+        "queue",
+        "record",
+        "reduces",
+        "stages",
+        "state",
+        "submission",
+        "submitted_s",
+        "user",
+        "wake_s",
+        "wanting",
+        "weight",
+    )
+
+    def __init__(
+        self, submission: JobSubmitted, limit: Callable[[Stage], int], now_s: float
+    ) -> None:
+        self.limit = limit  #: how many slots a stage's attempts may hold: the shuffle policy's
+        self.id = submission.job
+        self.name = submission.name
+        self.user = submission.user
+        self.queue = submission.queue
+        self.weight = submission.weight
+        self.submission = submission
+        self.submitted_s = now_s
+        self.state = "running"  #: then "committing" perhaps, then "succeeded" or "failed"
+        self.stages: dict[str, Stage] = {}  #: sources before their readers
+        for plan in submission.stages:
+            reads = tuple(self.stages[name] for name in plan.reads)
+            stage = self.stages[plan.name] = Stage(self, plan, reads, now_s)
+            for source in reads:
+                source.readers.append(stage)
+        self.maps = tuple(stage for stage in self.stages.values() if not stage.reads)
+        self.reduces = tuple(stage for stage in self.stages.values() if stage.reads)
+        self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
+        self.wanting = False  #: whether it has pending tasks in open stages
+        self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
+        self.avoid: dict[
+            NodeId, None
+        ] = {}  #: nodes with so many that it is not offered their slots
+        self.at_risk_since_s: float | None = None  #: since when it is ``starved``
+        self.answer: Decision | None = None  #: what the tasks policy said last
+        self.wake_s: float | None = None  #: when it wants to be asked again
+        self.record = JobRecord(
+            id=self.id,
+            name=self.name,
+            user=self.user,
+            queue=self.queue,
+            submitted_s=now_s,
+            maps=sum(stage.size for stage in self.maps),
+            reduces=sum(stage.size for stage in self.reduces),
+            input_bytes=sum(task.input_bytes for plan in submission.stages for task in plan.inputs),
+        )
+
+    def task(self, task: TaskId) -> Task | None:
+        """The task of that name."""
+        name = task.split(".", 1)[1]
+        letters = name.rstrip("0123456789")
+        stage = self.stages.get(letters)
+        index = int(name[len(letters) :] or -1)
+        return stage.tasks[index] if stage is not None and 0 <= index < stage.size else None
+
+    @property
+    def held(self) -> int:
+        """Slots that it holds."""
+        return len(self.live)
+
+    # What policies ask ---------------------------------------------------------------------------
+    def next_rerun(self) -> Task | None:
+        """A task whose output was lost and that running readers wait for."""
+        for stage in self.stages.values():
+            if stage.reruns and stage.open:
+                return stage.tasks[min(stage.reruns)]
+        return None
+
+    def next_pending_reduce(self) -> Task | None:
+        """The first pending reduce of a stage that the shuffle policy lets have another slot."""
+        for stage in self.reduces:
+            if stage.open and stage.held < self.limit(stage):
+                index = stage.pending.first()
+                if index is not None:
+                    return stage.tasks[index]
+        return None
+
+    def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
+        """The pending map whose input is nearest to the slot, and how near that is."""
+        best: tuple[Task | None, Level] = (None, "anywhere")
+        for stage in self.maps:
+            index, level = stage.pending.closest(slot.id, slot.rack)
+            if index is not None and (best[0] is None or _NEARNESS[level] < _NEARNESS[best[1]]):
+                best = stage.tasks[index], level
+        return best
+
+    # What the core asks --------------------------------------------------------------------------
+    def has_ready_tasks(self) -> bool:
+        """Whether tasks of it could take slots."""
+        if self.state != "running":
+            return False
+        return any(stage.open and stage.pending.count for stage in self.stages.values())
+
+    def starved(self) -> bool:
+        """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
+        return any(stage.held and any(map(stuck, stage.reads)) for stage in self.reduces)
+
+
+def stuck(stage: Stage) -> bool:
+    """Whether it has pending tasks and not one slot."""
+    return stage.held == 0 and stage.pending.count > 0
+
+
+_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "remote": 2, "anywhere": 3}

@@ -1,0 +1,152 @@
+"""The cluster as the core knows it: who holds which slot, and what is to be asked and said next.
+
+Each change here keeps the counts in step with one another; ``invariants.py`` checks that they are.
+
+Never here: decisions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from random import Random
+
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, job_of
+from cluster.messages.execution import DiscardJob, KillAttempt
+from cluster.topology import Topology
+from cluster.wire import Command
+from resourcemanager.recipe import Option, Policies, Recipe
+from resourcemanager.records import JobRecord
+from resourcemanager.state import Attempt, Fetch, Job, Node
+
+
+class World:
+    """All state of the core."""
+
+    def __init__(
+        self, topology: Topology, recipe: Recipe, options: Mapping[str, Option], seed: int
+    ) -> None:
+        self.topology = topology
+        self.random = Random(seed)
+        self.now_s = 0.0
+        self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
+        self.slots = 0  #: of the nodes that are alive
+        self.free = 0  #: those that nobody holds
+        self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
+        self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
+        self.records: dict[JobId, JobRecord] = {}  #: of every job that was ever submitted
+        self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
+        self.commands: list[Command] = []  #: what the event at hand has led to so far
+        self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
+        self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
+        self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
+        self._by_index: list[Node] = []
+        self._with_free: list[int] = []  #: indices of nodes with free slots, ascending
+        self._cursor = 0  #: index of the node whose turn it is when many are free
+        self.policies = Policies(recipe, options, self)
+
+    # Nodes and slots -----------------------------------------------------------------------------
+    def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
+        """Count a node in, for the first time or again."""
+        known = self.nodes.get(node)
+        index = len(self._by_index) if known is None else known.index
+        fresh = Node(node, rack, slots, index)
+        self.nodes[node] = fresh
+        if known is None:
+            self._by_index.append(fresh)
+        else:
+            self._by_index[index] = fresh
+        self.slots += slots
+        self.free += slots
+        self._update_free(fresh)
+        self.freed[node] = fresh
+        return fresh
+
+    def drop_node(self, node: Node, reason: str) -> None:
+        """Count a node out; its attempts still have to be released."""
+        self.slots -= node.slots
+        self.free -= node.free
+        node.alive = False
+        node.lost_because = reason
+        node.kept_for.clear()
+        self.freed.pop(node.id, None)
+        self._update_free(node)
+
+    def hold(self, attempt: Attempt) -> None:
+        """Give the attempt a slot of its node, which has one."""
+        stage = attempt.task.stage
+        job = stage.job
+        attempt.node.attempts[attempt.id] = attempt
+        attempt.task.live[attempt.id] = attempt
+        stage.live[attempt.id] = attempt
+        job.live[attempt.id] = attempt
+        self.free -= 1
+        self._update_free(attempt.node)
+        self._cursor = attempt.node.index + 1
+        self.touched[job.id] = job
+
+    def release(self, attempt: Attempt) -> None:
+        """Take the attempt's slot back."""
+        stage, node = attempt.task.stage, attempt.node
+        job = stage.job
+        attempt.ended_s = self.now_s
+        for holders in (node.attempts, attempt.task.live, stage.live, job.live):
+            del holders[attempt.id]
+        stage.progress_sum -= attempt.progress
+        job.record.slot_s += self.now_s - attempt.launched_s
+        if node.alive:
+            self.free += 1
+            self._update_free(node)
+            self.freed[node.id] = node
+        self.touched[job.id] = job
+        self.policies.tell("attempt_ended", attempt)
+        if job.id in self.draining and not job.live:
+            del self.draining[job.id]
+            self.emit(DiscardJob(job=job.id))
+
+    def free_nodes(self) -> list[Node]:
+        """Nodes with free slots, from the one after the last that was given a task.
+
+        So tasks spread over the nodes, as when heartbeats come in turn.
+        """
+        start = bisect_left(self._with_free, self._cursor)
+        indices = self._with_free[start:] + self._with_free[:start]
+        return [self._by_index[index] for index in indices]
+
+    # Attempts and jobs ---------------------------------------------------------------------------
+    def attempt(self, attempt: AttemptId) -> Attempt | None:
+        """The attempt, if it holds a slot."""
+        job_id = job_of(attempt)
+        job = self.jobs.get(job_id) or self.draining.get(job_id)
+        return None if job is None else job.live.get(attempt)
+
+    def ask(self, job: Job) -> None:
+        """Offer all free slots to the job, since it has more tasks than before."""
+        self.asking[job.id] = job
+        self.touched[job.id] = job
+        self.review_wants(job)
+
+    def review_wants(self, job: Job) -> None:
+        """Tell the policies if the job's wish for slots has come up or is gone."""
+        wants = job.has_ready_tasks()
+        if wants != job.wanting:
+            job.wanting = wants
+            self.policies.tell("job_wants" if wants else "job_rests", job)
+
+    def kill(self, attempt: Attempt, reason: str) -> None:
+        """Ask for an attempt's end; it keeps its slot until that has come."""
+        if not attempt.killing:
+            attempt.killing = reason
+            self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
+
+    def emit(self, command: Command) -> None:
+        """Order something."""
+        self.commands.append(command)
+
+    def _update_free(self, node: Node) -> None:
+        at = bisect_left(self._with_free, node.index)
+        listed = at < len(self._with_free) and self._with_free[at] == node.index
+        if node.free and not listed:
+            insort(self._with_free, node.index)
+        elif listed and not node.free:
+            del self._with_free[at]

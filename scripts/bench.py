@@ -1,0 +1,80 @@
+"""``railyard bench``: run benchmarks, each a module of ``benchmarks/`` with a function ``run``.
+
+A row says what was measured, with what it is compared in the same run, and the bound to keep:
+{"name", "value", "unit", "reference", "ratio", "bound", "ok"}; ``reference``, ``ratio`` and
+``bound`` may be None.  A benchmark may leave a peer out by a row with ``ok`` None and a "note".
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cluster.errors import unknown_name
+from scripts.options import writable_file
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--quick", is_flag=True, help="Fewer repetitions, for a first look.")
+@click.option("--json", "json_file", callback=writable_file, help="Write the rows to this file.")
+def bench(names: tuple[str, ...], quick: bool, json_file: Path | None) -> int:
+    """Run the benchmarks, or those that are named; exit status 1 if one breaks its bound."""
+    known = benchmark_names()
+    for name in names:
+        if name not in known:
+            raise unknown_name("benchmark", name, known)
+    rows: list[dict[str, Any]] = []
+    for name in names or known:
+        click.echo(f"{name} ...", err=True)
+        module = importlib.import_module(f"benchmarks.{name}")
+        new = module.run(quick=quick)
+        show(name, new)
+        rows += new
+        if json_file is not None:
+            json_file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 1 if any(row["ok"] is False for row in rows) else 0
+
+
+def benchmark_names() -> list[str]:
+    """Every module in ``benchmarks/`` that can be asked for."""
+    import benchmarks
+
+    found = pkgutil.iter_modules(benchmarks.__path__)
+    return sorted(module.name for module in found if not module.name.startswith("_"))
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print rows as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("measured")
+    for column in ("value", "reference", "ratio", "bound"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for row in rows:
+        verdict = {True: "[green]ok[/]", False: "[red]BROKEN[/]", None: row.get("note", "")}
+        unit = row["unit"]
+        table.add_row(
+            row["name"],
+            _figure(row["value"], unit),
+            _figure(row["reference"], unit),
+            _figure(row["ratio"], ""),
+            _figure(row["bound"], ""),
+            verdict[row["ok"]],
+        )
+    Console().print(table)
+
+
+def _figure(value: Any, unit: str) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}".strip()

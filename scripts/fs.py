@@ -1,0 +1,156 @@
+"""``railyard fs``: the block store of the cluster that is up, in the manner of a shell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cluster.errors import Refused, UsageError, unknown_name
+from cluster.units import format_size
+from dfs.client import DfsClient
+from scripts.files import copy_in, copy_out
+from scripts.session import running_session
+
+
+class FsCommands(click.Group):
+    """Commands whose wrong names are answered with the nearest right one."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        command = super().get_command(context, name)
+        if command is None:
+            raise unknown_name("fs command", name, self.commands)
+        return command
+
+
+@contextmanager
+def _store() -> Iterator[DfsClient]:
+    """A client of the running cluster's block store; what it refuses was asked wrongly."""
+    with running_session() as session:
+        try:
+            yield DfsClient(session.transport, session.config.topology, node=None, network=None)
+        except Refused as refused:
+            raise UsageError(str(refused)) from None
+
+
+@click.group(cls=FsCommands)
+def fs() -> None:
+    """Work with the files of the cluster that is up; paths start with a slash."""
+
+
+@fs.command()
+@click.argument("path", default="/")
+def ls(path: str) -> None:
+    """List a folder, or a file: replication, real bytes, path."""
+    with _store() as store:
+        for entry in store.list(path):
+            kind = "-" if entry.folder else str(entry.replication)
+            size = "-" if entry.folder else str(entry.stored_length)
+            click.echo(f"{kind:>2} {size:>14}  {entry.path}{'/' if entry.folder else ''}")
+
+
+@fs.command()
+@click.argument("local", type=click.Path())
+@click.argument("path")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--replication", type=click.IntRange(min=1), default=None)
+def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
+    """Store a local file, or "-": standard input."""
+    with _store() as store:
+        status = copy_in(store, local, path, overwrite=overwrite, replication=replication or 0)
+        click.echo(f"{status.path}: {status.stored_length} bytes in {status.blocks} blocks")
+
+
+@fs.command()
+@click.argument("path")
+@click.argument("local", type=click.Path(path_type=Path))
+def get(path: str, local: Path) -> None:
+    """Fetch a file, or a folder with all in it, to a local path that does not exist yet."""
+    with _store() as store:
+        copy_out(store, path, local)
+
+
+@fs.command()
+@click.argument("paths", nargs=-1, required=True)
+def cat(paths: tuple[str, ...]) -> None:
+    """Write files to standard output."""
+    with _store() as store:
+        for path in paths:
+            for piece in store.read(path):
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+
+@fs.command()
+@click.argument("paths", nargs=-1, required=True)
+def mkdir(paths: tuple[str, ...]) -> None:
+    """Make folders, with those above them."""
+    with _store() as store:
+        for path in paths:
+            store.mkdir(path)
+
+
+@fs.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option("-r", "--recursive", is_flag=True, help="Folders with all in them.")
+def rm(paths: tuple[str, ...], recursive: bool) -> None:
+    """Remove files, and folders."""
+    with _store() as store:
+        for path in paths:
+            store.remove(path, recursive=recursive)
+
+
+@fs.command()
+@click.argument("source")
+@click.argument("target")
+def mv(source: str, target: str) -> None:
+    """Rename a file or a folder."""
+    with _store() as store:
+        store.rename(source, target)
+
+
+@fs.command()
+@click.argument("path", default="/")
+def du(path: str) -> None:
+    """Say how much a folder holds, once and with all replicas."""
+    with _store() as store:
+        usage = store.usage(path)
+        click.echo(
+            f"{path}: {usage.files} files, {usage.blocks} blocks, {usage.stored_bytes} bytes, "
+            f"{usage.stored_disk_bytes} with replicas"
+        )
+
+
+@fs.command()
+@click.argument("path", default="/")
+def fsck(path: str) -> int:
+    """Check that every block has its replicas; exit status 1 if not."""
+    with _store() as store:
+        report = store.check(path)
+    for kind, troubles in (("MISSING", report.missing), ("FEW", report.under_replicated)):
+        for block in troubles:
+            nodes = ", ".join(block.nodes) or "no node"
+            told = f"{len(block.nodes)} of {block.wanted} replicas: {nodes}"
+            corrupt = f"; corrupt on {', '.join(block.corrupt)}" if block.corrupt else ""
+            click.echo(f"{kind:<8}{block.path} block {block.block}: {told}{corrupt}")
+    lost = f"; nodes lost: {', '.join(report.nodes_lost)}" if report.nodes_lost else ""
+    click.echo(
+        f"{path}: {'healthy' if report.healthy else 'NOT HEALTHY'}: {report.files} files, "
+        f"{report.blocks} blocks, {report.replicas} replicas, "
+        f"{format_size(report.stored_bytes)} on {report.nodes_alive} nodes{lost}"
+    )
+    return 0 if report.healthy else 1
+
+
+@fs.command()
+@click.argument("path")
+def locations(path: str) -> None:
+    """Show on which nodes each block of a file is."""
+    with _store() as store:
+        for block in store.locations(path):
+            nodes: Any = " ".join(block.nodes) or "LOST"
+            click.echo(f"{block.stored_offset:>14} {block.stored_length:>12}  {nodes}")

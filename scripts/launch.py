@@ -1,0 +1,187 @@
+"""Starting a cluster and ending it again, whatever happens in between.
+
+The cluster's supervisor is a process of its own session: Ctrl-C on a terminal does not reach it.
+It ends when the lifeline, a pipe that this process holds open, closes: also when this process is
+killed.  A cluster that is left running has no lifeline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.config import ClusterConfig
+from cluster.errors import RailyardError
+from cluster.runfolder import RunFolder
+from scripts import clusters
+from scripts.interrupts import check, deferred
+
+#: Roles of the daemons without which the others can't go on.
+CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
+#: A little more than the supervisor itself allows for starting and stopping.
+_START_TIMEOUT_S = 40.0
+_STOP_TIMEOUT_S = 10.0
+_LOG_TAIL_LINES = 12
+
+
+class ClusterFailed(RailyardError):
+    """A cluster did not start, or one of its daemons died."""
+
+
+class StartedCluster:
+    """A cluster that this process has started."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
+        self.folder = folder
+        self.config = config
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: int | None = None
+
+    def spawn(self, alive: int, *, leave_running: bool) -> None:
+        """Start the supervisor; ``alive`` is the locked file that it is to keep open."""
+        self.config.save(self.folder)
+        if self.config.transport == "tcp":
+            from cluster.security import Keys
+
+            Keys.create(self.folder.keys)
+        command = [sys.executable, "-m", "scripts.cluster_main", str(self.folder.path)]
+        inherited = [alive]
+        if not leave_running:
+            theirs, self._lifeline = os.pipe()
+            command.append(str(theirs))
+            inherited.append(theirs)
+        with open(self._told, "wb") as told, open(self.folder.log("supervisor"), "ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=told,
+                stderr=log,
+                cwd=Path(__file__).parent.parent,  # so that the very same code is imported
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a pool in each daemon is waste
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        for fd in inherited:
+            os.close(fd)
+
+    def wait_until_ready(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+        """Wait until all daemons are registered; raises ``ClusterFailed``."""
+        assert self._process is not None
+        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            ended = self._process.poll() is not None
+            for said in self._said():
+                if said["event"] == "ready":
+                    return
+                if said["event"] == "failed":
+                    raise ClusterFailed(self._start_failure(said["reason"]))
+            if ended:
+                raise ClusterFailed(self._start_failure("its supervisor ended"))
+            if time.monotonic() > deadline_s:
+                raise ClusterFailed(self._start_failure("it takes too long"))
+            check()
+            while_waiting()
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End the cluster and remove its folder; whatever does not end in time is killed."""
+        with deferred():
+            if self._lifeline is not None:
+                os.close(self._lifeline)
+                self._lifeline = None
+            if self._process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.send_signal(signal.SIGTERM)
+                try:
+                    self._process.wait(_STOP_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                    self._process.wait()
+            clusters.forget(self.folder)
+
+    @property
+    def _told(self) -> Path:
+        return self.folder.path / "supervisor.jsonl"
+
+    def _said(self) -> Iterator[dict[str, str]]:
+        for line in self._told.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+    def _start_failure(self, reason: str) -> str:
+        names = [row["name"] for row in self.folder.deaths()] or ["supervisor"]
+        return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
+
+
+@contextmanager
+def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
+    """A cluster for as long as the block runs; it is being started when the block begins."""
+    started: StartedCluster | None = None
+    try:
+        with deferred():
+            folder, alive = clusters.new_folder(current=False)
+            started = StartedCluster(folder, config)
+            started.spawn(alive, leave_running=False)
+        yield started
+    finally:
+        if started is not None:
+            started.stop()
+
+
+def leave_running(config: ClusterConfig) -> StartedCluster:
+    """Start a cluster that stays when this process ends, as the current one."""
+    started: StartedCluster | None = None
+    try:
+        with deferred():
+            folder, alive = clusters.new_folder(current=True)
+            started = StartedCluster(folder, config)
+            started.spawn(alive, leave_running=True)
+        started.wait_until_ready()
+    except BaseException:
+        if started is not None:
+            started.stop()
+        raise
+    return started
+
+
+def stop_running(folder: RunFolder) -> None:
+    """End a cluster that was left running, from any process, and remove its folder."""
+    pid = _supervisor_pid(folder)
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        if not clusters.wait_until_dead(folder, _STOP_TIMEOUT_S):
+            os.killpg(pid, signal.SIGKILL)
+            clusters.wait_until_dead(folder, _STOP_TIMEOUT_S)
+    clusters.forget(folder)
+
+
+def _supervisor_pid(folder: RunFolder) -> int | None:
+    """The process that runs a live cluster, which may be starting this very moment."""
+    deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+    while time.monotonic() < deadline_s and not clusters.wait_until_dead(folder, 0):
+        for row in folder.processes():
+            if row["role"] == "Supervisor":
+                return int(row["pid"])
+        time.sleep(0.01)
+    return None
+
+
+def log_tail(folder: RunFolder, name: str) -> str:
+    """The last lines of a daemon's log, set off from the words before them; "" if it has none."""
+    try:
+        lines = folder.log(name).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    if not lines:
+        return ""
+    shown = "\n    ".join(lines[-_LOG_TAIL_LINES:])
+    return f"\n  the end of the log of {name}:\n    {shown}"

@@ -1,0 +1,135 @@
+"""The options that several commands share, and what their values become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+from cluster.config import ClusterConfig
+from cluster.errors import UsageError
+from cluster.topology import load_topology
+from cluster.units import parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_TOPOLOGY = "hybrid-8x4"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterChoice:
+    """What a person said about the cluster; None where nothing was said."""
+
+    topology: str | None
+    scheduler: str | None
+    flow_scheduler: str | None
+    scheduler_options: tuple[tuple[str, str], ...]
+    seed: int | None
+    transport: Literal["ipc", "tcp"] | None
+
+    def config(self) -> ClusterConfig:
+        """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
+        from netemu.schedulers import flow_scheduler
+        from resourcemanager.recipe import read_options
+        from resourcemanager.schedulers import recipe_named
+
+        recipe = recipe_named(self.scheduler or "fair")
+        options = dict(self._options())
+        read_options(recipe, options)
+        return ClusterConfig(
+            topology=load_topology(self.topology or DEFAULT_TOPOLOGY),
+            scheduler=recipe.name,
+            flow_scheduler=flow_scheduler(self.flow_scheduler or "maxmin").name,
+            seed=1 if self.seed is None else self.seed,
+            transport=self.transport or "ipc",
+            scheduler_options=options,
+        )
+
+    def require_like(self, running: ClusterConfig) -> None:
+        """Raise ``UsageError`` if something else was asked for than the cluster that is up has."""
+        pairs = {
+            "--topology": (self.topology, running.topology.name),
+            "--scheduler": (self.scheduler, running.scheduler),
+            "--flow-scheduler": (self.flow_scheduler, running.flow_scheduler),
+            "--transport": (self.transport, running.transport),
+        }
+        if self.topology is not None and self.topology.endswith(".toml"):
+            same = load_topology(self.topology) == running.topology
+            pairs["--topology"] = (self.topology, self.topology if same else running.topology.name)
+        for option, (wanted, has) in pairs.items():
+            if wanted is not None and wanted != has:
+                right = "leave the option out, or railyard down first"
+                raise UsageError(f"{option} {wanted}: the cluster that is up has {has}; {right}")
+        for key, value in self._options():
+            if running.scheduler_options.get(key) != value:
+                raise UsageError(f"--set {key}={value}: the cluster that is up was started without")
+
+    def _options(self) -> Iterator[tuple[str, str | int | float | bool]]:
+        return ((key, as_number(text)) for key, text in self.scheduler_options)
+
+
+def cluster_options(command: F) -> F:
+    """Add the options that say what cluster to start; they arrive as ``choice``."""
+    options = [
+        click.option("--topology", metavar="NAME|FILE.toml", help="Default: hybrid-8x4."),
+        click.option("--scheduler", metavar="NAME", help="Default: fair; railyard schedulers."),
+        click.option("--flow-scheduler", metavar="NAME", help="Default: maxmin."),
+        click.option(
+            "--set",
+            "scheduler_options",
+            metavar="KEY=VALUE",
+            callback=settings,
+            multiple=True,
+            help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), help="Default: 1."),
+        click.option(
+            "--transport",
+            type=click.Choice(["ipc", "tcp"]),
+            help="How daemons talk: Unix-domain sockets (default) or TCP with CURVE keys.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def as_number(text: str) -> str | int | float | bool:
+    """A setting's text as the number or truth value that it looks like."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def size(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A size such as 10GB, in bytes."""
+    return None if value is None else parse_size(value, option.opts[0])
+
+
+def settings(
+    _: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Each KEY=VALUE as a pair."""
+    pairs = [(text, *text.partition("=")) for text in values]
+    for text, key, equals, _value in pairs:
+        if not (key and equals):
+            raise UsageError(f"{option.opts[0]} {text}: need KEY=VALUE")
+    return tuple((key, value) for _text, key, _equals, value in pairs)
+
+
+def writable_file(_: click.Context, option: click.Parameter, value: str | None) -> Path | None:
+    """Check before hours of work that the file they are for can be written."""
+    if value is None:
+        return None
+    path = Path(value)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"{option.opts[0]} {value}: need a file in a folder that exists")
+    return path

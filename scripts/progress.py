@@ -1,0 +1,106 @@
+"""What a person sees while a job runs: bars on a terminal, now and then a line elsewhere.
+
+All of it goes to standard error, so that standard output has only results.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cluster.units import format_duration, format_size
+from resourcemanager.messages import JobProgress, StageProgress
+
+_LINE_EVERY_S = 2.0
+_FEW_LETTERS = {"m": "maps", "r": "reduces"}
+
+
+class View(Protocol):
+    """Shows how a job gets on."""
+
+    def show(self, title: str, progress: JobProgress) -> None:
+        """The job called ``title`` has got so far."""
+
+    def say(self, words: str) -> None:
+        """Something happened that stays worth reading."""
+
+
+@contextmanager
+def progress_view() -> Iterator[View]:
+    """The view that suits where standard error goes."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield Bars(live)
+
+
+class Lines:
+    """A line every few seconds, and when a stage is done."""
+
+    def __init__(self) -> None:
+        self._said_s = float("-inf")
+        self._said = ""
+
+    def show(self, title: str, progress: JobProgress) -> None:
+        done = [stage.name for stage in progress.stages if stage.done == stage.tasks]
+        milestone = f"{title} {done}"
+        now_s = time.monotonic()
+        if milestone == self._said and now_s < self._said_s + _LINE_EVERY_S:
+            return
+        self._said, self._said_s = milestone, now_s
+        stages = "  ".join(f"{name_of(s)} {s.done}/{s.tasks}" for s in progress.stages)
+        shuffle = f"  shuffle {_of(progress)}" if progress.shuffle_bytes else ""
+        waiting = f"  (waits: {progress.waiting})" if progress.waiting else ""
+        self.say(f"{title}  {format_duration(progress.elapsed_s)}  {stages}{shuffle}{waiting}")
+
+    def say(self, words: str) -> None:
+        print(words, file=sys.stderr, flush=True)
+
+
+class Bars:
+    """A bar for each stage and one for the shuffle."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def show(self, title: str, progress: JobProgress) -> None:
+        rows = Table.grid(padding=(0, 2))
+        for stage in progress.stages:
+            if stage.reads and progress.shuffle_bytes:
+                share = progress.shuffled_bytes / progress.shuffle_bytes
+                rows.add_row("shuffle", _bar(share), _of(progress))
+            running = f"  {stage.running} running" if stage.running else ""
+            told = f"{stage.done}/{stage.tasks}{running}"
+            rows.add_row(name_of(stage), _bar(stage.progress), told)
+        head = Text(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
+        if progress.failed_attempts:
+            head.append(f"  {progress.failed_attempts} failed attempts", style="yellow")
+        waiting = [Text(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
+        self._live.update(Group(head, rows, *waiting), refresh=True)
+
+    def say(self, words: str) -> None:
+        self._live.console.print(words, highlight=False, markup=False)
+
+
+def name_of(stage: StageProgress) -> str:
+    """A stage's name for people: "maps" and "reduces" for those of plain MapReduce."""
+    return _FEW_LETTERS.get(stage.name, stage.name)
+
+
+def _bar(share: float) -> ProgressBar:
+    return ProgressBar(total=1.0, completed=min(1.0, share), width=40)
+
+
+def _of(progress: JobProgress) -> str:
+    return f"{format_size(progress.shuffled_bytes)}/{format_size(progress.shuffle_bytes)}"

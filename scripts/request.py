@@ -1,0 +1,108 @@
+"""From what a person typed after ``railyard run`` to a plan, checked before any cluster starts."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.errors import PeerError, UsageError
+from cluster.topology import Topology
+from dfs.paths import join_path, parse_path
+from jobs.catalog import find
+from jobs.sample import Plan, Request
+from scripts.files import readable_size
+
+#: Marks an input as a file or folder of the block store.
+STORE_PREFIX = "dfs:"
+DEFAULT_SIZE_BYTES = 10 * 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What was typed; None and empty where nothing was."""
+
+    job: str
+    inputs: tuple[str, ...] = ()
+    output: str | None = None
+    size_bytes: int | None = None  #: the model's
+    reduces: int | None = None
+    params: tuple[tuple[str, str], ...] = ()
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A plan, and what it takes to carry it out."""
+
+    name: str  #: of the workload
+    plan: Plan
+    #: path in the block store -> the local file that is to be copied there
+    copies: dict[str, Path] = field(default_factory=dict)
+
+
+def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
+    """Raise ``UsageError`` for a wish that makes no sense, ``InputError`` for unreadable input."""
+    sample = find(wish.job)
+    folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
+    source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
+    if wish.inputs and wish.size_bytes is not None:
+        raise UsageError("--size: --input says what to read: need one of the two")
+    size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
+    if not wish.inputs and size_bytes < topology.scale:
+        right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
+        raise UsageError(f"--size {size_bytes}: need {right}")
+    stored_bytes = size_bytes // topology.scale
+    plan = sample.plan(
+        Request(
+            folder=folder,
+            input=source,
+            output=_output(wish.output),
+            stored_bytes=stored_bytes,
+            parts=-(-stored_bytes // topology.stored_block_bytes),
+            reduces=wish.reduces or default_reduces(topology),
+            seed=wish.seed,
+            params=dict(wish.params),
+        )
+    )
+    if plan.needs_input and not wish.inputs:
+        raise UsageError(f"{wish.job}: reads input: need --input FILE")
+    for local in copies.values():
+        plan.input.check(str(local), readable_size(local))
+    return Prepared(name=sample.name, plan=plan, copies=copies)
+
+
+def default_reduces(topology: Topology) -> int:
+    """Half of the slots: the other half stays for maps while reduces fetch."""
+    return max(1, topology.slots // 2)
+
+
+def _input(
+    inputs: tuple[str, ...], folder: str, *, cluster_is_up: bool
+) -> tuple[str, dict[str, Path]]:
+    """The input's path in the block store ("" = none), and which local files to copy there."""
+    stored = [path.removeprefix(STORE_PREFIX) for path in inputs if path.startswith(STORE_PREFIX)]
+    if stored:
+        if len(inputs) > 1:
+            raise UsageError(f"--input {inputs[1]}: need a single file or folder with dfs:")
+        if not cluster_is_up:
+            raise UsageError(f"--input {inputs[0]}: no cluster is up: railyard up starts one")
+        return stored[0], {}
+    files = [Path(path) for path in inputs]
+    for name, times in Counter(file.name for file in files).items():
+        if times > 1:
+            raise UsageError(f"--input: {times} files are called {name}: need different names")
+    for file in files:
+        readable_size(file)
+    copies = {f"{folder}/{file.name}": file for file in files}
+    return (next(iter(copies)) if len(copies) == 1 else folder if copies else ""), copies
+
+
+def _output(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return join_path(parse_path(path))
+    except PeerError as error:
+        raise UsageError(f"--output {path}: {error}") from None

@@ -1,0 +1,123 @@
+"""``railyard status``: what the cluster that is up consists of and what it is doing."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from cluster.errors import PeerLost, Refused
+from cluster.transport import Describe, Description, Link
+from cluster.units import format_duration, format_size
+from dfs.client import DfsClient
+from resourcemanager.messages import ClusterStatus, GetClusterStatus
+from scripts.session import Session, running_session
+
+_ANSWER_TIMEOUT_S = 3.0
+
+
+@click.command()
+def status() -> None:
+    """Show the cluster that is up: daemons, nodes, slots, jobs, files, refused messages."""
+    with running_session() as session:
+        cluster = session.transport.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+        console = Console(highlight=False)
+        console.print(_headline(session, cluster))
+        console.print(_daemons(session))
+        console.print(_nodes(cluster))
+        if cluster.jobs:
+            console.print(_jobs(cluster))
+        console.print(_files(session))
+
+
+def _headline(session: Session, cluster: ClusterStatus) -> str:
+    slots = sum(node.slots for node in cluster.nodes if node.alive)
+    busy = sum(len(node.attempts) for node in cluster.nodes)
+    return (
+        f"{cluster.topology}: scheduler {cluster.scheduler}, flows {cluster.flow_scheduler}, "
+        f"up for {format_duration(cluster.now_s)}, {busy} of {slots} slots busy\n"
+        f"run folder {session.folder.path}"
+    )
+
+
+def _daemons(session: Session) -> Table:
+    table = Table("daemon", "process", "messages", "refused", "")
+    dead = {row["name"]: row["how"] for row in session.folder.deaths()}
+    rows = [row for row in session.folder.processes() if row["role"] != "Supervisor"]
+    described = _describe_all(session, [row["name"] for row in rows if row["name"] not in dead])
+    for row in rows:
+        told = described.get(row["name"])
+        if told is not None:
+            table.add_row(row["name"], str(told.pid), str(told.requests), str(told.refused), "")
+        else:
+            how = f"[red]died: {dead[row['name']]}[/]" if row["name"] in dead else "[red]silent[/]"
+            table.add_row(row["name"], str(row["pid"]), "", "", how)
+    return table
+
+
+def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:
+    """What the daemons say of themselves; those that do not answer in time are missing."""
+    answers: dict[str, Any] = {}
+    links: list[Link] = []
+    for name in names:
+        links.append(session.transport.link(name))
+        links[-1].request(Describe(), Description, functools.partial(_note, answers, name))
+    session.reactor.run_until(lambda: len(answers) == len(names), _ANSWER_TIMEOUT_S)
+    for link in links:
+        link.close()
+    return {n: a for n, a in answers.items() if isinstance(a, Description)}
+
+
+def _note(answers: dict[str, Any], name: str, answer: object, _payload: object) -> None:
+    answers[name] = answer
+
+
+def _nodes(cluster: ClusterStatus) -> Table:
+    table = Table("rack", "nodes", "slots", "running")
+    racks = sorted({node.rack for node in cluster.nodes}, key=lambda rack: int(rack[1:]))
+    for rack in racks:
+        nodes = [node for node in cluster.nodes if node.rack == rack]
+        alive = [node for node in nodes if node.alive]
+        lost = [f"{node.node} lost: {node.lost_because}" for node in nodes if not node.alive]
+        running = " ".join(attempt for node in alive for attempt in node.attempts)
+        table.add_row(
+            rack,
+            str(len(alive)),
+            str(sum(node.slots for node in alive)),
+            "  ".join([running, *lost]).strip(),
+        )
+    return table
+
+
+def _jobs(cluster: ClusterStatus) -> Table:
+    table = Table("job", "name", "user", "queue", "state", "done", "time", "")
+    for job in cluster.jobs:
+        end_s = cluster.now_s if job.finished_s is None else job.finished_s
+        table.add_row(
+            job.job,
+            job.name,
+            job.user,
+            job.queue,
+            job.state,
+            f"{job.progress:.0%}",
+            format_duration(end_s - job.submitted_s),
+            job.waiting,
+        )
+    return table
+
+
+def _files(session: Session) -> str:
+    try:
+        store = DfsClient(session.transport, session.config.topology, node=None, network=None)
+        usage = store.usage("/")
+    except (PeerLost, Refused) as error:
+        return f"block store: {error}"
+    scale = session.config.topology.scale
+    return (
+        f"block store: {usage.files} files in {usage.blocks} blocks, "
+        f"{format_size(usage.stored_bytes * scale)} "
+        f"({format_size(usage.stored_bytes)} real, {format_size(usage.stored_disk_bytes)} on disk)"
+    )

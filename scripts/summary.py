@@ -1,0 +1,132 @@
+"""What a run leaves: ``summary.json`` in the format of DESIGN.md 4, and a table for people.
+
+The figures are those of the jobs that were asked for; jobs that generate input or check output
+appear only in the table's times and among the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cluster.ids import job_of
+from cluster.runfolder import RunFolder
+from cluster.topology import Topology
+from cluster.units import format_duration, format_size
+from resourcemanager.messages import GetReport, Report
+from scripts.session import Session
+from scripts.workplace import Outcome
+
+#: Beyond these the emulation could not keep its word (see the README).
+_LAG_MS_MAX = 20.0
+_SATURATED_MAX = 0.5
+
+
+def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str, Any]:
+    """The summary of a run that has ended."""
+    wanted = GetReport(jobs=outcome.measured)
+    summary = session.link("resourcemanager").call(wanted, Report).summary
+    ours = {end.job for end in outcome.jobs.values()}
+    verdict = outcome.verdict
+    return {
+        **summary,
+        "workload": workload,
+        "processes": [
+            row
+            for row in session.folder.processes()
+            if row["role"] != "Attempt" or job_of(row["name"]) in ours
+        ],
+        "verified": None if verdict is None else verdict.ok,
+    }
+
+
+def write_json(summary: dict[str, Any], file: Path) -> None:
+    """Write the summary for programs."""
+    file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -> None:
+    """Write summary, events, trace, and the logs of daemons and attempts to a new folder."""
+    results.mkdir()
+    write_json(summary, results / "summary.json")
+    events = folder.jobs / "events.jsonl"
+    shutil.copy(events, results)
+    shutil.copytree(folder.path / "logs", results / "logs")
+    shutil.copytree(folder.path / "attempts", results / "attempts")
+
+
+def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
+    """Print the table that ends a run."""
+    table = Table.grid(padding=(0, 2))
+    for row in _rows(summary, outcome, topology):
+        table.add_row(*row)
+    console = Console(highlight=False)
+    console.print(table)
+
+
+def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
+    [job] = summary["jobs"]
+    tasks, moved = summary["tasks"], summary["bytes"]
+
+    def both(size_bytes: int) -> str:
+        return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
+
+    rows = [
+        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("input", both(job["input_bytes"])),
+        ("shuffle", both(job["shuffle_bytes"])),
+        ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
+        ("job time", _times(summary, outcome)),
+        ("tasks", f"{job['maps']} maps, {job['reduces']} reduces; {_attempts(tasks)}"),
+        ("map input", _shares(summary["locality"])),
+        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in moved.items() if n)),
+        ("slots", f"{summary['slot_utilization']:.0%} used"),
+    ]
+    if "fidelity" in summary:
+        rows.append(("fidelity", _fidelity(summary["fidelity"])))
+    if outcome.verdict is not None:
+        rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
+    return rows
+
+
+def _schedulers(summary: dict[str, Any]) -> str:
+    return f"scheduler {summary['scheduler']}, flows {summary['flow_scheduler']}"
+
+
+def _times(summary: dict[str, Any], outcome: Outcome) -> str:
+    """The job's own time, its coflow's, and those of the jobs around it."""
+    [job] = summary["jobs"]
+    cct_s = job["cct_s"]
+    shuffled = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
+    others = [
+        f"{name} {format_duration(end.jct_s)}"
+        for name, end in outcome.jobs.items()
+        if end.job not in outcome.measured
+    ]
+    around = f"  (besides: {', '.join(others)})" if others else ""
+    return f"{format_duration(job['jct_s'])}{shuffled}{around}"
+
+
+def _attempts(tasks: dict[str, int]) -> str:
+    names = ("failed", "killed")
+    odd = [f"{tasks[name]} {name}" for name in names if tasks[name]]
+    return ", ".join([f"{tasks['launched']} attempts", *odd])
+
+
+def _shares(counts: dict[str, int]) -> str:
+    total = sum(counts.values())
+    words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
+    return ", ".join(f"{n / total:.0%} {words[level]}" for level, n in counts.items() if n)
+
+
+def _fidelity(fidelity: dict[str, float]) -> str:
+    lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
+    told = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
+    if lag_ms > _LAG_MS_MAX or saturated > _SATURATED_MAX:
+        return f"{told}: this machine is too busy to trust the times"
+    return told

@@ -1,0 +1,77 @@
+"""One run of one plan of jobs on a cluster: input in, jobs one after the other, output checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.ids import JobId
+from dfs.client import DfsClient
+from jobs.package import load_job
+from jobs.sample import Plan, Step, Verdict
+from jobs.taskio import FileReader
+from resourcemanager.messages import JobEnded, SubmitJob
+from scripts.files import LocalFile, copy_in
+from scripts.progress import View
+from scripts.session import Session
+from scripts.submission import run_to_end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came out of a plan."""
+
+    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
+    measured: tuple[JobId, ...]  #: those that were asked for; the others prepare or check
+    verdict: Verdict | None  #: None: there is nothing to check the output against
+    output: str  #: folder of the block store
+
+
+class Workplace:
+    """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
+
+    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
+        self.store = DfsClient(session.transport, session.config.topology)
+        self._session = session
+        self._view = view
+        self._locals = locals_  #: path in the block store -> the local file that it is a copy of
+
+    def bring_input(self) -> None:
+        """Copy the local input files into the block store."""
+        for path, local in self._locals.items():
+            self._view.say(f"storing {local} as {path}")
+            copy_in(self.store, str(local), path)
+
+    def carry_out(self, plan: Plan) -> Outcome:
+        """Run all jobs of a plan and check; raises ``JobFailed`` for one that fails."""
+        ended = {step.name: self._run(step) for step in plan.steps}
+        measured = [step for step in plan.steps if step.measured]
+        return Outcome(
+            jobs=ended,
+            measured=tuple(ended[step.name].job for step in measured),
+            verdict=plan.verify(self) if plan.verify is not None else None,
+            output=measured[-1].output,
+        )
+
+    # jobs.sample.Files -------------------------------------------------------------------------
+    def list(self, folder: str) -> list[str]:
+        """Paths of the data files in a folder; of the file itself if it is one."""
+        files = [entry.path for entry in self.store.list(folder) if not entry.folder]
+        return [path for path in files if not path.rsplit("/", 1)[-1].startswith("_")]
+
+    def open(self, path: str) -> FileReader:
+        """A file; the local one if it was copied from there: checks do not rest on the copy."""
+        local = self._locals.get(path)
+        return LocalFile(local) if local is not None else self.store.open(path)
+
+    def _run(self, step: Step) -> JobEnded:
+        package = step.pack(self)
+        submission = SubmitJob(
+            name=step.name,
+            package=package,
+            stages=load_job(package).stage_specs(step.reduces),
+            input_paths=(step.input,) if step.input else (),
+            output_path=step.output,
+        )
+        return run_to_end(self._session, submission, self._view)

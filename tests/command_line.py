@@ -1,0 +1,106 @@
+"""Running ``railyard`` in tests as people do: as a process, in a home of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parent.parent
+
+
+class CommandLine:
+    """``railyard`` with a home folder that no other test uses."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = os.environ | {"RAILYARD_HOME": str(home), "PYTHONPATH": str(ROOT)}
+
+    def run(
+        self, *arguments: str | Path, cwd: Path | None = None, stdin: bytes | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "scripts.main", *map(str, arguments)],
+            env=self.environment,
+            cwd=cwd,
+            capture_output=True,
+            timeout=100,
+            input=stdin,
+        )
+        return subprocess.CompletedProcess(
+            done.args,
+            done.returncode,
+            done.stdout.decode("utf-8", "replace"),
+            done.stderr.decode("utf-8", "replace"),
+        )
+
+    def ok(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+        """Run a command that must succeed; what it printed."""
+        done = self.run(*arguments, cwd=cwd)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start a command and leave it to the test."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "scripts.main", *map(str, arguments)],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process of clusters in this home: their command lines name it."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if any(str(self.home) in word for word in process.cmdline()):
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.ZombieProcess):
+                continue
+        return found
+
+    def run_folders(self) -> list[Path]:
+        """The folders of clusters that are there."""
+        return sorted(self.home.glob("c-*"))
+
+    def nothing_left(self) -> bool:
+        """Whether neither a process nor a run folder nor the note of a current cluster is left."""
+        return not self.processes() and {path.name for path in self.home.iterdir()} <= {"lock"}
+
+
+def command_line() -> Iterator[CommandLine]:
+    """A command line; afterwards whatever it left is told, then removed."""
+    with tempfile.TemporaryDirectory(prefix="ry", dir="/tmp") as home:
+        line = CommandLine(Path(home))
+        yield line
+        left = [" ".join(process.cmdline()) for process in line.processes()]
+        left += [str(path) for path in line.run_folders()]
+        for process in line.processes():
+            process.kill()
+        assert not left, f"left behind: {left}"
+
+
+def wait_for(what: Callable[[], object], timeout_s: float = 10.0, why: str = "") -> None:
+    """Wait until ``what()`` is true; fail if that takes too long."""
+    deadline_s = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {why}"
+        time.sleep(0.01)
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Ctrl-C a command: its exit status and what it said."""
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    return process.returncode, stderr

@@ -1,0 +1,350 @@
+"""A tiny cluster in virtual time: the real core, with workers that do nothing for a fixed time.
+
+    c = tiny_cluster(racks=2, nodes=2, slots=1, scheduler="delay", node_wait_s=5.0)
+    c.store("in", blocks={"b0": ["r0n0"]})
+    c.submit("j0", input="in", reduces=1, map_s=3)
+    assert c.run().placements == [("j0.m0", "r0n0", 0.0), ("j0.r0", "r1n0", 3.0)]
+
+The core's invariants are checked after every event.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, stage_of, task_of
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptStarted,
+    AttemptSucceeded,
+    CancelFlow,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    NodeJoined,
+    NodeLost,
+    Split,
+    StartFlow,
+)
+from cluster.topology import Links, RackShape, Topology
+from cluster.wire import Command, Event
+from resourcemanager.commands import CommitJob, EndJob, SetTimer
+from resourcemanager.core import Core
+from resourcemanager.events import (
+    JobCommitted,
+    JobKilled,
+    JobSubmitted,
+    StagePlan,
+    TaskInput,
+    TimerFired,
+)
+from resourcemanager.recipe import Option, Recipe
+from resourcemanager.schedulers import recipe_named
+
+Fate = Callable[[AttemptId, NodeId], str | None]  #: why an attempt fails; None = it succeeds
+FlowFate = Callable[[StartFlow], FlowFailed | None]
+
+
+def topology(racks: int, nodes: int, slots: int) -> Topology:
+    """A topology of so many racks, nodes in each, slots in each node."""
+    shape = RackShape(count=racks, nodes=nodes, slots=slots)
+    return Topology(name="tiny", racks=shape, links=Links(nic=1e9, uplink=1e9))
+
+
+@dataclass
+class _Worker:
+    """A running attempt."""
+
+    launch: LaunchAttempt
+    duration_s: float
+    missing: int  #: outputs that it still has to fetch
+    computing: bool = False
+    flows: dict[FlowId, StartFlow] = field(default_factory=dict)
+
+
+@dataclass
+class _Durations:
+    by_stage: dict[str, float]
+    output_bytes: int  #: of each task for each partition
+
+
+@dataclass
+class Run:
+    """What happened so far."""
+
+    placements: list[tuple[str, str, float]]  #: (task, node, when), as they were launched
+    ended: dict[str, str]  #: {job: why it failed, "" = it succeeded}
+    ended_s: dict[str, float]
+    unfinished: list[str]
+
+    def nodes_of(self, prefix: str) -> list[str]:
+        """The nodes of the tasks whose names start so."""
+        return [node for task, node, _ in self.placements if task.startswith(prefix)]
+
+    def launches(self, prefix: str) -> list[tuple[str, float]]:
+        """(task, when) of the tasks whose names start so."""
+        return [(task, when) for task, _, when in self.placements if task.startswith(prefix)]
+
+
+class TinyCluster:
+    """The core, a heap of events, and workers."""
+
+    def __init__(self, core: Core, shape: Topology, *, flow_s: float, kill_s: float) -> None:
+        self.core = core
+        self.topology = shape
+        self.now_s = 0.0
+        self.flow_s = flow_s
+        self.kill_s = kill_s
+        self.fate: Fate = lambda attempt, node: None
+        self.flow_fate: FlowFate = lambda flow: None
+        self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
+        self.events: list[tuple[float, Event]] = []  #: all that the core was told
+        self.commands: list[tuple[float, Command]] = []  #: all that it ordered
+        self._heap: list[tuple[float, int, Event | Callable[[], None]]] = []
+        self._sequence = itertools.count()
+        self._files: dict[str, list[TaskInput]] = {}
+        self._durations: dict[str, _Durations] = {}
+        self._workers: dict[AttemptId, _Worker] = {}
+        self._timers: dict[str, float] = {}
+        self._run = Run(placements=[], ended={}, ended_s={}, unfinished=[])
+
+    # Setting the scene ---------------------------------------------------------------------------
+    def store(
+        self, name: str, blocks: dict[str, list[str]] | Sequence[list[str]], block_bytes: int = 100
+    ) -> None:
+        """A file whose blocks have replicas on the given nodes."""
+        replicas = list(blocks.values()) if isinstance(blocks, dict) else list(blocks)
+        self._files[name] = [
+            TaskInput(
+                splits=(Split(path=name, stored_offset=at * block_bytes, stored_length=100),),
+                input_bytes=block_bytes,
+                nodes=tuple(NodeId(node) for node in nodes),
+            )
+            for at, nodes in enumerate(replicas)
+        ]
+
+    def submit(
+        self,
+        job: str,
+        *,
+        input: str = "",  # noqa: A002 - reads as in the style guide
+        maps: int = 1,
+        reduces: int = 0,
+        stages: Sequence[StagePlan] = (),
+        map_s: float = 1.0,
+        reduce_s: float = 1.0,
+        durations: dict[str, float] | None = None,
+        partition_bytes: int = 10,
+        user: str = "user",
+        queue: str = "default",
+        weight: float = 1.0,
+        max_attempts: int = 4,
+    ) -> None:
+        """Submit a job: maps over a stored file, or ``maps`` without input, and reduces."""
+        inputs = tuple(self._files[input]) if input else ()
+        plans = [StagePlan(name="m", tasks=len(inputs) or maps, inputs=inputs)]
+        if reduces:
+            plans.append(StagePlan(name="r", reads=("m",), tasks=reduces))
+        by_stage = durations or {"m": map_s, "r": reduce_s}
+        self._durations[job] = _Durations(by_stage, partition_bytes)
+        self.tell(
+            JobSubmitted(
+                job=JobId(job),
+                name=job,
+                user=user,
+                queue=queue,
+                stages=tuple(stages or plans),
+                output_path=f"/out/{job}",
+                weight=weight,
+                max_attempts=max_attempts,
+            )
+        )
+
+    def at(self, when_s: float, action: Callable[[], None]) -> None:
+        """Do something at a moment of the virtual clock."""
+        self._push(when_s, action)
+
+    def occupy(self, node: str) -> None:
+        """Take a slot of an idle node away."""
+        self._resize(node, -1)
+
+    def vacate(self, node: str) -> None:
+        """Give an idle node a slot (back)."""
+        self._resize(node, +1)
+
+    def lose(self, node: str, reason: str = "no heartbeat") -> None:
+        """Lose a node with all that runs there."""
+        for attempt, worker in list(self._workers.items()):
+            if worker.launch.node == node:
+                del self._workers[attempt]
+        self.tell(NodeLost(node=NodeId(node), reason=reason))
+
+    def join(self, node: str) -> None:
+        """Bring a lost node back."""
+        rack = RackId(node.split("n", maxsplit=1)[0])
+        slots = self.topology.racks.slots
+        self.tell(NodeJoined(node=NodeId(node), rack=rack, slots=slots))
+
+    def kill(self, job: str, reason: str = "killed by its user") -> None:
+        """Kill a job."""
+        self.tell(JobKilled(job=JobId(job), reason=reason))
+
+    # Running -------------------------------------------------------------------------------------
+    def run(self, until_s: float | None = None) -> Run:
+        """Go on until nothing is left to happen, or up to and including ``until_s``."""
+        while self._heap and (until_s is None or self._heap[0][0] <= until_s):
+            when_s, _, event = heapq.heappop(self._heap)
+            self.now_s = when_s
+            if callable(event):
+                event()
+            else:
+                self._deliver(event)
+        if until_s is not None:
+            self.now_s = until_s
+        self._run.unfinished = sorted(self.core.world.jobs)
+        return self._run
+
+    def why_waiting(self, task: str) -> str:
+        """Why a pending task has no slot."""
+        return self.core.why_waiting(TaskId(task))
+
+    def tell(self, event: Event) -> None:
+        """Tell the core, check its invariants, and do what it orders."""
+        self.events.append((self.now_s, event))
+        commands = self.core.handle(event, self.now_s)
+        self.core.check_invariants()
+        for command in commands:
+            self.commands.append((self.now_s, command))
+            self._carry_out(command)
+
+    # ---------------------------------------------------------------------------------------------
+    def _push(self, when_s: float, event: Event | Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (when_s, next(self._sequence), event))
+
+    def _resize(self, node: str, by: int) -> None:
+        known = self.core.world.nodes[NodeId(node)]
+        assert not known.attempts, f"{node} is not idle"
+        self.tell(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
+
+    def _deliver(self, event: Event) -> None:
+        """Tell the core, unless whoever would have told it is gone."""
+        match event:
+            case TimerFired(timer=timer) if self._timers.get(timer) != self.now_s:
+                return
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                if self._workers.pop(event.attempt, None) is None:
+                    return
+            case FlowFinished(flow=flow) | FlowFailed(flow=flow):
+                worker = self._reader_of(flow)
+                if worker is None or flow not in worker.flows:
+                    return
+                ended = worker.flows.pop(flow)
+                if isinstance(event, FlowFinished):
+                    worker.missing -= len(ended.outputs)
+                self.tell(event)
+                self._compute(worker)
+                return
+        self.tell(event)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case LaunchAttempt():
+                self._launch(command)
+            case KillAttempt(attempt=attempt):
+                if attempt in self._workers:
+                    self._push(self.now_s + self.kill_s, AttemptKilled(attempt=attempt))
+            case StartFlow():
+                self._start_flow(command)
+            case CancelFlow(flow=flow):
+                self._cancel_flow(flow)
+            case SetTimer(timer=timer, at_s=at_s):
+                self._timers[timer] = at_s
+                self._push(at_s, TimerFired(timer=timer))
+            case CommitJob(job=job):
+                self._push(self.now_s, JobCommitted(job=job))
+            case EndJob(job=job, reason=reason):
+                self._run.ended[job] = reason
+                self._run.ended_s[job] = self.now_s
+
+    def _start_flow(self, flow: StartFlow) -> None:
+        worker = self._reader_of(flow.flow)
+        if worker is not None:
+            worker.flows[flow.flow] = flow
+            ending = self.flow_fate(flow) or FlowFinished(flow=flow.flow)
+            self._push(self.now_s + self.flow_s * self.stretch(), ending)
+
+    def _cancel_flow(self, flow: FlowId) -> None:
+        worker = self._reader_of(flow)
+        if worker is not None:
+            worker.flows.pop(flow, None)
+
+    def _reader_of(self, flow: FlowId) -> _Worker | None:
+        """The running attempt that a flow is for; flows are called READER:NODE:NUMBER."""
+        return self._workers.get(AttemptId(flow.split(":", maxsplit=1)[0]))
+
+    def _launch(self, launch: LaunchAttempt) -> None:
+        attempt = launch.attempt
+        self._run.placements.append((task_of(attempt), launch.node, self.now_s))
+        times = self._durations[job_of(attempt)].by_stage
+        worker = _Worker(launch, times[launch.task.stage] * self.stretch(), launch.task.inputs)
+        self._workers[attempt] = worker
+        self._push(self.now_s, AttemptStarted(attempt=attempt, pid=1000 + len(self.events)))
+        self._compute(worker)
+
+    def _compute(self, worker: _Worker) -> None:
+        """Start to compute, once everything is fetched."""
+        if worker.missing or worker.computing:
+            return
+        worker.computing = True
+        launch = worker.launch
+        attempt = launch.attempt
+        reason = self.fate(attempt, launch.node)
+        ending: Event
+        if reason is None:
+            size = self._durations[job_of(attempt)].output_bytes
+            ending = AttemptSucceeded(
+                attempt=attempt,
+                input_bytes=sum(split.stored_length for split in launch.task.splits),
+                output_bytes=0 if launch.task.partitions else 7,
+                partition_bytes=(size,) * launch.task.partitions,
+            )
+        else:
+            ending = AttemptFailed(attempt=attempt, reason=reason, stderr=f"{reason}!\n")
+        self._push(self.now_s + worker.duration_s, ending)
+
+
+def tiny_cluster(
+    racks: int = 1,
+    nodes: int = 2,
+    slots: int = 1,
+    scheduler: str | Recipe = "fair",
+    *,
+    seed: int = 1,
+    flow_s: float = 0.0,
+    kill_s: float = 0.0,
+    options: dict[str, Option] | None = None,
+    **settings: Option,
+) -> TinyCluster:
+    """A cluster whose nodes have all joined.
+
+    ``settings`` are those of the scheduler's own section: ``node_wait_s=5.0`` under "delay" is the
+    option "delay.node_wait_s".
+    """
+    recipe = recipe_named(scheduler) if isinstance(scheduler, str) else scheduler
+    shape = topology(racks, nodes, slots)
+    chosen = {f"{recipe.name}.{name}": value for name, value in settings.items()}
+    core = Core(shape, recipe, {**chosen, **(options or {})}, seed)
+    cluster = TinyCluster(core, shape, flow_s=flow_s, kill_s=kill_s)
+    for node in shape.nodes():
+        cluster.tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
+    return cluster
+
+
+def stage_name(attempt: str) -> str:
+    """The name of an attempt's stage."""
+    return stage_of(AttemptId(attempt)).split(".", 1)[1]

@@ -1,0 +1,100 @@
+"""Starting and stopping clusters: what is there meanwhile, and that nothing is there afterwards."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.command_line import interrupt, wait_for
+
+SMALL = ("--topology", "unlimited-2x2")
+
+
+@pytest.fixture
+def cluster(railyard):
+    railyard.ok("up", *SMALL)
+    yield railyard
+    if (railyard.home / "current").exists():
+        railyard.ok("down")
+
+
+def test_up_leaves_a_cluster_and_down_leaves_nothing(railyard):
+    said = railyard.ok("up", *SMALL)
+    assert "7 daemons, 2 racks, 4 slots" in said
+    folder = (railyard.home / "current").resolve()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert len(railyard.processes()) >= 8
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+def test_only_one_cluster_is_left_running(cluster):
+    done = cluster.run("up", *SMALL)
+    assert done.returncode == 2
+    assert "a cluster is up already" in done.stderr
+    assert len(cluster.run_folders()) == 1
+
+
+def test_status_shows_daemons_slots_files_and_refusals(cluster):
+    said = cluster.ok("status")
+    for words in ("nodemanager-r1", "refused", "0 of 4 slots busy", "block store: 0 files"):
+        assert words in said
+
+
+def test_another_cluster_than_the_one_that_is_up_is_refused(cluster):
+    done = cluster.run("run", "terasort", "--topology", "flat-4x4")
+    assert done.returncode == 2
+    assert "--topology flat-4x4: the cluster that is up has unlimited-2x2" in done.stderr
+
+
+def test_a_killed_supervisor_takes_its_cluster_along(cluster):
+    folder = (cluster.home / "current").resolve()
+    supervisor = next(p for p in cluster.processes() if p.ppid() == 1 or _is_supervisor(p))
+    supervisor.kill()
+    wait_for(lambda: not cluster.processes(), why="daemons die with their parent")
+    assert cluster.run("status").returncode == 2
+    cluster.ok("up", *SMALL)
+    assert not folder.exists()
+    assert len(cluster.run_folders()) == 1
+
+
+def _is_supervisor(process):
+    return process.parent() is None or "cluster_main" not in " ".join(process.parent().cmdline())
+
+
+def test_status_after_a_central_daemon_died_says_which(cluster):
+    [pid] = [row for row in _processes(cluster) if row["name"] == "namenode"]
+    os.kill(pid["pid"], signal.SIGKILL)
+    wait_for(lambda: not cluster.processes(), why="the cluster ends without its NameNode")
+    done = cluster.run("status")
+    assert done.returncode == 2
+    assert "ended when its NameNode died: signal 9" in done.stderr
+    cluster.ok("down")
+
+
+def _processes(line):
+    from cluster.runfolder import RunFolder
+
+    return RunFolder((line.home / "current").resolve()).processes()
+
+
+@pytest.mark.parametrize("after_ms", [0, 50, 100, 150, 200, 250, 300, 400, 500])
+def test_interrupted_start_leaves_nothing(railyard, after_ms):
+    process = railyard.start("up", *SMALL)
+    time.sleep(after_ms / 1000)  # the moment is what is tested
+    status, said = interrupt(process)
+    if status == 0:
+        railyard.ok("down")
+    else:
+        # Python itself may not have come to our first line yet
+        assert status in (130, -signal.SIGINT, 1), said
+    wait_for(railyard.nothing_left, why="interrupted start")
+
+
+def test_a_killed_command_leaves_nothing(railyard):
+    process = railyard.start("run", "terasort", *SMALL, "--size", "200MB")
+    wait_for(lambda: len(railyard.processes()) > 5, why="cluster started")
+    process.kill()
+    process.communicate()
+    wait_for(railyard.nothing_left, why="the lifeline closed")

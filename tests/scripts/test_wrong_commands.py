@@ -1,0 +1,63 @@
+"""A wrong command: exit status 2, and one line with what would be right."""
+
+import pytest
+
+CASES = {
+    "no such command": (["rnu", "terasort"], 'unknown command "rnu": did you mean "run"?'),
+    "no such option": (["run", "terasort", "--sise", "1GB"], 'did you mean "--size"?'),
+    "no such option of up": (["up", "--shceduler", "fair"], 'did you mean "--scheduler"?'),
+    "option without value": (["up", "--scheduler"], "'--scheduler' requires an argument"),
+    "surplus argument": (["down", "now"], "unexpected extra argument (now)"),
+    "no such fs command": (["fs", "lss"], 'unknown fs command "lss": did you mean "ls"?'),
+    "no such job": (["run", "terrasort"], 'unknown job "terrasort": did you mean "terasort"?'),
+    "no such file": (["run", "./none.py"], "./none.py: cannot be read: No such file"),
+    "no such scheduler": (["run", "terasort", "--scheduler", "deley"], 'did you mean "delay"?'),
+    "no such flow scheduler": (["up", "--flow-scheduler", "maxmim"], 'did you mean "maxmin"?'),
+    "no such topology": (["up", "--topology", "hybrid-8x5"], 'did you mean "hybrid-8x4"?'),
+    "no such topology file": (["up", "--topology", "no.toml"], "no.toml: cannot be read"),
+    "no such benchmark": (["bench", "startupp"], 'did you mean "startup"?'),
+    "impossible size": (["run", "terasort", "--size", "10GBit"], "need a size such as 10GB"),
+    "negative size": (["run", "terasort", "--size", "-1"], "need a size such as 10GB"),
+    "size of nothing": (["run", "terasort", "--size", "0"], "need at least"),
+    "impossible seed": (["run", "terasort", "--seed", "x"], "'x' is not a valid integer"),
+    "impossible number of reduces": (["run", "terasort", "--reduces", "0"], "not in the range"),
+    "setting without value": (["up", "--set", "delay"], "--set delay: need KEY=VALUE"),
+    "parameter without value": (["run", "wordcount", "--param", "x"], "need KEY=VALUE"),
+    "input that is missing": (["run", "wordcount", "--input", "/none"], "/none: does not exist"),
+    "input that is empty": (["run", "wordcount", "--input", "/dev/null"], "/dev/null: is not a"),
+    "result in no folder": (["run", "terasort", "--json", "/no/x.json"], "in a folder that exists"),
+    "no cluster for fs": (["fs", "ls"], "no cluster is up: railyard up starts one"),
+    "no cluster for status": (["status"], "no cluster is up: railyard up starts one"),
+    "no cluster for down": (["down"], "no cluster is up: railyard up starts one"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), CASES.values(), ids=CASES)
+def test_wrong_command(railyard, arguments, words):
+    done = railyard.run(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert words in done.stderr
+    assert railyard.nothing_left()
+
+
+def test_wrong_topology_file_names_the_place(railyard, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "mine"\n[racks]\ncount = 2\nnodes = 2\n[links]\nnick = "1Gbps"\n')
+    done = railyard.run("up", "--topology", file)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert 'mine.toml: unknown key "links.nick": did you mean "links.nic"?' in done.stderr
+
+
+def test_help_needs_no_cluster_and_no_heavy_import(railyard):
+    code = "import sys, scripts.main; print('numpy' in sys.modules, 'rich' in sys.modules)"
+    import subprocess
+    import sys
+
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=railyard.environment, capture_output=True, text=True
+    )
+    assert told.stdout.split() == ["False", "False"]
+    assert "run " in railyard.ok("--help")
