@@ -14,6 +14,7 @@ from cluster.transport import Describe, Description, Link
 from cluster.units import format_duration, format_size
 from dfs.client import DfsClient
 from resourcemanager.messages import ClusterStatus, GetClusterStatus
+from scripts.launch import daemons_of
 from scripts.session import Session, running_session
 
 _ANSWER_TIMEOUT_S = 3.0
@@ -46,7 +47,7 @@ def _headline(session: Session, cluster: ClusterStatus) -> str:
 def _daemons(session: Session) -> Table:
     table = Table("daemon", "process", "messages", "refused", "")
     dead = {row["name"]: row["how"] for row in session.folder.deaths()}
-    rows = [row for row in session.folder.processes() if row["role"] != "Supervisor"]
+    rows = daemons_of(session.folder)
     described = _describe_all(session, [row["name"] for row in rows if row["name"] not in dead])
     for row in rows:
         told = described.get(row["name"])

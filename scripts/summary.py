@@ -18,7 +18,9 @@ from cluster.ids import job_of
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 from cluster.units import format_duration, format_size
+from resourcemanager.eventlog import replay
 from resourcemanager.messages import GetReport, Report
+from resourcemanager.trace import chrome_trace
 from scripts.session import Session
 from scripts.workplace import Outcome
 
@@ -56,6 +58,8 @@ def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
     shutil.copy(events, results)
+    with (results / "trace.json").open("w", encoding="utf-8") as file:
+        json.dump(chrome_trace(replay(events)), file)
     shutil.copytree(folder.path / "logs", results / "logs")
     shutil.copytree(folder.path / "attempts", results / "attempts")
 
