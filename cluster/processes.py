@@ -6,6 +6,7 @@ On Linux the kernel does the first; elsewhere a process looks at its parent once
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -99,4 +100,10 @@ def how_it_ended(status: int) -> str:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+        _libc().prctl(option, value, 0, 0, 0)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """The C library; forked processes inherit it, so that each fork does not look for it again."""
+    return ctypes.CDLL(None, use_errno=True)

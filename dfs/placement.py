@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cluster.ids import NodeId, RackId, rack_of
@@ -23,6 +23,8 @@ class StorageView:
 
     #: {alive node: stored bytes that it holds or will hold}
     load: Mapping[NodeId, int]
+    #: {node: replicas of the same file that it has been given}
+    of_file: Mapping[NodeId, int] = field(default_factory=dict)
 
 
 class PlacementPolicy(Protocol):
@@ -50,7 +52,11 @@ class PlacementPolicy(Protocol):
 
 
 class _LoadAware:
-    """Common to the policies: among equals the emptiest node is taken; chance breaks ties."""
+    """Common to the policies: which of several equally good nodes is taken.
+
+    The one with the fewest replicas of the same file, so that its readers and its writer use many
+    links; then the emptiest; then chance.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -94,8 +100,9 @@ class _LoadAware:
         raise NotImplementedError
 
     def _emptiest(self, nodes: list[NodeId], view: StorageView) -> NodeId:
-        least = min(view.load[n] for n in nodes)
-        return self._rng.choice(sorted(n for n in nodes if view.load[n] == least))
+        fullness = {n: (view.of_file.get(n, 0), view.load[n]) for n in nodes}
+        least = min(fullness.values())
+        return self._rng.choice(sorted(n for n in nodes if fullness[n] == least))
 
 
 class RackAware(_LoadAware):
@@ -104,8 +111,8 @@ class RackAware(_LoadAware):
     First replica on the writer's node, second on another rack, third on the second's rack; from
     the fourth on wherever the fewest are in one rack.
     Source: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.
-    Left open there, chosen here: among equals the emptiest node, since a small cluster filled at
-    random is far from even.
+    Left open there, chosen here: no chance among equals where one is better (see ``_LoadAware``),
+    since a small cluster filled at random is far from even.
     """
 
     name = "rack-aware"

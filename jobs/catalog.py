@@ -165,8 +165,13 @@ def _plan_text(
         expected: Counter[bytes] = Counter()
         for text in _text(files, source):
             expected.update(words(text))
-        lines = (line.split(b"\t") for line in _lines(files, step.output))
-        return compare([(word, int(count)) for word, count in lines], expected)
+        found = []
+        for line in _lines(files, step.output):
+            word, _, count = line.rpartition(b"\t")
+            if not count.isdigit():
+                return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
+            found.append((word, int(count)))
+        return compare(found, expected)
 
     steps = (step,) if request.input else (_generate_text(request, source), step)
     return Plan(steps=steps, input=job.input, verify=verify)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from cluster.errors import PeerLost
 from cluster.ids import FlowId, NodeId
 from cluster.topology import Topology
-from cluster.transport import Transport
+from cluster.transport import Link, Transport
 from cluster.wire import Done, Message, Refusal
 from netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 
@@ -45,8 +46,7 @@ class NetworkClient:
         self._reactor = transport.reactor
         self._scale = topology.scale
         self._flows: dict[FlowId, _Waiting] = {}
-        self._link = transport.link("network", on_lost=self._on_lost)
-        self._link.on(Grants, self._on_grants)
+        self._transport = transport
 
     def open(
         self,
@@ -91,7 +91,15 @@ class NetworkClient:
     def close(self) -> None:
         """End the conversation; flows still open stay as they are."""
         self._flows.clear()
-        self._link.close()
+        if "_link" in vars(self):
+            self._link.close()
+
+    @cached_property
+    def _link(self) -> Link:
+        """Made when first needed: most task attempts never need a flow of their own."""
+        link = self._transport.link("network", on_lost=self._on_lost)
+        link.on(Grants, self._on_grants)
+        return link
 
     def _await_grants(
         self,

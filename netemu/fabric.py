@@ -11,6 +11,7 @@ here.  It never does I/O and knows nothing of real bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +167,12 @@ class Fabric:
         self._refresh()
         return int(self._sent(self._flows[flow]))
 
+    def sent_bytes_of(self, flows: Iterable[FlowId]) -> list[int]:
+        """Like ``sent_bytes`` of each, at less than a third of the cost."""
+        self._refresh()
+        progress = self._classes.progress(self.now_s)
+        return [int(self._sent_at(self._flows[flow], progress)) for flow in flows]
+
     def rate_bytes_per_s(self, flow: FlowId) -> float:
         """The rate at which an open flow sends; ``KeyError`` if it is not open."""
         self._refresh()
@@ -218,9 +225,11 @@ class Fabric:
             raise InvariantError(f"{self._scheduler.name} set rates beyond the capacity of {where}")
 
     def _sent(self, flow: Flow) -> float:
-        if flow.group is None:
-            return 0.0
-        return min(self._classes.sent(flow, self.now_s), float(flow.spec.size_bytes))
+        return self._sent_at(flow, self._classes.progress(self.now_s))
+
+    @staticmethod
+    def _sent_at(flow: Flow, progress: list[float]) -> float:
+        return 0.0 if flow.group is None else flow.sent_at(progress[flow.group.row])
 
     def _take_instant(self) -> list[Flow]:
         taken, self._instant = self._instant, []
@@ -237,4 +246,5 @@ class Fabric:
 
     def _under_way(self) -> list[tuple[Route, float]]:
         self._refresh()
-        return [(flow.route, self._sent(flow)) for flow in self._flows.values()]
+        progress = self._classes.progress(self.now_s)
+        return [(flow.route, self._sent_at(flow, progress)) for flow in self._flows.values()]

@@ -33,6 +33,10 @@ class Flow:
         self.needs = 0.0  #: its class's service when it will be finished
         self.sent_bytes = 0.0  #: known once it is closed
 
+    def sent_at(self, service: float) -> float:
+        """Bytes sent when its class has had that much service."""
+        return min((service - self.joined_at) * self.spec.weight, float(self.spec.size_bytes))
+
 
 class FlowClass:
     """The flows of one row."""
@@ -150,15 +154,14 @@ class FlowClasses:
             taken += self._take(group, np.inf if unlimited else slack_s)
         return taken
 
-    def sent(self, flow: Flow, now_s: float) -> float:
-        """Bytes that a member could send by now."""
-        assert flow.group is not None
-        row = flow.group.row
-        rate = float(self._rates[row])
-        if rate == np.inf:
-            return float(flow.spec.size_bytes)
-        served = float(self._served[row]) + rate * (now_s - self._settled_s)
-        return (served - flow.joined_at) * flow.spec.weight
+    def progress(self, now_s: float) -> list[float]:
+        """The service of each class by now, by row."""
+        passed_s = now_s - self._settled_s
+        served = self._served
+        if passed_s > 0:  # 0 s at an unlimited rate would be no number
+            served = served + self._rates * passed_s
+        service: list[float] = served.tolist()
+        return service
 
     def rate(self, flow: Flow) -> float:
         """Bytes/s of a member."""

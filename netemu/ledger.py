@@ -19,11 +19,11 @@ from netemu.messages import Grants
 from netemu.schedulers.base import FlowSpec
 
 #: How often flows under way are looked at.
-TICK_S = 0.005
+TICK_S = 0.01
 #: Stored bytes that are worth a grant before the flow's end ...
-GRANT_STORED_BYTES = 16 * 2**10
+GRANT_STORED_BYTES = 64 * 2**10
 #: ... and how long a slow flow waits for less.
-GRANT_AFTER_S = 0.05
+GRANT_AFTER_S = 0.1
 #: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
 KEEP_S = 600.0
 
@@ -171,7 +171,7 @@ class Ledger:
         now_s = self.fabric.now_s
         for flow in self._new:
             if flow in self._senders:
-                self._grant(flow, self._senders[flow], now_s, least_bytes=1)
+                self._grant(flow, self._senders[flow], self.fabric.sent_bytes(flow))
         self._new.clear()
         if self._senders and now_s >= self._tick_s:
             self._tick(now_s)
@@ -189,19 +189,20 @@ class Ledger:
         self._senders[flow] = _Sender(peer, owner, told_s=now_s)
 
     def _tick(self, now_s: float) -> None:
-        for flow, sender in self._senders.items():
-            patient = now_s - sender.told_s < GRANT_AFTER_S
-            self._grant(flow, sender, now_s, self._worth_bytes if patient else 1)
+        sent = self.fabric.sent_bytes_of(self._senders)
+        for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
+            more_bytes = sent_bytes - sender.told_bytes
+            waited_s = now_s - sender.told_s
+            if more_bytes >= self._worth_bytes or (more_bytes > 0 and waited_s >= GRANT_AFTER_S):
+                self._grant(flow, sender, sent_bytes)
         self._note_lag(now_s - self._tick_s)
         # a late tick does not shift the next ones, unless it is that late that they would pile up
         self._tick_s = max(self._tick_s + TICK_S, now_s + TICK_S / 2)
 
-    def _grant(self, flow: FlowId, sender: _Sender, now_s: float, least_bytes: int) -> None:
-        sent_bytes = self.fabric.sent_bytes(flow)
-        if sent_bytes - sender.told_bytes >= least_bytes:
-            sender.told_bytes = sent_bytes
-            sender.told_s = now_s
-            self._outbox(sender.peer).total_bytes[flow] = sent_bytes
+    def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
+        sender.told_bytes = sent_bytes
+        sender.told_s = self.fabric.now_s
+        self._outbox(sender.peer).total_bytes[flow] = sent_bytes
 
     def _outbox(self, peer: Peer) -> _Outbox:
         return self._out.setdefault(peer, _Outbox())

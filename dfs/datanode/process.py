@@ -8,6 +8,7 @@ import os
 from cluster.config import Daemon
 from cluster.errors import PeerLost
 from cluster.ids import RackId
+from cluster.memory import keep_freed_memory
 from cluster.processes import stop_on_sigterm
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
@@ -70,6 +71,7 @@ class DataNode:
 
 def main(daemon: Daemon) -> None:
     """Serve the nodes of the rack that ``daemon.name`` ends with ("datanode-r0")."""
+    keep_freed_memory()
     transport = Transport(daemon.folder)
     topology = daemon.config.topology
     stop_on_sigterm(transport.reactor)

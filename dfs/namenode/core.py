@@ -208,7 +208,7 @@ class NameNode:
             raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
         nodes = self._policy.choose(
             file.replication,
-            StorageView(load=self.blocks.load),
+            StorageView(load=self.blocks.load, of_file=file.replicas),
             writer=file.writer,
             exclude=message.exclude,
             hint=file.hint,
@@ -222,6 +222,7 @@ class NameNode:
         file.blocks[block] = message.stored_length
         self.blocks.add(block, message.stored_length, file.replication, complete=False)
         for node in nodes:
+            file.replicas[node] = file.replicas.get(node, 0) + 1
             self.blocks.set_replica(block, node, "incoming")
         return BlockAdded(block=block, nodes=tuple(nodes))
 

@@ -30,6 +30,8 @@ class OpenFile:
     touched_s: float
     #: {block: its length}
     blocks: dict[BlockId, int] = field(default_factory=dict)
+    #: {node: how many of the file's replicas it was given}
+    replicas: dict[NodeId, int] = field(default_factory=dict)
 
 
 class OpenFiles:

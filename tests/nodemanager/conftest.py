@@ -1,5 +1,6 @@
 """NodeManagers in processes of their own, under a ResourceManager that the test plays."""
 
+import contextlib
 import itertools
 import json
 import subprocess
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from cluster.config import ClusterConfig
+from cluster.errors import PeerError
 from cluster.ids import rack_of, task_index
 from cluster.messages import execution
 from cluster.messages.execution import (
@@ -103,17 +105,45 @@ class Manager:
     def _heartbeat(self, _request):
         self.heartbeats += 1
 
+    # The emulator ------------------------------------------------------------------------------
     def play_network(self):
-        """Be the emulator too."""
-        network = self.transport.server("network")
+        """Be the emulator too: grant everything at once."""
+        self.attached = {}  #: {flow: who wants its grants}
+        self.closed = set()
+        self._granting, self._refusing = True, False
+        self.network = self.transport.server("network")
+        self.network.on(AttachFlow, self._attach)
+        self.network.on(OpenFlow, self._attach)
+        self.network.on(CloseFlow, lambda request: self.closed.add(request.message.flow))
 
-        def grant(request):
-            network.reply(request, Done())
-            network.push(request.peer, Grants(total_bytes={}, finished=(request.message.flow,)))
+    def _attach(self, request):
+        if self._refusing:
+            raise PeerError("no such flow")
+        self.attached[request.message.flow] = request.peer
+        self.network.reply(request, Done())
+        if self._granting:
+            self.grant(request.message.flow)
 
-        network.on(AttachFlow, grant)
-        network.on(OpenFlow, grant)
-        network.on(CloseFlow, lambda request: None)
+    def grant(self, flow, some_bytes=None):
+        """Grant all of a flow, or only some bytes."""
+        grants = (
+            Grants(total_bytes={}, finished=(flow,))
+            if some_bytes is None
+            else Grants(total_bytes={flow: some_bytes})
+        )
+        self.network.push(self.attached[flow], grants)
+
+    @contextlib.contextmanager
+    def no_grants(self):
+        self._granting = False
+        yield
+        self._granting = True
+
+    @contextlib.contextmanager
+    def no_flows(self):
+        self._refusing = True
+        yield
+        self._refusing = False
 
     def start(self, whole):
         if not whole:

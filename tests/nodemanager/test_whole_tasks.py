@@ -31,6 +31,7 @@ class Count(Job):
 """
 NODES = ["r0n0", "r0n1", "r1n0", "r1n1"]
 SCALE = 10
+FLOWS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def run_maps(cluster, dfs, job, path, reduces):
     return placed, [cluster.ending(attempt) for attempt in placed]
 
 
-def fetch_all(cluster, reader, dst, partition, maps, facts, flows=itertools.count()):
+def fetch_all(cluster, reader, dst, partition, maps, facts):
     """Open a flow for each node's outputs and have the reader fetch them, as the core does."""
     network = cluster.transport.link("network")
     started = []
@@ -79,7 +80,7 @@ def fetch_all(cluster, reader, dst, partition, maps, facts, flows=itertools.coun
         outputs = tuple(attempt for attempt, where in maps.items() if where == node)
         if not outputs:
             continue
-        flow = f"{reader}-{next(flows)}"
+        flow = f"{reader}-{next(FLOWS)}"
         if node != dst:
             size_bytes = sum(facts[output].partition_bytes[partition] for output in outputs)
             network.call(OpenFlow(flow=flow, src=node, dst=dst, size_bytes=size_bytes), Done)

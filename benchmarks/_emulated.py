@@ -15,12 +15,13 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import crc32c
 
-from benchmarks.rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_name
+from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_name
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import FlowId, NodeId
@@ -76,7 +77,7 @@ class EmulatedNetwork:
         self._fork("network", self._become_emulator)
         for rack in self.topology.rack_list():
             name = f"peer-{rack.id}"
-            self._fork(name, lambda ready, name=name: self._become_peer(name, ready))
+            self._fork(name, partial(self._become_peer, name))
         self.transport = Transport(self.folder)
         self.link = self.transport.link("network")
         return self

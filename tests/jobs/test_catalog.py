@@ -1,0 +1,154 @@
+"""Every sample job from its request to its verdict; wrong requests; wrong outputs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.errors import UsageError
+from jobs.catalog import CATALOG, find
+from jobs.local import BytesReader, run_locally
+from jobs.package import load_job
+from jobs.sample import Plan, Request, Verdict
+from jobs.taskio import BadInput
+
+OWN_JOB = """
+from jobs import Job
+
+class Lengths(Job):
+    least: int = 1
+
+    def map(self, line):
+        for word in line.split():
+            if len(word) >= self.least:
+                yield len(word), 1
+
+    def reduce(self, length, counts):
+        yield length, sum(counts)
+
+class Made(Job):
+    def map(self, line):
+        yield line, None
+"""
+
+
+class Store(dict[str, bytes]):
+    """A block store in memory."""
+
+    def list(self, folder: str) -> list[str]:
+        return sorted(path for path in self if path == folder or path.startswith(f"{folder}/"))
+
+    def open(self, path: str) -> BytesReader:
+        return BytesReader(self[path])
+
+
+def carry_out(plan: Plan, store: Store) -> None:
+    for step in plan.steps:
+        files = {path: store[path] for path in (store.list(step.input) if step.input else ())}
+        run = run_locally(load_job(step.pack(store)), files, step.reduces, split_bytes=30_000)
+        for stage, outputs in run.outputs.items():
+            for number, output in enumerate(outputs):
+                store[f"{step.output}/part-{stage}-{number:05}"] = output
+
+
+def verdict(plan: Plan, store: Store) -> Verdict:
+    assert plan.verify is not None
+    return plan.verify(store)
+
+
+def request(**given) -> Request:
+    return Request(
+        **{"folder": "/runs/1", "stored_bytes": 100_000, "parts": 3, "reduces": 3} | given
+    )
+
+
+@pytest.mark.parametrize("name", [sample.name for sample in CATALOG])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_generated_input_is_worked_on_and_verified(name, seed):
+    plan, store = find(name).plan(request(seed=seed)), Store()
+    carry_out(plan, store)
+    assert verdict(plan, store).ok
+    assert [step.name for step in plan.steps if step.measured] == [name]
+    assert len(store.list("/runs/1/input")) == 3
+
+
+@pytest.mark.parametrize("name", [sample.name for sample in CATALOG])
+def test_the_users_input_is_worked_on_and_verified(name):
+    made, store = find(name).plan(request()), Store()
+    carry_out(made, store)
+    store = Store({path.replace("/runs/1", "/mine"): data for path, data in store.items()})
+    plan = find(name).plan(request(input="/mine/input", output="/mine/result"))
+    carry_out(plan, store)
+    assert verdict(plan, store).ok
+    assert store.list("/mine/result")
+    assert not store.list("/runs/1/output")
+
+
+@pytest.mark.parametrize("name", [sample.name for sample in CATALOG])
+def test_a_wrong_output_is_found(name):
+    plan, store = find(name).plan(request()), Store()
+    carry_out(plan, store)
+    (path, *_) = [path for path in store.list("/runs/1/output") if store[path]]
+    whole = store[path]
+    unit = 100 if name == "terasort" else whole.index(b"\n") + 1
+    record = whole[:unit]
+    for wrong in (whole[unit:], record + whole, whole[: -unit // 2], b"", whole + b"\n\tx\n"):
+        store[path] = wrong
+        if name == "terasort":  # its check is a job, which reads whole records
+            store[path] = wrong[: len(wrong) // 100 * 100]
+            carry_out(Plan(steps=plan.steps[-1:], input=plan.input), store)
+        assert verdict(plan, store).ok == (store[path] == whole)
+
+
+def test_ascii_records_are_sorted_as_lines_are():
+    plan, store = find("terasort").plan(request(params={"ascii": "true"})), Store()
+    carry_out(plan, store)
+    assert verdict(plan, store).ok
+    made = b"".join(store[path] for path in store.list("/runs/1/input"))
+    out = b"".join(store[path] for path in store.list("/runs/1/output"))
+    assert out.splitlines() == sorted(made.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("terasort", {"stored_bytes": 99}, "size = 99: need at least one record"),
+        ("terasort", {"params": {"asci": "1"}}, 'unknown parameter of terasort "asci"'),
+        ("terasort", {"input": "/x", "params": {"ascii": "1"}}, "no parameters for records"),
+        ("wordcount", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
+        ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
+        ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
+    ],
+)
+def test_wrong_requests_are_refused(name, given, told):
+    with pytest.raises(UsageError, match=told):
+        find(name).plan(request(**given))
+
+
+def test_an_unknown_job_is_told_with_the_nearest():
+    with pytest.raises(UsageError, match='unknown job "terasrt": did you mean "terasort"'):
+        find("terasrt")
+
+
+def test_a_file_that_is_not_there_is_told():
+    with pytest.raises(UsageError, match=r"nowhere/job.py: no such file"):
+        find("nowhere/job.py")
+
+
+def test_a_users_job_has_a_plan_as_well(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN_JOB)
+    with pytest.raises(UsageError, match="has 2 jobs: choose one of Lengths, Made"):
+        find(str(file)).plan(request())
+    sample = find(f"{file}:Lengths")
+    plan = sample.plan(request(input="/in", reduces=1, params={"least": "2"}))
+    store = Store({"/in": b"a bb bb ccc\n"})
+    carry_out(plan, store)
+    assert store["/runs/1/output/part-r-00000"] == b"2\t2\n3\t1\n"
+    assert (sample.name, plan.needs_input, plan.verify) == ("mine", True, None)
+
+
+def test_a_plan_refuses_a_file_that_it_cannot_read():
+    with pytest.raises(BadInput, match="record at offset 100 is cut short"):
+        find("terasort").plan(request(input="/in")).input.check("/in", 150)
+    with pytest.raises(BadInput, match="/in: is empty"):
+        find("wordcount").plan(request(input="/in")).input.check("/in", 0)

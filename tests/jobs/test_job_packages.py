@@ -1,0 +1,202 @@
+"""Shipping jobs as text: what arrives is what was sent, and mistakes are told with their line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.ids import JobId
+from cluster.messages.execution import JobPackage, LoadJob
+from cluster.wire import Vocabulary, pack, unpack
+from jobs.local import run_locally
+from jobs.package import load_job, pack_file, pack_job
+from jobs.terasort import TeraSort
+
+JOB = '''
+    """Zählt Wörter."""
+    from __future__ import annotations
+    from jobs import Job
+
+    class LongWords(Job):
+        """Counts the words of at least `min_letters` letters: ä, ß, 語."""
+        min_letters: int = 8
+        sign: str = "語"
+        ratio: float = 0.5
+        loud: bool = False
+        mark: bytes = b"\\x00\\xff"
+        marks: list[bytes] = []
+
+        def map(self, line: str):
+            for word in line.split():
+                if len(word) >= self.min_letters:
+                    yield word + self.sign, 1
+
+        def reduce(self, word, counts):
+            yield word, sum(counts)
+
+        combine = reduce
+'''
+
+FUNCTIONS = """
+    min_letters: int = 3
+
+    def map(line):
+        for word in line.split():
+            if len(word) >= min_letters:
+                yield word, 1
+
+    def reduce(word, counts):
+        yield word, sum(counts)
+
+    combine = reduce
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(text: str, name: str = "my_job.py") -> Path:
+        file = tmp_path / name
+        file.write_text(dedent(text), encoding="utf-8")
+        return file
+
+    return write_file
+
+
+def over_the_wire(package: JobPackage) -> JobPackage:
+    header = pack(LoadJob(job=JobId("j0"), package=package))
+    _, message = unpack(header, Vocabulary([LoadJob]))
+    assert isinstance(message, LoadJob)
+    return message.package
+
+
+def test_a_package_brings_code_and_parameters_of_every_type(write):
+    params = {
+        "min_letters": 4,
+        "sign": "ö\n",
+        "ratio": 1.5,
+        "loud": True,
+        "mark": b"\x00\xfe",
+        "marks": [b"", b"\xff"],
+    }
+    file = write(JOB)
+    package = over_the_wire(pack_file(file, params=params))
+    file.unlink()  # the other side does not have it
+    job = load_job(package)
+    assert {name: getattr(job, name) for name in params} == params
+    run = run_locally(job, {"/in": "Straße ist Straße 語語語語".encode()})
+    assert run.outputs["r"] == ["Straßeö\n\t2\n語語語語ö\n\t1\n".encode()]
+
+
+def test_defaults_are_shipped_as_they_are_at_submission(write):
+    package = pack_file(write(JOB))
+    assert package.job_class == "LongWords"
+    assert package.params["min_letters"] == 8
+    assert package.params["mark"] == b"\x00\xff"
+
+
+def test_functions_do_as_well_as_a_class(write):
+    job = load_job(over_the_wire(pack_file(write(FUNCTIONS), params={"min_letters": "5"})))
+    run = run_locally(job, {"/in": b"three words there\nthree"}, split_bytes=6)
+    assert run.outputs["r"] == [b"there\t1\nthree\t2\nwords\t1\n"]
+
+
+def test_two_packages_of_one_module_keep_their_own_parameters(write):
+    file = write(FUNCTIONS)
+    few, many = (load_job(pack_file(file, params={"min_letters": n})) for n in (1, 6))
+    assert run_locally(few, {"/in": b"one"}).outputs["r"] == [b"one\t1\n"]
+    assert run_locally(many, {"/in": b"one"}).outputs["r"] == [b""]
+
+
+def test_a_job_of_railyard_travels_by_name():
+    package = over_the_wire(pack_job(TeraSort, {"cuts": [b"0123456789"]}))
+    assert (package.module, package.source) == ("jobs.terasort", b"")
+    assert load_job(package).cuts == [b"0123456789"]
+
+
+@pytest.mark.parametrize("module", ["os", "jobs.nothing", "jobsy", "jobs.formats"])
+def test_a_package_cannot_name_any_other_module(module):
+    package = JobPackage(module=module, file_name="", source=b"", job_class="X", params={})
+    with pytest.raises(UsageError):
+        load_job(package)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("x = 1\ndef map(line:\n    pass\n", r"my_job.py:2: .*never closed: def map\(line:"),
+        ("x = 1\n\nprint(y)\n", r"my_job.py:3: NameError: name 'y' is not defined"),
+        ("import nowhere_to_be_found\n", r"my_job.py:1: ModuleNotFoundError.*one file"),
+        ("x = 1\n", r"my_job.py: has no job: need a class derived from jobs.Job, or functions"),
+        ("\0", r"my_job.py.*null bytes"),
+        (
+            "from jobs import Job\nclass A(Job):\n    pass\n",
+            r"A: has no map: need map\(record\), or stages",
+        ),
+        (
+            "from jobs import Job\nclass A(Job): pass\nclass B(Job): pass\n",
+            r"my_job.py: has 2 jobs: choose one of A, B",
+        ),
+    ],
+    ids=["syntax", "name", "import", "no job", "null", "no map", "two jobs"],
+)
+def test_a_wrong_file_is_told_in_one_line(write, source, told):
+    with pytest.raises(UsageError, match=told) as error:
+        pack_file(write(source))
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"none.py: cannot be read: No such file"):
+        pack_file(tmp_path / "none.py")
+    odd = tmp_path / "odd.py"
+    odd.write_bytes(b"x = '\xff\xfe'\n")
+    with pytest.raises(UsageError, match=r"odd.py"):
+        pack_file(odd)
+
+
+def test_a_class_is_chosen_by_its_name(write):
+    file = write(
+        """
+        from jobs import Job
+        class Base(Job):
+            def map(self, line):
+                yield line, None
+        class Loud(Base):
+            def map(self, line):
+                yield line.upper(), None
+        """
+    )
+    job = load_job(pack_file(file, "Loud"))
+    assert run_locally(job, {"/in": b"ab\n"}).outputs["m"] == [b"AB\n"]
+    with pytest.raises(UsageError, match=r'unknown job in .*my_job.py "Lout": did you mean "Loud"'):
+        pack_file(file, "Lout")
+
+
+def test_an_error_in_users_code_shows_their_file_and_line(write):
+    file = write(
+        """
+        from jobs import Job
+        class Broken(Job):
+            def map(self, line):
+                yield line, 1 / int(line)
+        """
+    )
+    package = pack_file(file)
+    file.unlink()
+    with pytest.raises(ZeroDivisionError) as error:
+        run_locally(load_job(package), {"/in": b"1\n0\n"})
+    told = "".join(traceback.format_exception(error.value))
+    assert f'File "{file}", line 5, in map' in told
+    assert "yield line, 1 / int(line)" in told
+
+
+def test_a_failed_module_is_forgotten(write):
+    before = set(sys.modules)
+    with pytest.raises(UsageError):
+        pack_file(write("1 / 0\n"))
+    assert set(sys.modules) == before

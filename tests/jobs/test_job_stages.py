@@ -1,0 +1,176 @@
+"""Jobs of one, two and more stages, run to their end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.messages.execution import Split, TaskSpec
+from jobs import FixedRecords, Job, Map, Reduce, Stage
+from jobs.local import LocalIO, run_locally
+from jobs.model import StageSpec, check_stages
+from jobs.runtime import run_task
+from jobs.topwords import TopWords
+
+TEXT = b"to be or not to be\nthat is the question\nto sleep to dream\n"
+
+
+class Words(Job):
+    def map(self, line):
+        for word in line.split():
+            self.count("seen")
+            yield word, 1
+
+    def reduce(self, word, counts):
+        yield word, sum(counts)
+
+
+class Shout(Job):
+    def map(self, line):
+        yield line.upper(), None
+
+
+class Joined(Job):
+    """Two stages of maps over the same file, read by one."""
+
+    def stages(self):
+        return (
+            Stage("lengths", Map(lambda line: [(w, len(w)) for w in line.split()])),
+            Stage("ones", Map(lambda line: [(w, 1) for w in line.split()])),
+            Stage("join", Reduce(lambda w, n: [(w, sum(n))]), reads=("lengths", "ones")),
+        )
+
+
+@pytest.mark.parametrize("split_bytes", [1, 7, 20, 1000])
+@pytest.mark.parametrize("reduces", [1, 3])
+def test_map_and_reduce_count_words(split_bytes, reduces):
+    run = run_locally(Words(), {"/a": TEXT, "/b": TEXT}, reduces, split_bytes)
+    lines = b"".join(run.outputs["r"]).decode().splitlines()
+    assert dict(line.split("\t") for line in lines) == {
+        word: str(2 * count) for word, count in Counter(TEXT.decode().split()).items()
+    }
+    assert len(run.outputs["r"]) == reduces
+    assert run.counters["seen"] == 2 * len(TEXT.split())
+
+
+def test_a_job_without_reduce_writes_what_its_maps_give():
+    run = run_locally(Shout(), {"/in": b"one\ntwo\n"}, split_bytes=4)
+    assert run.outputs == {"m": [b"ONE\n", b"TWO\n"]}
+    assert Shout().stage_specs(reduces=5) == (StageSpec(name="m"),)
+
+
+def test_a_job_may_read_fixed_records():
+    class Firsts(Job):
+        input = FixedRecords(3)
+
+        def map(self, record):
+            yield record[:1], 1
+
+        def reduce(self, key, values):
+            yield key, sum(values)
+
+    run = run_locally(Firsts(), {"/in": b"a12b12a12"}, split_bytes=4)
+    assert run.outputs["r"] == [b"a\t2\nb\t1\n"]
+
+
+def test_a_job_may_say_which_reduce_gets_a_key():
+    class Ranged(Words):
+        def partition(self, key, partitions):
+            return 0 if key < "n" else 1
+
+    low, high = run_locally(Ranged(), {"/in": TEXT}, reduces=2).outputs["r"]
+    assert low.split(b"\n")[0] == b"be\t2"
+    assert all(line >= b"n" for line in high.splitlines())
+
+
+def test_a_reduce_may_leave_values_unread():
+    class First(Words):
+        def reduce(self, word, counts):
+            yield word, next(iter(counts))
+
+    (out,) = run_locally(First(), {"/in": TEXT}, split_bytes=10).outputs["r"]
+    assert set(out.splitlines()) == {word + b"\t1" for word in set(TEXT.split())}
+
+
+def test_a_stage_may_read_several_stages():
+    run = run_locally(Joined(), {"/in": b"a bb\na\n"}, reduces=2)
+    lines = b"".join(run.outputs["join"]).splitlines()
+    assert sorted(lines) == [b"a\t4", b"bb\t3"]
+
+
+@pytest.mark.parametrize("reduces", [1, 3])
+@pytest.mark.parametrize("split_bytes", [11, 1000])
+def test_three_stages_find_the_most_frequent_words(reduces, split_bytes):
+    run = run_locally(TopWords(most=3), {"/in": TEXT}, reduces, split_bytes)
+    assert run.outputs == {"top": [b"to\t4\nbe\t2\ndream\t1\n"]}
+
+
+def test_stages_tell_the_resource_manager_what_it_needs():
+    assert TopWords().stage_specs(reduces=4) == (
+        StageSpec(name="split"),
+        StageSpec(name="count", reads=("split",), tasks=4),
+        StageSpec(name="top", reads=("count",), tasks=1),
+    )
+    assert [stage.kind for stage in TopWords().stage_specs()] == ["map", "reduce", "reduce"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "told"),
+    [
+        ([], "a job has no stages"),
+        ([StageSpec(name="m1")], 'stage "m1": need a name of small letters only'),
+        ([StageSpec(name="m"), StageSpec(name="m")], "there are two of that name"),
+        ([StageSpec(name="r", reads=("m",), tasks=1)], 'reads "m": need a stage listed before it'),
+        ([StageSpec(name="r", reads=("r",), tasks=1)], 'reads "r": need a stage listed before it'),
+        ([StageSpec(name="m"), StageSpec(name="r", reads=("m",))], "tasks = 0: need a whole"),
+        ([StageSpec(name="m", tasks=-1)], "tasks = -1: need a whole"),
+        ([StageSpec(name="m"), StageSpec(name="r", reads=("m", "m"), tasks=1)], "a stage twice"),
+        (
+            [
+                StageSpec(name="m"),
+                StageSpec(name="r", reads=("m",), tasks=1),
+                StageSpec(name="s", reads=("m",), tasks=2),
+            ],
+            'stage "s": has 2 tasks, but "r", which reads "m" as well, has 1: need as many',
+        ),
+    ],
+)
+def test_stages_that_are_no_graph_are_refused(stages, told):
+    with pytest.raises(UsageError, match=told):
+        check_stages(stages)
+
+
+def test_a_submission_asks_for_at_least_one_reduce():
+    with pytest.raises(UsageError, match="reduces = 0: need a whole number >= 1"):
+        Words().stage_specs(reduces=0)
+
+
+def test_an_unknown_stage_is_refused():
+    with pytest.raises(UsageError, match='unknown stage of Words "x"'):
+        run_task(Words(), TaskSpec(stage="x", index=0), LocalIO({}))
+
+
+def test_a_task_reports_bytes_and_progress():
+    data = b"word word\n" * 20_000
+    split = Split(path="/in", stored_offset=0, stored_length=len(data))
+    io = LocalIO({"/in": data})
+    job = Words()
+    result = run_task(job, TaskSpec(stage="m", index=0, splits=(split,), partitions=2), io)
+    assert result.input_bytes == len(data)
+    assert io.reported[-1] == 1.0
+    assert result.counters == {"seen": 40_000, "m.records_in": 20_000, "m.pairs_out": 40_000}
+
+    fetched = [("m", b"".join(pieces)) for pieces in result.partitions if pieces]
+    reader = LocalIO({}, fetched)
+    task = TaskSpec(stage="r", index=0, reads=("m",), inputs=len(fetched))
+    reduced = run_task(job, task, reader)
+    assert b"".join(reduced.output) == b"word\t40000\n"
+    assert reduced.input_bytes == sum(len(output) for _, output in fetched)
+    assert reduced.counters == {"r.keys_in": 1, "r.pairs_out": 1}  # the map's are not in it
+
+
+def test_a_lazy_reduce_works_while_its_output_is_read():
+    result = run_task(Words(), TaskSpec(stage="r", index=0, reads=("m",)), LocalIO({}))
+    assert b"".join(result.output) == b""

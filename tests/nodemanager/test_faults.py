@@ -1,0 +1,112 @@
+"""What dies with what: helpers, NodeManagers, the ResourceManager; time-outs."""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+from cluster.messages.execution import AttemptFailed, AttemptSucceeded
+from cluster.topology import Liveness
+from jobs.package import pack_file
+
+SOURCE = """
+import os, time
+{top}
+from jobs import Job
+from jobs.model import Stage
+from jobs.taskio import TaskResult
+
+class Op:
+    def run(self, task, io, counters):
+        for _ in range(task.index):
+            time.sleep(0.1)
+            io.progress(0.5)
+        if task.index == 0:
+            time.sleep(60)
+        return TaskResult(partitions=[[]] * task.partitions, counters=counters)
+
+class Sleep(Job):
+    def stages(self):
+        return (Stage("m", Op()),)
+"""
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    """One for each test: they do not leave it whole."""
+    return start_cluster(liveness=Liveness(heartbeat=0.1, expiry=4.0, task_timeout=0.8))
+
+
+def wait_until(done, timeout_s=10.0):
+    deadline_s = time.monotonic() + timeout_s
+    while not done():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+def gone(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_an_attempt_that_reports_nothing_is_killed_one_that_reports_is_not(cluster):
+    cluster.load("j1", SOURCE.format(top=""))
+    cluster.launch("j1.m0.0", partitions=1)
+    cluster.launch("j1.m20.0", "r0n1", partitions=1)  # takes 2 s, in silence of 0.1 s
+    failed = cluster.ending("j1.m0.0")
+    assert isinstance(failed, AttemptFailed)
+    assert failed.reason == "reported nothing for 0.8 s"
+    assert isinstance(cluster.ending("j1.m20.0"), AttemptSucceeded)
+
+
+def test_an_import_that_hangs_is_given_up(cluster, tmp_path):
+    file = tmp_path / "hangs.py"
+    file.write_text(SOURCE.format(top=f"if os.getpid() != {os.getpid()}: time.sleep(60)"))
+    cluster.load_package("j1", pack_file(file), rack="r0")
+    cluster.launch("j1.m0.0", partitions=1)
+    failed = cluster.ending("j1.m0.0")
+    assert isinstance(failed, AttemptFailed)
+    assert failed.reason == "the job's module was not imported within 0.8 s"
+
+
+def running_family(cluster):
+    """Everything on rack 0 while an attempt runs: the NodeManager first, the attempt last."""
+    cluster.load("j1", SOURCE.format(top=""))
+    cluster.launch("j1.m0.0", partitions=1)
+    attempt = psutil.Process(cluster.pid("j1.m0.0"))
+    manager = cluster.nodemanager("r0")
+    return [manager, *manager.children(recursive=True)], attempt
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_nothing_outlives_the_nodemanager(cluster, signal_number):
+    family, attempt = running_family(cluster)
+    assert attempt in family
+    family[0].send_signal(signal_number)
+    wait_until(lambda: all(map(gone, family)))
+
+
+def test_the_nodemanager_ends_without_its_helper(cluster):
+    family, _ = running_family(cluster)
+    os.kill(cluster.helper("r0").pid, signal.SIGKILL)
+    wait_until(lambda: all(map(gone, family)))
+    cluster.idle(0.2)
+    (death,) = [row for row in cluster.folder.deaths() if row["name"] == "nodemanager-r0"]
+    assert death["how"] == "exit 1"
+    assert "the own helper is gone" in cluster.folder.log("nodemanager-r0").read_text()
+
+
+def test_the_nodemanager_ends_without_the_resourcemanager(cluster):
+    family, _ = running_family(cluster)
+    cluster.server.close()
+    wait_until(lambda: all(map(gone, family)))
+    assert "the ResourceManager is gone" in cluster.folder.log("nodemanager-r0").read_text()
+
+
+def test_stopping_takes_an_attempt_in_the_middle_along(cluster):
+    family, _ = running_family(cluster)
+    assert not any(map(gone, family))  # the fixture stops the cluster and looks for leftovers

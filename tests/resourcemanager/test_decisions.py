@@ -1,0 +1,194 @@
+"""Policies propose, the core disposes: wrong answers never change the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster.ids import NodeId
+from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
+from resourcemanager.policies import CopyPolicy, TaskPolicy
+from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.fair import FairOrder
+from resourcemanager.views import JobView, SlotView
+from tests.harness import tiny_cluster
+
+Offer = Callable[[JobView, SlotView, float], Decision]
+
+
+def recipe(offer: Offer) -> Recipe:
+    class Tasks(TaskPolicy):
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            return offer(job, slot, now_s)
+
+    return Recipe(name="mine", source="a test", order=FairOrder, tasks=Tasks)
+
+
+def first_map(job: JobView):
+    return job.stages["m"].tasks[0]
+
+
+@pytest.mark.parametrize(
+    ("offer", "error"),
+    [
+        pytest.param(
+            lambda job, slot, now_s: Place(first_map(job)),
+            "mine/tasks placed j0.m0 on r0n1 at 0.000 s, but j0.m0 is running, not pending",
+            id="a task that runs already",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Place(first_map(job), node=NodeId("r7n7")),
+            "placed j0.m0 on r7n7 at 0.000 s, but there is no such node",
+            id="a node that is not there",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Place(
+                job.stages["m"].tasks[job.stages["m"].running], node=NodeId("r0n0")
+            ),
+            "placed j0.m1 on r0n0 at 0.000 s, but r0n0 has no free slot (1 of 1: j0.m0.0)",
+            id="a node without a free slot",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Place(job.stages["r"].tasks[0]),
+            "but its stage r may not have slots yet",
+            id="a reduce before the slow start",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Wait("just because", until_s=now_s),
+            "mine/tasks let j0 wait until 0.000 s at 0.000 s, but that is not in the future",
+            id="a wait until now",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: None,
+            "mine/tasks answered None at 0.000 s, but need Place, Wait or Pass",
+            id="no answer",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Place(job.stages["x"].tasks[0]),
+            "mine/tasks failed at 0.000 s, offering r0n0 to j0: KeyError: 'x'",
+            id="an exception",
+        ),
+    ],
+)
+def test_invalid_decisions_name_the_policy_and_what_is_wrong(offer: Offer, error: str):
+    c = tiny_cluster(nodes=2, scheduler=recipe(offer))
+    with pytest.raises(InvalidDecision) as caught:
+        c.submit("j0", maps=3, reduces=1)
+    assert error in str(caught.value)
+
+
+def test_an_invalid_decision_shows_what_led_there():
+    seen: list[float] = []
+
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        seen.append(now_s)
+        node = NodeId("r0n0")
+        return Place(job.stages["m"].tasks[len(seen) - 1], node=node)
+
+    c = tiny_cluster(nodes=2, scheduler=recipe(offer))
+    with pytest.raises(InvalidDecision) as caught:
+        c.submit("j0", maps=3)
+    lines = str(caught.value).splitlines()
+    assert "r0n0 has no free slot" in lines[0]
+    assert lines[1].startswith("    0.000  NodeJoined node=r0n0 rack=r0")
+    assert "LaunchAttempt attempt=j0.m0.0 node=r0n0" in lines[-1]
+
+
+def test_a_policy_may_place_a_task_elsewhere_than_offered():
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task, _ = job.closest_pending_map(slot)
+        return Place(task, node=NodeId("r0n1")) if task else Pass("nothing to run")
+
+    c = tiny_cluster(nodes=2, slots=1, scheduler=recipe(offer))
+    c.submit("j0", maps=1)
+    assert c.run().placements == [("j0.m0", "r0n1", 0.0)]
+
+
+def test_an_answer_stands_until_something_changes():
+    asked: list[tuple[str, str, float]] = []
+
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        asked.append((job.id, slot.id, now_s))
+        task, _ = job.closest_pending_map(slot)
+        if job.id == "j0":
+            return Wait("for later", until_s=7.0) if now_s < 7 else Place(task)
+        return Place(task) if task else Pass("nothing to run")
+
+    c = tiny_cluster(nodes=3, slots=1, scheduler=recipe(offer))
+    c.submit("j0", maps=1)
+    c.submit("j1", maps=1, map_s=2)
+    c.run()
+    # Once for each slot; again for the slot that j1's map freed; again when the wait is over.
+    assert [(slot, when) for job, slot, when in asked if job == "j0"] == [
+        ("r0n0", 0.0),
+        ("r0n1", 0.0),
+        ("r0n2", 0.0),
+        ("r0n0", 2.0),
+        ("r0n1", 7.0),
+    ]
+
+
+def test_a_policy_is_told_what_happens():
+    told: list[str] = []
+
+    class Tasks(TaskPolicy):
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            task, _ = job.closest_pending_map(slot)
+            return Place(task) if task else Pass("nothing to run")
+
+        def job_submitted(self, job):
+            told.append(f"{job.id} submitted")
+
+        def attempt_launched(self, attempt):
+            told.append(f"{attempt.id} launched")
+
+        def attempt_ended(self, attempt):
+            told.append(f"{attempt.id} ended")
+
+        def task_done(self, task):
+            told.append(f"{task.id} done")
+
+        def job_ended(self, job):
+            told.append(f"{job.id} {job.state}")
+
+        def node_lost(self, node):
+            told.append(f"{node.id} lost")
+
+    c = tiny_cluster(
+        nodes=2, scheduler=Recipe(name="mine", source="a test", order=FairOrder, tasks=Tasks)
+    )
+    c.submit("j0", maps=1)
+    c.run()
+    c.lose("r0n0")
+    assert told == [
+        "j0 submitted",
+        "j0.m0.0 launched",
+        "j0.m0.0 ended",
+        "j0.m0 done",
+        "j0 succeeded",
+        "r0n0 lost",
+    ]
+
+
+class CopyTheFirst(CopyPolicy):
+    """One copy of the first running map that has none."""
+
+    def offer(self, slot: SlotView, now_s: float) -> Decision:
+        for job in self.cluster.jobs.values():
+            for task in job.stages["m"].tasks:
+                if task.state == "running" and len(task.live) == 1:
+                    return Place(task)
+        return Pass("every map has its copy")
+
+
+def test_the_first_of_two_copies_counts_and_the_other_is_killed():
+    copying = Recipe(name="copying", source="a test", order=FairOrder, copies=CopyTheFirst)
+    c = tiny_cluster(nodes=2, slots=1, scheduler=copying)
+    c.submit("j9", maps=1, map_s=1)
+    c.run(until_s=0.5)
+    c.submit("j0", maps=1, reduces=1, map_s=5)
+    run = c.run()
+    assert run.ended == {"j9": "", "j0": ""}
+    record = c.core.records["j0"]
+    assert (record.copies, record.succeeded, record.killed) == (1, 2, 1)

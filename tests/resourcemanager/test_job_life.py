@@ -1,0 +1,268 @@
+"""Jobs from submission to end, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.errors import PeerError, UsageError
+from cluster.ids import JobId
+from cluster.messages.execution import (
+    AttemptProgressed,
+    AttemptSucceeded,
+    DiscardJob,
+    KillAttempt,
+    LaunchAttempt,
+    NodeLost,
+    StartFlow,
+)
+from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
+from resourcemanager.events import JobCommitFailed, JobCommitted, StagePlan
+from tests.harness import TinyCluster, tiny_cluster
+
+
+def ordered(c: TinyCluster, kind: type) -> list:
+    return [command for _, command in c.commands if isinstance(command, kind)]
+
+
+def test_maps_then_reduces_then_the_commit_of_the_winners():
+    c = tiny_cluster(racks=2, nodes=2, slots=2)
+    c.submit("j0", maps=4, reduces=2, map_s=3, reduce_s=2)
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert run.ended_s["j0"] == 5.0
+    assert ordered(c, CommitJob) == [
+        CommitJob(job="j0", output_path="/out/j0", winners=("j0.r0.0", "j0.r1.0"))
+    ]
+    assert ordered(c, DiscardJob) == [DiscardJob(job="j0")]
+
+
+def test_what_an_attempt_is_told():
+    c = tiny_cluster(nodes=3)
+    c.store("in", blocks={"b0": ["r0n0"], "b1": ["r0n1"]})
+    c.submit("j0", input="in", reduces=3)
+    c.run()
+    told = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
+    assert told["j0.m1.0"].splits[0].stored_offset == 100
+    assert (told["j0.m1.0"].partitions, told["j0.m1.0"].output_path) == (3, "")
+    reduce = told["j0.r2.0"]
+    assert (reduce.reads, reduce.inputs, reduce.index) == (("m",), 2, 2)
+    assert reduce.output_path == "/out/j0/_temporary/j0.r2.0/part-r-00002"
+
+
+def test_a_job_without_reduces_writes_its_maps_output():
+    c = tiny_cluster()
+    c.submit("j0", maps=2)
+    c.run()
+    assert [order.task.output_path for order in ordered(c, LaunchAttempt)] == [
+        "/out/j0/_temporary/j0.m0.0/part-m-00000",
+        "/out/j0/_temporary/j0.m1.0/part-m-00001",
+    ]
+    assert ordered(c, CommitJob)[0].winners == ("j0.m0.0", "j0.m1.0")
+
+
+def test_a_dag_of_stages_runs_in_order():
+    stages = (
+        StagePlan(name="a", tasks=2),
+        StagePlan(name="b", tasks=3),
+        StagePlan(name="c", reads=("a", "b"), tasks=2),
+        StagePlan(name="d", reads=("c",), tasks=1),
+    )
+    c = tiny_cluster(racks=2, nodes=4, slots=2)
+    c.submit("j0", stages=stages, durations={"a": 1, "b": 2, "c": 3, "d": 4})
+    assert c.run().ended_s == {"j0": 2 + 3 + 4}
+    told = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
+    assert told["j0.c1.0"].inputs == 5
+    assert told["j0.b0.0"].partitions == 2
+    assert told["j0.c0.0"].output_path == ""
+
+
+def test_no_slot_is_used_twice_and_all_are_used():
+    c = tiny_cluster(racks=1, nodes=2, slots=2)
+    c.submit("j0", maps=6, map_s=2)
+    assert c.run().launches("j0.m") == [
+        ("j0.m0", 0.0),
+        ("j0.m1", 0.0),
+        ("j0.m2", 0.0),
+        ("j0.m3", 0.0),
+        ("j0.m4", 2.0),
+        ("j0.m5", 2.0),
+    ]
+
+
+def test_tasks_spread_over_the_nodes():
+    c = tiny_cluster(racks=2, nodes=2, slots=4)
+    c.submit("j0", maps=4)
+    assert c.run(until_s=0).nodes_of("j0") == ["r0n0", "r0n1", "r1n0", "r1n1"]
+
+
+def test_reduces_wait_for_the_slow_start():
+    c = tiny_cluster(racks=1, nodes=2, slots=1, options={"shuffle.slowstart": 0.5})
+    c.submit("j0", maps=4, reduces=1, map_s=1)
+    c.run(until_s=0.5)
+    assert c.why_waiting("j0.r0") == "slow start: 0 of 4 m done, needs 2"
+    assert c.run().launches("j0.r")[0][1] >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("slowstart", "expected_s"),
+    [
+        pytest.param(0.05, 1.0, id="as soon as one of twenty is done"),
+        pytest.param(1.0, 3.0, id="after all maps"),
+    ],
+)
+def test_when_reduces_start(slowstart: float, expected_s: float):
+    c = tiny_cluster(racks=2, nodes=5, slots=1, options={"shuffle.slowstart": slowstart})
+    c.submit("j0", maps=24, reduces=1, map_s=1)
+    assert c.run().launches("j0.r") == [("j0.r0", expected_s)]
+
+
+def test_an_attempt_that_fails_is_tried_again():
+    c = tiny_cluster(nodes=1)
+    c.fate = lambda attempt, node: "boom" if attempt == "j0.m0.0" else None
+    c.submit("j0", maps=1)
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert run.launches("j0.m0") == [("j0.m0", 0.0), ("j0.m0", 1.0)]
+    record = c.core.records[JobId("j0")]
+    assert (record.launched, record.succeeded, record.failed) == (2, 1, 1)
+
+
+def test_four_failures_of_a_task_end_its_job_and_no_other():
+    c = tiny_cluster(nodes=2, slots=2)
+    c.fate = lambda attempt, node: "raised KeyError" if attempt.startswith("j0.m1.") else None
+    c.submit("j0", maps=4, reduces=1, map_s=1)
+    c.submit("j1", maps=4, reduces=1, map_s=1)
+    run = c.run()
+    assert run.ended["j1"] == ""
+    assert run.ended["j0"].startswith("task j0.m1 failed 4 of 4 attempts, the last on r0n")
+    assert run.ended["j0"].endswith("raised KeyError")
+    failure = c.core.records[JobId("j0")].failures[-1]
+    assert (failure.task, failure.attempt, failure.stderr) == (
+        "j0.m1",
+        "j0.m1.3",
+        "raised KeyError!\n",
+    )
+    assert len(ordered(c, DiscardJob)) == 2
+
+
+def test_max_attempts_is_the_submitters_choice():
+    c = tiny_cluster()
+    c.fate = lambda attempt, node: "boom"
+    c.submit("j0", maps=1, max_attempts=2)
+    assert "2 of 2 attempts" in c.run().ended["j0"]
+    assert len(ordered(c, LaunchAttempt)) == 2
+
+
+def test_a_job_that_failed_is_discarded_when_its_last_attempt_is_gone():
+    c = tiny_cluster(nodes=2, kill_s=2.0)
+    c.submit("j0", maps=3, map_s=50)
+    c.at(3.0, lambda: c.kill("j0"))
+    c.run()
+    orders = [(when, type(o)) for when, o in c.commands if not isinstance(o, LaunchAttempt)]
+    assert orders == [(3.0, KillAttempt), (3.0, KillAttempt), (3.0, EndJob), (5.0, DiscardJob)]
+
+
+def test_a_job_can_be_killed():
+    c = tiny_cluster()
+    c.submit("j0", maps=5, map_s=10)
+    c.at(3.0, lambda: c.kill("j0", "by its user"))
+    run = c.run()
+    assert (run.ended, run.ended_s) == ({"j0": "by its user"}, {"j0": 3.0})
+    with pytest.raises(PeerError, match="job j0 is over"):
+        c.kill("j0")
+    with pytest.raises(PeerError, match="job j9 does not exist"):
+        c.kill("j9")
+
+
+def test_a_commit_that_fails_fails_the_job():
+    c = tiny_cluster()
+    c.submit("j0", maps=1)
+    c.run(until_s=0.5)
+    commands = c.core.handle(AttemptSucceeded(attempt="j0.m0.0"), 0.6)
+    assert commands == [CommitJob(job="j0", output_path="/out/j0", winners=("j0.m0.0",))]
+    commands = c.core.handle(JobCommitFailed(job="j0", reason="the disk is full"), 0.7)
+    assert commands[0].reason == "its output could not be committed: the disk is full"
+    with pytest.raises(PeerError, match="j0 is not being committed"):
+        c.core.handle(JobCommitted(job="j0"), 0.8)
+
+
+def test_the_shuffle_is_a_coflow_from_first_to_last_flow():
+    c = tiny_cluster(racks=2, nodes=1, slots=2, flow_s=2.0)
+    c.submit("j0", maps=2, reduces=1, map_s=1)
+    c.run()
+    assert ordered(c, OpenCoflow) == [OpenCoflow(coflow="j0.r", job="j0")]
+    assert ordered(c, CloseCoflow) == [CloseCoflow(coflow="j0.r")]
+    assert c.core.records[JobId("j0")].cct_s == [2.0]
+
+
+def test_one_flow_at_a_time_from_a_node_carries_all_that_is_ready():
+    # Maps end at 1 and 2 s; a flow takes 5 s: the second map's output waits for the first's.
+    c = tiny_cluster(racks=2, nodes=1, slots=3, flow_s=5.0)
+    c.submit("j0", maps=6, reduces=1, map_s=1)
+    c.run()
+    flows = [(when, o) for when, o in c.commands if isinstance(o, StartFlow)]
+    by_source = {src: [(w, o.outputs) for w, o in flows if o.src == src] for src in ("r0n0", "r1n0")}
+    assert [when for when, _ in by_source["r0n0"]] == [1.0, 6.0]
+    fetched = [a for fetches in by_source.values() for _, outputs in fetches for a in outputs]
+    assert sorted(fetched) == [f"j0.m{i}.0" for i in range(6)]
+    assert all(o.size_bytes == 10 * len(o.outputs) for _, o in flows)
+
+
+def test_progress_counts_running_attempts():
+    c = tiny_cluster(nodes=2)
+    c.submit("j0", maps=4, map_s=2)
+    c.run(until_s=1.0)
+    c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.5))
+    assert c.core.world.jobs[JobId("j0")].stages["m"].progress == 0.125
+
+
+def test_stale_facts_do_not_matter_and_nonsense_is_refused():
+    c = tiny_cluster()
+    c.submit("j0", maps=1)
+    c.run()
+    assert c.core.handle(AttemptSucceeded(attempt="j0.m0.0"), 9.0) == []
+    with pytest.raises(PeerError, match='no attempt "j7.m0.0"'):
+        c.core.handle(AttemptSucceeded(attempt="j7.m0.0"), 9.0)
+    with pytest.raises(PeerError, match="no node r9n9"):
+        c.core.handle(NodeLost(node="r9n9", reason="silent"), 9.0)
+
+
+def test_the_wrong_number_of_partitions_is_a_failed_attempt():
+    c = tiny_cluster(nodes=1)
+    c.submit("j0", maps=1, reduces=3)
+    c.core.handle(AttemptSucceeded(attempt="j0.m0.0", partition_bytes=(1, 2)), 0.5)
+    failure = c.core.records[JobId("j0")].failures[0]
+    assert failure.reason == "told of 2 partitions, has 3"
+
+
+@pytest.mark.parametrize(
+    ("stages", "error"),
+    [
+        pytest.param((), "at least one", id="no stages"),
+        pytest.param((StagePlan(name="m", tasks=0),), "tasks = 0", id="no tasks"),
+        pytest.param((StagePlan(name="m1", tasks=1),), "letters", id="bad name"),
+        pytest.param(
+            (StagePlan(name="r", reads=("m",), tasks=1), StagePlan(name="m", tasks=1)),
+            "listed before",
+            id="reads a later stage",
+        ),
+        pytest.param(
+            (
+                StagePlan(name="m", tasks=1),
+                StagePlan(name="a", reads=("m",), tasks=1),
+                StagePlan(name="b", reads=("m",), tasks=2),
+            ),
+            "need as many",
+            id="readers with different numbers of partitions",
+        ),
+    ],
+)
+def test_jobs_that_make_no_sense_are_refused(stages: tuple[StagePlan, ...], error: str):
+    c = tiny_cluster()
+    from resourcemanager.events import JobSubmitted
+
+    event = JobSubmitted(job="j0", name="j", user="u", queue="default", stages=stages)
+    with pytest.raises(UsageError, match=error):
+        c.core.handle(event, 0.0)
+    assert not c.core.records
+    c.core.check_invariants()
