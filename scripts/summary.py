@@ -11,8 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import click
 
 from cluster.ids import job_of
 from cluster.runfolder import RunFolder
@@ -66,11 +65,8 @@ def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -
 
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print the table that ends a run."""
-    table = Table.grid(padding=(0, 2))
-    for row in _rows(summary, outcome, topology):
-        table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table)
+    for label, text in _rows(summary, outcome, topology):
+        click.echo(f"{label:<11}{text}")
 
 
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
@@ -95,6 +91,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         rows.append(("fidelity", _fidelity(summary["fidelity"])))
     if outcome.verdict is not None:
         rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
+        rows += [("", line) for line in outcome.verdict.highlights]
     return rows
 
 

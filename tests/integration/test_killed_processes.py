@@ -133,7 +133,7 @@ def test_nonsense_is_refused_and_counted(railyard):
         socket.close()
     context.term()
     wait_for(
-        lambda: all(int(cells[3]) >= 5 for cells in daemon_lines(railyard.ok("status"))),
+        lambda: [n >= 5 for n in refused(railyard.ok("status")).values()] == [True] * 9,
         why="every daemon has refused five messages",
     )
     said = railyard.ok("run", "terasort", "--size", "500MB")
@@ -141,9 +141,7 @@ def test_nonsense_is_refused_and_counted(railyard):
     railyard.ok("down")
 
 
-def daemon_lines(said):
-    lines = [line.replace("│", " ").split() for line in said.splitlines()]
-    found = [
-        ["", *cells] for cells in lines if len(cells) >= 4 and all(c.isdigit() for c in cells[1:4])
-    ]
-    return [[cells[1], cells[2], cells[3], cells[4]] for cells in found]
+def refused(said):
+    """{daemon: refused messages}, from what status prints."""
+    lines = [line.split() for line in said.splitlines()]
+    return {cells[0]: int(cells[3]) for cells in lines if len(cells) == 4 and cells[3].isdigit()}
