@@ -1,0 +1,163 @@
+"""The NameNode's core with DataNodes that carry out its orders in virtual time."""
+
+from __future__ import annotations
+
+import random
+
+from cluster.ids import NodeId, rack_of
+from cluster.topology import Links, Liveness, RackShape, Storage, Topology
+from cluster.wire import Message
+from dfs.messages import (
+    AddBlock,
+    BlockAdded,
+    BlockReplicated,
+    CheckFiles,
+    CheckReport,
+    CompleteFile,
+    CreateFile,
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    FileCreated,
+    FileStatus,
+    HeldBlock,
+    LocateBlocks,
+    RegisterAgain,
+    RegisterDataNode,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicateBlock,
+    ReplicationFailed,
+    StoredBlock,
+)
+from dfs.namenode.core import NameNode, Ticked
+from dfs.namenode.journal import Journal, NoJournal
+
+
+def topology(racks: int = 3, nodes: int = 2, replication: int = 3) -> Topology:
+    return Topology(
+        name="t",
+        racks=RackShape(count=racks, nodes=nodes),
+        links=Links(nic=1e9, uplink=1e9),
+        storage=Storage(block=100, replication=replication),
+        liveness=Liveness(heartbeat=0.5, expiry=4.0),
+    )
+
+
+class SimulatedDfs:
+    """``disks`` is the truth about what nodes hold; a block is its id and whether it is sound."""
+
+    def __init__(self, seed: int = 1, journal: Journal | None = None, **shape: int) -> None:
+        self.topology = topology(**shape)
+        self.journal = journal or NoJournal()
+        self.now_s = 100.0
+        self.rng = random.Random(seed)
+        self.disks: dict[NodeId, dict[int, HeldBlock]] = {n.id: {} for n in self.topology.nodes()}
+        self.corrupt: set[tuple[NodeId, int]] = set()
+        self.silent: set[str] = set()  #: racks whose DataNode process is dead
+        self.lost: set[NodeId] = set()
+        self.orders: list[Message] = []
+        self.slow: list[ReplicateBlock] = []  #: copies under way
+        self.restart()
+
+    # Driving ---------------------------------------------------------------------------------
+    def restart(self) -> None:
+        """A new NameNode, from the journal; the DataNodes register."""
+        self.core = NameNode(self.topology, self.journal, self.now_s, seed=1)
+        for rack in self.topology.rack_list():
+            self.register(rack.id)
+
+    def tell(self, message: Message) -> Message | None:
+        outcome = self.core.handle(message, self.now_s)
+        self.core.check_invariants()
+        for order in outcome.orders:
+            self.orders.append(order.command)
+            if order.rack not in self.silent:
+                self._carry_out(order.rack, order.command)
+        return outcome.reply
+
+    def run(self, seconds: float) -> None:
+        """Heartbeats, ticks, and copies that end."""
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            self.now_s += 0.5
+            for rack in self.topology.rack_list():
+                if rack.id not in self.silent:
+                    alive = tuple(n.id for n in rack.nodes if n.id not in self.lost)
+                    self.tell(DataNodeHeartbeat(rack=rack.id, nodes=alive))
+            self.tell(Ticked())
+            copies, self.slow = self.slow, []
+            for copy in copies:
+                self._end_copy(copy)
+
+    def _carry_out(self, rack, command) -> None:
+        if isinstance(command, RegisterAgain):
+            self.register(rack)
+        elif isinstance(command, ReplicateBlock):
+            self.slow.append(command)
+        elif isinstance(command, DeleteReplicas) and command.node not in self.lost:
+            for block in command.blocks:
+                self.disks[command.node].pop(block, None)
+                self.corrupt.discard((command.node, block))
+            self.tell(ReplicasDeleted(node=command.node, blocks=command.blocks))
+
+    def _end_copy(self, copy: ReplicateBlock) -> None:
+        if rack_of(copy.source) in self.silent or copy.source in self.lost:
+            return
+        bad = (copy.source, copy.block) in self.corrupt
+        held = self.disks[copy.source].get(copy.block)
+        target_dead = rack_of(copy.target) in self.silent or copy.target in self.lost
+        if bad or held is None or target_dead or copy.block in self.disks[copy.target]:
+            if bad or held is None:
+                self.tell(ReplicaFailed(block=copy.block, node=copy.source, reason="bad"))
+            self.tell(
+                ReplicationFailed(
+                    block=copy.block, source=copy.source, target=copy.target, reason="x"
+                )
+            )
+            return
+        self.disks[copy.target][copy.block] = held
+        self.tell(BlockReplicated(block=copy.block, target=copy.target, stored_length=100))
+
+    # Faults ----------------------------------------------------------------------------------
+    def register(self, rack) -> None:
+        nodes = {
+            node: tuple(held.values())
+            for node, held in self.disks.items()
+            if rack_of(node) == rack and node not in self.lost
+        }
+        self.tell(RegisterDataNode(rack=rack, pid=1, nodes=nodes))
+
+    def kill(self, rack: str) -> None:
+        self.silent.add(rack)
+
+    def revive(self, rack: str) -> None:
+        self.silent.discard(rack)
+        self.register(rack)
+
+    def spoil(self, node: str, block: int) -> None:
+        """Damage a replica; a reader finds it."""
+        self.corrupt.add((NodeId(node), block))
+        self.tell(ReplicaFailed(block=block, node=node, reason="checksum"))
+
+    # Files -----------------------------------------------------------------------------------
+    def write(self, path: str, blocks: int = 1, acknowledged=None, **options) -> FileStatus:
+        created = self.tell(CreateFile(path=path, **options))
+        assert isinstance(created, FileCreated)
+        stored = []
+        for _ in range(blocks):
+            added = self.tell(AddBlock(file=created.file, stored_length=100))
+            assert isinstance(added, BlockAdded)
+            nodes = [n for n in added.nodes if rack_of(n) not in self.silent | self.lost]
+            for node in nodes[:acknowledged]:
+                self.disks[node][added.block] = HeldBlock(block=added.block, stored_length=100)
+            stored.append(StoredBlock(block=added.block, nodes=tuple(nodes[:acknowledged])))
+        return self.tell(CompleteFile(file=created.file, blocks=tuple(stored))).status
+
+    def nodes(self, path: str, block: int = 0) -> tuple[NodeId, ...]:
+        return self.tell(LocateBlocks(path=path)).files[0].blocks[block].nodes
+
+    def block(self, path: str, block: int = 0) -> int:
+        return self.tell(LocateBlocks(path=path)).files[0].blocks[block].block
+
+    def check(self) -> CheckReport:
+        return self.tell(CheckFiles(path="/"))

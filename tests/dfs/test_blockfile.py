@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import PeerError
+from dfs.blockfile import CHECKED_BYTES, ReplicaError
+from dfs.datanode.store import BlockStore
+
+DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)
+
+
+def write(store, block, data, pieces=(1, 100_000)):
+    writer = store.create(block)
+    rng, start = random.Random(2), 0
+    while start < len(data):
+        size = rng.randint(*pieces)
+        writer.write(memoryview(data)[start : start + size])
+        start += size
+    writer.finish()
+
+
+@settings(deadline=None, max_examples=40)
+@given(length=st.integers(1, len(DATA)), data=st.data())
+def test_any_range_of_any_block_comes_back(tmp_path_factory, length, data):
+    store = BlockStore(tmp_path_factory.mktemp("b"))
+    write(store, 7, DATA[:length])
+    offset = data.draw(st.integers(0, length - 1))
+    size = data.draw(st.integers(1, length - offset))
+    assert store.read(7, offset, size) == DATA[offset : offset + size]
+
+
+def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 12, DATA)
+    write(store, 3, b"x")
+    store.create(4).write(memoryview(b"half"))
+    (tmp_path / "notes.txt").write_text("not a block")
+    again = BlockStore(tmp_path)
+    assert [(held.block, held.stored_length) for held in again.held()] == [(3, 1), (12, len(DATA))]
+    assert not list(tmp_path.glob("*.part"))
+    again.create(4).abort()
+    again.delete(12)
+    again.delete(12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b3", "b3.sums", "notes.txt"]
+
+
+def test_a_block_is_written_once(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 1, b"x")
+    with pytest.raises(PeerError, match=r"block 1 is in .* already"):
+        store.create(1)
+    store.create(2)
+    with pytest.raises(PeerError, match="block 2 is being written"):
+        store.create(2)
+
+
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda p: flip(p / "b1", 2 * CHECKED_BYTES + 5), f"wrong checksum at {2 * CHECKED_BYTES}"),
+        (lambda p: flip(p / "b1", len(DATA) - 1), f"wrong checksum at {3 * CHECKED_BYTES}"),
+        (lambda p: flip(p / "b1.sums", -1), "wrong checksum"),
+        (lambda p: flip(p / "b1.sums", 0), "holds no checksums"),
+        (lambda p: (p / "b1.sums").write_bytes(b""), "holds no checksums"),
+        (lambda p: (p / "b1").write_bytes(DATA[:-1]), f"has {len(DATA) - 1} bytes: no 0 to"),
+        (lambda p: (p / "b1").write_bytes(b""), "has 0 bytes"),
+        (lambda p: (p / "b1").write_bytes(DATA + DATA), "checksums"),
+        (lambda p: (p / "b1").unlink(), "No such file"),
+        (lambda p: (p / "b1.sums").unlink(), "No such file"),
+    ],
+)
+def test_damage_is_seen(tmp_path, damage, why):
+    store = BlockStore(tmp_path)
+    write(store, 1, DATA)
+    damage(tmp_path)
+    with pytest.raises(ReplicaError, match=why):
+        store.read(1, 0, len(DATA))
+
+
+def test_damage_elsewhere_does_not_matter(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 1, DATA)
+    flip(tmp_path / "b1", 2 * CHECKED_BYTES)
+    assert store.read(1, 0, 2 * CHECKED_BYTES) == DATA[: 2 * CHECKED_BYTES]
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 0), (-1, 5), (0, 99), (6, 5), (2**70, 1)])
+def test_ranges_that_are_not_in_the_block(tmp_path, offset, length):
+    store = BlockStore(tmp_path)
+    write(store, 1, b"0123456789")
+    with pytest.raises(ReplicaError, match="has 10 bytes"):
+        store.read(1, offset, length)
+
+
+def test_a_reader_keeps_a_deleted_block(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 1, DATA)
+    view = store.read(1, 10, 70_000)
+    store.delete(1)
+    assert view == DATA[10:70_010]

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.ids import NodeId, rack_of
+from dfs.messages import PlacementHint
+from dfs.placement import RackAware, Spread, StorageView
+
+
+def nodes(racks, each):
+    return [NodeId(f"r{r}n{n}") for r in range(racks) for n in range(each)]
+
+
+def view(alive, load=0):
+    return StorageView(load=dict.fromkeys(alive, load))
+
+
+@st.composite
+def situations(draw):
+    everything = nodes(draw(st.integers(1, 5)), draw(st.integers(1, 4)))
+    alive = draw(st.lists(st.sampled_from(everything), unique=True))
+    load = {node: draw(st.integers(0, 3)) for node in alive}
+    some = st.lists(st.sampled_from(everything), unique=True, max_size=3)
+    return {
+        "view": StorageView(load=load),
+        "count": draw(st.integers(0, 5)),
+        "present": draw(some),
+        "exclude": draw(some),
+        "writer": draw(st.none() | st.sampled_from(everything)),
+        "hint": PlacementHint(first=tuple(draw(some)), racks=("r0",) * draw(st.booleans())),
+    }
+
+
+@pytest.mark.parametrize("policy", [RackAware, Spread])
+@given(situation=situations(), seed=st.integers(0, 9))
+def test_alive_nodes_only_and_none_twice_and_as_many_as_there_are(policy, situation, seed):
+    chosen = policy(random.Random(seed)).choose(**situation)
+    barred = {*situation["present"], *situation["exclude"]}
+    usable = set(situation["view"].load) - barred
+    assert len(set(chosen)) == len(chosen)
+    assert set(chosen) <= usable
+    assert len(chosen) == min(situation["count"], len(usable))
+
+
+@given(racks=st.integers(2, 5), each=st.integers(2, 4), seed=st.integers(0, 99))
+def test_three_replicas_writer_other_rack_that_rack(racks, each, seed):
+    alive = nodes(racks, each)
+    writer = random.Random(seed).choice(alive)
+    first, second, third = RackAware(random.Random(seed)).choose(3, view(alive), writer=writer)
+    assert first == writer
+    assert rack_of(second) != rack_of(first)
+    assert rack_of(third) == rack_of(second)
+
+
+@given(situation=situations(), seed=st.integers(0, 9))
+def test_two_racks_whenever_two_are_alive(situation, seed):
+    situation |= {"exclude": (), "hint": PlacementHint(), "count": 3, "present": ()}
+    chosen = RackAware(random.Random(seed)).choose(**situation)
+    racks = {rack_of(node) for node in situation["view"].load}
+    assert len({rack_of(node) for node in chosen}) >= min(2, len(racks), len(chosen))
+
+
+def test_a_lost_replica_comes_back_on_the_missing_rack():
+    alive = nodes(3, 3)
+    policy = RackAware(random.Random(1))
+    for _ in range(20):
+        (new,) = policy.choose(1, view(alive), present=[NodeId("r1n0"), NodeId("r1n2")])
+        assert rack_of(new) != "r1"
+
+
+def test_writers_outside_fill_the_cluster_evenly():
+    alive = nodes(8, 4)
+    policy = RackAware(random.Random(1))
+    load, firsts = dict.fromkeys(alive, 0), Counter()
+    for _ in range(64):
+        chosen = policy.choose(3, StorageView(load=load))
+        firsts[chosen[0]] += 1
+        for node in chosen:
+            load[node] += 1
+    assert max(load.values()) - min(load.values()) <= 2
+    assert max(firsts.values()) <= 5
+
+
+def test_a_file_is_spread_even_if_some_nodes_are_empty():
+    load = {node: 0 if node.startswith("r0") else 9 for node in nodes(4, 2)}
+    policy, of_file = Spread(random.Random(1)), Counter()
+    for _ in range(8):
+        of_file.update(policy.choose(1, StorageView(load=load, of_file=of_file)))
+    assert set(of_file.values()) == {1}
+
+
+def test_hints_are_followed_while_they_can_be():
+    alive = nodes(4, 2)
+    hint = PlacementHint(first=(NodeId("r3n1"), NodeId("r2n0")), racks=("r2", "r3"))
+    policy = RackAware(random.Random(1))
+    first, *others = policy.choose(3, view(alive), writer=NodeId("r0n0"), hint=hint)
+    assert first == "r3n1"
+    assert {rack_of(n) for n in others} <= {"r2", "r3"}
+    alive.remove("r3n1")
+    assert policy.choose(1, view(alive), hint=hint) == ["r2n0"]
+    assert len(policy.choose(5, view(alive), hint=hint)) == 5
+
+
+def test_surplus_goes_where_most_are_then_where_it_is_fullest():
+    load = {NodeId("r0n0"): 5, NodeId("r0n1"): 9, NodeId("r1n0"): 99}
+    assert RackAware(random.Random(1)).surplus(list(load), 2, StorageView(load=load)) == ["r0n1"]
+    assert RackAware(random.Random(1)).surplus(list(load), 3, StorageView(load=load)) == []

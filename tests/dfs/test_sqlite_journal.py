@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from cluster.errors import UsageError
+from dfs.messages import BlockId
+from dfs.namenode.journal import Change, FileBlock, Inode
+from dfs.namenode.sqlite_journal import SqliteJournal
+
+
+def inode(number, name="f", **fields):
+    return Inode(number=number, parent=0, name=name, folder=False, **fields)
+
+
+def test_what_was_committed_is_loaded(tmp_path):
+    journal = SqliteJournal(tmp_path / "j")
+    assert journal.load() == (0, [])
+    file = inode(3, name="ü\n", replication=3, blocks=(FileBlock(BlockId(2**62), 17),))
+    journal.commit([Change(1, inode(1)), Change(2, inode(2)), Change(3, file)])
+    journal.commit([Change(2, None), Change(1, inode(1, name="moved")), Change(99, None)])
+    journal.close()
+    again = SqliteJournal(tmp_path / "j")
+    assert again.load() == (1, [inode(1, name="moved"), file])
+    again.close()
+
+
+def test_a_change_that_fails_leaves_nothing(tmp_path):
+    journal = SqliteJournal(tmp_path / "j")
+    with pytest.raises(sqlite3.Error):
+        journal.commit([Change(1, inode(1)), Change(2, inode(2, name=object()))])
+    journal.commit([Change(3, inode(3))])
+    assert [each.number for each in journal.load()[1]] == [3]
+    journal.close()
+
+
+def test_another_layout_is_refused(tmp_path):
+    SqliteJournal(tmp_path / "j").close()
+    database = sqlite3.connect(tmp_path / "j")
+    database.execute("UPDATE about SET layout = 99")
+    database.commit()
+    database.close()
+    with pytest.raises(UsageError, match="a journal of layout 99: need layout 1"):
+        SqliteJournal(tmp_path / "j")
+
+
+def test_every_commit_that_was_told_survives_kill_9(tmp_path):
+    """A process commits and tells, until it is killed at an arbitrary moment."""
+    for delay_s in (0.0, 0.01, 0.03):
+        path = tmp_path / f"j{delay_s}"
+        readable, writable = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            journal = SqliteJournal(path)
+            journal.load()
+            number = 0
+            while True:
+                number += 1
+                both = [Change(2 * number, inode(2 * number)), Change(-number, inode(-number))]
+                journal.commit(both)
+                os.write(writable, b".")
+        os.close(writable)
+        told = os.read(readable, 1)
+        time.sleep(delay_s)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        while more := os.read(readable, 65536):
+            told += more
+        os.close(readable)
+        journal = SqliteJournal(path)
+        numbers = {each.number for each in journal.load()[1]}
+        journal.close()
+        assert len(told) <= len(numbers) / 2 <= len(told) + 1
+        assert numbers == {n for k in range(1, len(numbers) // 2 + 1) for n in (2 * k, -k)}
