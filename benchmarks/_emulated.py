@@ -9,7 +9,6 @@ This process opens the flows, as the ResourceManager does, and hears when the by
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 import traceback
@@ -68,7 +67,7 @@ class EmulatedNetwork:
         self.folder = RunFolder.create(folder)
         self.pids: dict[str, int] = {}  #: by name
         #: what transfers carry: each one as much of its beginning as it has bytes
-        self._data = random.Random(1).randbytes(stored_bytes_max)
+        self._data = os.urandom(stored_bytes_max)
         self._flows = 0
         self._peers: dict[str, Link] = {}
         self._ended: dict[FlowId, Fetched | FetchFailed] = {}
