@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import zmq
 import zmq.auth
-from zmq.auth.thread import ThreadAuthenticator
+
+if TYPE_CHECKING:
+    from zmq.auth.thread import ThreadAuthenticator
 
 
 class Keys:
@@ -34,6 +37,8 @@ class Keys:
 
     def admit_only_own_clients(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         """Refuse connections from whoever lacks the client key."""
+        from zmq.auth.thread import ThreadAuthenticator  # imports asyncio: only where TCP is used
+
         self._gate = ThreadAuthenticator(context)
         self._gate.start()
         self._gate.configure_curve(domain="*", location=self._folder / "admitted")

@@ -14,12 +14,12 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import struct
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import msgspec
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from cluster.errors import InvariantError, PeerError, PeerLost, Refused
 from cluster.reactor import Reactor, Timer
@@ -354,7 +354,7 @@ class Link:
             log.warning("%s refused a message: %s", self.name, message.reason)
 
     def _on_monitor(self) -> None:
-        event = recv_monitor_message(self._monitor, zmq.DONTWAIT)["event"]
+        event = _monitored_event(self._monitor)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             self._patience.cancel()
@@ -379,6 +379,15 @@ class Link:
     def _loss(self) -> PeerLost:
         how = "is gone" if self._connected else "cannot be reached"
         return PeerLost(f"{self.name} {how}")
+
+
+def _monitored_event(monitor: zmq.Socket[bytes]) -> int:
+    """The event that a monitor socket tells of.
+
+    ``zmq.utils.monitor`` reads it too, but imports asyncio, a tenth of a daemon's start.
+    """
+    number, _value = struct.unpack("=hi", monitor.recv_multipart(zmq.DONTWAIT)[0])
+    return int(number)
 
 
 def _configure(socket: zmq.Socket[bytes]) -> None:

@@ -22,6 +22,8 @@ from jobs.wordcount import WordCount
 _Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
 
 _READ_BYTES = 2**22
+#: How many of the most frequent words are shown.
+_TOP = 10
 
 
 def find(job: str) -> Sample:
@@ -130,7 +132,11 @@ def plan_wordcount(request: Request) -> Plan:
             example = f': "{wrong[0][0].decode(errors="replace")}" {wrong[0][1]}' if wrong else ""
             return Verdict(False, f"{len(wrong)} counts differ from an independent count{example}")
         total = expected.total()
-        return Verdict(True, f"{total} words, {len(expected)} distinct, as counted independently")
+        return Verdict(
+            True,
+            f"{total} words, {len(expected)} distinct, as counted independently",
+            tuple(f"{count:>9}  {_decoded(word)}" for word, count in expected.most_common(_TOP)),
+        )
 
     return _plan_text("wordcount", WordCount, request, bytes.split, compare)
 

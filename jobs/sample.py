@@ -67,6 +67,7 @@ class Verdict:
 
     ok: bool
     detail: str  #: one line, for people
+    highlights: tuple[str, ...] = ()  #: lines with what is most interesting in the output
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -227,7 +227,6 @@ class Attempts:
             stage.job.record.shuffle_bytes -= sum(task.winner.partition_bytes)
         task.winner = None
         stage.done -= 1
-        stage.reruns[task.index] = task
         self._make_pending(task)
 
     def _make_pending(self, task: Task) -> None:
@@ -235,6 +234,8 @@ class Attempts:
         stage = task.stage
         task.pending_since_s = self._world.now_s
         stage.pending.add(task.index)
+        if stage.readers:
+            stage.reruns[task.index] = task
         for source in stage.reads:
             missing, source.unreadable = source.unreadable, {}
             for lost in missing.values():

@@ -140,7 +140,6 @@ class Task:
         "launches",
         "live",
         "pending_since_s",
-        "rerun",
         "stage",
         "winner",
     )
@@ -154,7 +153,6 @@ class Task:
         self.launches = 0
         self.failures = 0
         self.pending_since_s = now_s
-        self.rerun = False  #: its output was there once and is needed again
 
     @property
     def input(self) -> TaskInput:
@@ -209,7 +207,8 @@ class Stage:
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
-        self.reruns: dict[int, Task] = {}  #: pending tasks whose output readers wait for again
+        #: pending tasks that ran before, of a stage that others read: these may wait already
+        self.reruns: dict[int, Task] = {}
         #: {node: attempts whose output lies there, in the order in which they ended}
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
@@ -319,19 +318,26 @@ class Job:
 
     # What policies ask ---------------------------------------------------------------------------
     def next_rerun(self) -> Task | None:
-        """A task whose output was lost and that running readers wait for."""
+        """A task that failed, or whose output was lost, and that readers may wait for.
+
+        None of a stage that would only wait: what it reads has pending tasks and not one slot.
+        """
         for stage in self.stages.values():
-            if stage.reruns and stage.open:
+            if stage.reruns and stage.open and not any(map(stuck, stage.reads)):
                 return stage.tasks[min(stage.reruns)]
         return None
 
     def next_pending_reduce(self) -> Task | None:
-        """The first pending reduce of a stage that the shuffle policy lets have another slot."""
+        """The first pending reduce of a stage that the shuffle policy lets have another slot.
+
+        None of a stage that would only wait, as in ``next_rerun``.
+        """
         for stage in self.reduces:
-            if stage.open and stage.held < self.limit(stage):
-                index = stage.pending.first()
-                if index is not None:
-                    return stage.tasks[index]
+            if not stage.open or not stage.pending.count or any(map(stuck, stage.reads)):
+                continue
+            index = stage.pending.first()
+            if index is not None and stage.held < self.limit(stage):
+                return stage.tasks[index]
         return None
 
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:

@@ -167,7 +167,7 @@ class JobView(Protocol):
         """By name, sources before their readers."""
 
     def next_rerun(self) -> TaskView | None:
-        """A task whose output was lost and that running readers wait for."""
+        """A task that failed, or whose output was lost, and that readers may wait for."""
 
     def next_pending_reduce(self) -> TaskView | None:
         """The first pending reduce of a stage that the shuffle policy lets have another slot."""

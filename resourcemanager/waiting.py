@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resourcemanager.decisions import Wait
-from resourcemanager.state import Job, Task
+from resourcemanager.state import Job, Task, stuck
 from resourcemanager.world import World
 
 
@@ -14,6 +14,8 @@ def why_waiting(world: World, task: Task) -> str:
         return f"it does not wait: it is {task.state}"
     if stage.reads and stage.held >= job.limit(stage):
         return world.policies.shuffle.why(stage)
+    for source in filter(stuck, stage.reads):
+        return f"no task of {source.name}, which it reads, has a slot"
     if not world.free:
         return "no slot is free"
     if job.answer is not None and not hasattr(job.answer, "task"):

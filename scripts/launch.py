@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cluster.config import ClusterConfig
 from cluster.errors import RailyardError
@@ -26,6 +27,8 @@ from scripts.interrupts import check, deferred
 
 #: Roles of the daemons without which the others can't go on.
 CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
+#: Roles of all daemons; a run folder's processes are also their helpers and attempts.
+DAEMONS = (*CENTRAL, "DataNode", "NodeManager")
 #: A little more than the supervisor itself allows for starting and stopping.
 _START_TIMEOUT_S = 40.0
 _STOP_TIMEOUT_S = 10.0
@@ -173,6 +176,11 @@ def _supervisor_pid(folder: RunFolder) -> int | None:
                 return int(row["pid"])
         time.sleep(0.01)
     return None
+
+
+def daemons_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """The daemons that were started: role, name, pid."""
+    return [row for row in folder.processes() if row["role"] in DAEMONS]
 
 
 def log_tail(folder: RunFolder, name: str) -> str:

@@ -45,10 +45,10 @@ class Prepared:
 def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     """Raise ``UsageError`` for a wish that makes no sense, ``InputError`` for unreadable input."""
     sample = find(wish.job)
-    folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
     if wish.inputs and wish.size_bytes is not None:
         raise UsageError("--size: --input says what to read: need one of the two")
+    folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
+    source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
     size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
     if not wish.inputs and size_bytes < topology.scale:
         right = f"at least {topology.scale} bytes, one real byte at this topology's scale"

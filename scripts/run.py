@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import getpass
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,16 +18,23 @@ from scripts.clusters import current_folder
 from scripts.files import copy_out
 from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
 from scripts.progress import View, progress_view
-from scripts.request import Prepared, Wish, prepare
+from scripts.request import Wish, prepare
 from scripts.session import Session, connected, own_session
 from scripts.summary import make_summary, print_summary, save_everything, write_json
-from scripts.workplace import Outcome, Workplace
+from scripts.workplace import Submitter, Workplace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class NotVerified(RailyardError):
     """A job's output is not what it should be."""
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in containers
+        return "user"
 
 
 def _job_options(command: F) -> F:
@@ -52,6 +60,8 @@ def _job_options(command: F) -> F:
             multiple=True,
             help="A parameter of the job, such as min_letters=12.  Repeatable.",
         ),
+        click.option("--user", default=_me, help="Whose job it is; default: you."),
+        click.option("--queue", default="default", help="Its queue or pool; default: default."),
         click.option(
             "--json", "json_file", callback=writable_file, help="Write the summary as JSON."
         ),
@@ -77,6 +87,8 @@ def run(
     size_bytes: int | None,
     reduces: int | None,
     params: tuple[tuple[str, str], ...],
+    user: str,
+    queue: str,
     json_file: Path | None,
     results: str | None,
     **choice: Any,
@@ -100,7 +112,12 @@ def run(
     prepared = prepare(wish, config.topology, cluster_is_up=up is not None)
     fetch_folder, results_folder = _new("--get", fetch_to), _new("--out", results)
     with progress_view() as view, _session(up, config, view) as session:
-        outcome = _carry_out(session, view, prepared, fetch_folder)
+        session.on_death = lambda death: view.say(_of_a_rack(death))
+        place = Workplace(session, view, Submitter(user, queue), prepared.copies)
+        place.bring_input()
+        outcome = place.carry_out(prepared.plan)
+        if fetch_folder is not None:
+            copy_out(place.store, outcome.output, fetch_folder)
         summary = make_summary(session, prepared.name, outcome)
         if json_file is not None:
             write_json(summary, json_file)
@@ -133,18 +150,9 @@ def _session(up: RunFolder | None, config: ClusterConfig, view: View) -> Iterato
         yield session
 
 
-def _carry_out(
-    session: Session, view: View, prepared: Prepared, fetch_folder: Path | None
-) -> Outcome:
-    session.on_death = lambda death: view.say(
-        f"the {death['role']} {death['name']} died ({death['how']}); its work is done elsewhere"
-    )
-    place = Workplace(session, view, prepared.copies)
-    place.bring_input()
-    outcome = place.carry_out(prepared.plan)
-    if fetch_folder is not None:
-        copy_out(place.store, outcome.output, fetch_folder)
-    return outcome
+def _of_a_rack(death: dict[str, Any]) -> str:
+    who = f"the {death['role']} {death['name']}"
+    return f"{who} died ({death['how']}); its work is done elsewhere"
 
 
 def _new(option: str, path: str | None) -> Path | None:

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import click
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -14,9 +15,11 @@ from cluster.transport import Describe, Description, Link
 from cluster.units import format_duration, format_size
 from dfs.client import DfsClient
 from resourcemanager.messages import ClusterStatus, GetClusterStatus
+from scripts.launch import daemons_of
 from scripts.session import Session, running_session
 
 _ANSWER_TIMEOUT_S = 3.0
+_WIDE = 200
 
 
 @click.command()
@@ -25,6 +28,8 @@ def status() -> None:
     with running_session() as session:
         cluster = session.transport.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
         console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = _WIDE  # whoever reads it wants whole lines
         console.print(_headline(session, cluster))
         console.print(_daemons(session))
         console.print(_nodes(cluster))
@@ -44,9 +49,9 @@ def _headline(session: Session, cluster: ClusterStatus) -> str:
 
 
 def _daemons(session: Session) -> Table:
-    table = Table("daemon", "process", "messages", "refused", "")
+    table = Table("daemon", "process", "messages", "refused", "", box=SIMPLE)
     dead = {row["name"]: row["how"] for row in session.folder.deaths()}
-    rows = [row for row in session.folder.processes() if row["role"] != "Supervisor"]
+    rows = daemons_of(session.folder)
     described = _describe_all(session, [row["name"] for row in rows if row["name"] not in dead])
     for row in rows:
         told = described.get(row["name"])
@@ -76,7 +81,7 @@ def _note(answers: dict[str, Any], name: str, answer: object, _payload: object) 
 
 
 def _nodes(cluster: ClusterStatus) -> Table:
-    table = Table("rack", "nodes", "slots", "running")
+    table = Table("rack", "nodes", "slots", "running", box=SIMPLE)
     racks = sorted({node.rack for node in cluster.nodes}, key=lambda rack: int(rack[1:]))
     for rack in racks:
         nodes = [node for node in cluster.nodes if node.rack == rack]
@@ -93,7 +98,7 @@ def _nodes(cluster: ClusterStatus) -> Table:
 
 
 def _jobs(cluster: ClusterStatus) -> Table:
-    table = Table("job", "name", "user", "queue", "state", "done", "time", "")
+    table = Table("job", "name", "user", "queue", "state", "done", "time", "", box=SIMPLE)
     for job in cluster.jobs:
         end_s = cluster.now_s if job.finished_s is None else job.finished_s
         table.add_row(

@@ -11,14 +11,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import click
 
 from cluster.ids import job_of
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 from cluster.units import format_duration, format_size
+from resourcemanager.eventlog import replay
 from resourcemanager.messages import GetReport, Report
+from resourcemanager.trace import chrome_trace
 from scripts.session import Session
 from scripts.workplace import Outcome
 
@@ -56,17 +57,16 @@ def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
     shutil.copy(events, results)
+    with (results / "trace.json").open("w", encoding="utf-8") as file:
+        json.dump(chrome_trace(replay(events)), file)
     shutil.copytree(folder.path / "logs", results / "logs")
     shutil.copytree(folder.path / "attempts", results / "attempts")
 
 
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print the table that ends a run."""
-    table = Table.grid(padding=(0, 2))
-    for row in _rows(summary, outcome, topology):
-        table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table)
+    for label, text in _rows(summary, outcome, topology):
+        click.echo(f"{label:<11}{text}")
 
 
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
@@ -91,6 +91,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         rows.append(("fidelity", _fidelity(summary["fidelity"])))
     if outcome.verdict is not None:
         rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
+        rows += [("", line) for line in outcome.verdict.highlights]
     return rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cluster.units import format_duration
-from scripts.launch import leave_running
+from scripts.launch import daemons_of, leave_running
 from scripts.options import ClusterChoice, cluster_options
 
 
@@ -19,7 +19,7 @@ def up(**choice: Any) -> None:
     begun_s = time.monotonic()
     config = ClusterChoice(**choice).config()
     cluster = leave_running(config)
-    daemons = len([row for row in cluster.folder.processes() if row["role"] != "Supervisor"])
+    daemons = len(daemons_of(cluster.folder))
     topology = config.topology
     click.echo(
         f"{topology.name} is up after {format_duration(time.monotonic() - begun_s)}: {daemons} "

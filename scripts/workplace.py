@@ -28,13 +28,24 @@ class Outcome:
     output: str  #: folder of the block store
 
 
+@dataclass(frozen=True)
+class Submitter:
+    """For whom jobs run: what shares and queues go by."""
+
+    user: str
+    queue: str
+
+
 class Workplace:
     """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
 
-    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
+    def __init__(
+        self, session: Session, view: View, submitter: Submitter, locals_: Mapping[str, Path]
+    ) -> None:
         self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
+        self._submitter = submitter
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
     def bring_input(self) -> None:
@@ -73,5 +84,7 @@ class Workplace:
             stages=load_job(package).stage_specs(step.reduces),
             input_paths=(step.input,) if step.input else (),
             output_path=step.output,
+            user=self._submitter.user,
+            queue=self._submitter.queue,
         )
         return run_to_end(self._session, submission, self._view)

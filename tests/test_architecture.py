@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 PARTS = ("cluster", "netemu", "dfs", "jobs", "resourcemanager", "nodemanager", "scripts")
 LINES_MAX = 500
 
-NETEMU_PURE = ("netemu.fabric", "netemu.flows", "netemu.schedulers", "netemu.messages")
-NETEMU_CLIENT = ("netemu.client", "netemu.transfer", "netemu.messages")
+NETEMU_PURE = ("netemu.fabric", "netemu.schedulers", "netemu.messages", "netemu.statistics")
+NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
 #: part -> modules of other parts that it may import (with all below them); DESIGN.md's table
@@ -30,14 +30,23 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
     "netemu.fabric",
+    "netemu.flowclasses",
+    "netemu.ledger",
+    "netemu.routes",
     "netemu.schedulers",
+    "netemu.statistics",
     "dfs.placement",
+    "dfs.namenode.blockmap",
     "dfs.namenode.core",
+    "dfs.namenode.namespace",
+    "dfs.namenode.replication",
+    "jobs.model",
     "resourcemanager.core",
     "resourcemanager.policies",
     "resourcemanager.views",
     "resourcemanager.report",
     "resourcemanager.schedulers",
+    "resourcemanager.trace",
 )
 IMPURE = {
     "time": "take now_s as an argument",
@@ -51,7 +60,7 @@ IMPURE = {
     "sqlite3": "take a journal as an argument",
 }
 #: imported by the parent of all daemons, so each of them would pay for it
-HEAVY = {"click", "rich", "scipy", "psutil", "asyncio", "pandas", "matplotlib"}
+HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib"}
 
 
 @dataclass(frozen=True)
@@ -89,8 +98,8 @@ def _imports(path: Path, node: ast.AST, *, nested: bool) -> Iterator[Import]:
             for alias in child.names:
                 yield Import(path, child.lineno, alias.name, nested)
         elif isinstance(child, ast.ImportFrom) and child.module and not child.level:
-            for alias in child.names:
-                yield Import(path, child.lineno, _named(child.module, alias.name), nested)
+            for module in dict.fromkeys(_named(child.module, alias.name) for alias in child.names):
+                yield Import(path, child.lineno, module, nested)
         else:
             function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             yield from _imports(path, child, nested=nested or function)

@@ -10,7 +10,7 @@ CASES = {
     "surplus argument": (["down", "now"], "unexpected extra argument (now)"),
     "no such fs command": (["fs", "lss"], 'unknown fs command "lss": did you mean "ls"?'),
     "no such job": (["run", "terrasort"], 'unknown job "terrasort": did you mean "terasort"?'),
-    "no such file": (["run", "./none.py"], "./none.py: cannot be read: No such file"),
+    "no such file": (["run", "./none.py"], "./none.py: no such file: need"),
     "no such scheduler": (["run", "terasort", "--scheduler", "deley"], 'did you mean "delay"?'),
     "no such flow scheduler": (["up", "--flow-scheduler", "maxmim"], 'did you mean "maxmin"?'),
     "no such topology": (["up", "--topology", "hybrid-8x5"], 'did you mean "hybrid-8x4"?'),
@@ -23,8 +23,9 @@ CASES = {
     "impossible number of reduces": (["run", "terasort", "--reduces", "0"], "not in the range"),
     "setting without value": (["up", "--set", "delay"], "--set delay: need KEY=VALUE"),
     "parameter without value": (["run", "wordcount", "--param", "x"], "need KEY=VALUE"),
-    "input that is missing": (["run", "wordcount", "--input", "/none"], "/none: does not exist"),
-    "input that is empty": (["run", "wordcount", "--input", "/dev/null"], "/dev/null: is not a"),
+    "two sources of input": (["run", "wordcount", "--input", "/x", "--size", "1GB"], "one of the"),
+    "stored input without a cluster": (["run", "wordcount", "--input", "dfs:/x"], "no cluster"),
+    "output with dots": (["run", "wordcount", "--output", "/a/../b"], "write the whole path"),
     "result in no folder": (["run", "terasort", "--json", "/no/x.json"], "in a folder that exists"),
     "no cluster for fs": (["fs", "ls"], "no cluster is up: railyard up starts one"),
     "no cluster for status": (["status"], "no cluster is up: railyard up starts one"),
@@ -37,6 +38,25 @@ def test_wrong_command(railyard, arguments, words):
     done = railyard.run(*arguments)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert words in done.stderr
+    assert railyard.nothing_left()
+
+
+INPUTS = {
+    "missing": (["wordcount", "--input", "/none"], "/none: cannot be read: No such file"),
+    "no file": (["wordcount", "--input", "/dev/null"], "/dev/null: is not a file"),
+    "empty": (["wordcount", "--input", "EMPTY"], "is empty: need at least one line"),
+    "a record cut short": (["terasort", "--input", "SHORT"], "the record at offset 200 is cut short: 50 of 100"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), INPUTS.values(), ids=INPUTS)
+def test_wrong_input(railyard, tmp_path, arguments, words):
+    (tmp_path / "EMPTY").touch()
+    (tmp_path / "SHORT").write_bytes(bytes(250))
+    done = railyard.run("run", *arguments, cwd=tmp_path)
+    assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert words in done.stderr
     assert railyard.nothing_left()

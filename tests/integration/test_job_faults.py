@@ -1,0 +1,98 @@
+"""Jobs that go wrong by themselves: the report names the task and its stderr; others go on."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SMALL = Path(__file__).parent / "small.toml"
+
+JOBS = {
+    "reducer raises": (
+        """
+        def map(line):
+            yield line, 1
+
+        def reduce(key, values):
+            raise ArithmeticError("no sum today for " + key)
+        """,
+        [".r0", "ArithmeticError: no sum today for word", "broken.py"],
+    ),
+    "mapper runs out of memory": (
+        """
+        def map(line):
+            yield line, len(bytearray(3_000_000_000))
+
+        def reduce(key, values):
+            yield key, sum(values)
+        """,
+        [".m0", "MemoryError"],
+    ),
+    "mapper is killed": (
+        """
+        import os, signal, sys
+
+        def map(line):
+            print("about to go", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+            yield line, 1
+
+        def reduce(key, values):
+            yield key, sum(values)
+        """,
+        [".m0", "signal 9", "about to go"],
+    ),
+    "mapper exits": (
+        """
+        import os
+
+        def map(line):
+            os._exit(7)
+            yield line, 1
+
+        def reduce(key, values):
+            yield key, sum(values)
+        """,
+        [".m0", "exit 7"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    file = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    file.write_text("word\n" * 100)
+    return file
+
+
+@pytest.mark.parametrize(("source", "words"), JOBS.values(), ids=JOBS)
+def test_failed_job_is_reported(railyard, tmp_path, corpus, source, words):
+    (tmp_path / "broken.py").write_text(textwrap.dedent(source))
+    done = railyard.run(
+        *("run", "./broken.py", "--input", corpus, "--reduces", "1", "--topology", SMALL),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1, done.stderr
+    for word in (*words, "failed 4 of 4 attempts"):
+        assert word in done.stderr
+    assert railyard.nothing_left()
+
+
+def test_other_jobs_go_on(railyard, tmp_path, corpus):
+    (tmp_path / "broken.py").write_text(textwrap.dedent(JOBS["mapper exits"][0]))
+    railyard.ok("up", "--topology", SMALL)
+    good = railyard.start("run", "terasort", "--size", "1GB")
+    bad = railyard.run("run", "./broken.py", "--input", corpus, cwd=tmp_path)
+    assert bad.returncode == 1
+    said, errors = good.communicate(timeout=60)
+    assert good.returncode == 0, errors
+    assert "records in order" in said
+    railyard.ok("down")
+
+
+def test_code_that_is_no_python_is_a_wrong_command(railyard, tmp_path, corpus):
+    (tmp_path / "broken.py").write_text("def map(line:\n")
+    done = railyard.run("run", "./broken.py", "--input", corpus, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "broken.py:1:" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,147 @@
+"""kill -9 of each kind of process while a job runs."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster.runfolder import RunFolder
+from tests.command_line import interrupt, wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+@pytest.fixture
+def sorting(railyard):
+    """A terasort whose sort is at work."""
+    process = railyard.start("run", "terasort", "--size", "3GB", "--topology", SMALL)
+    wait_for(lambda: attempts(railyard, "j3.m"), 40, "the sort has begun")
+    yield process
+    process.kill()
+    process.communicate()
+    wait_for(railyard.nothing_left, why="nothing is left")
+
+
+def rows(line):
+    [folder] = line.run_folders() or [None]
+    return [] if folder is None else RunFolder(folder).processes()
+
+
+def attempts(line, prefix):
+    return [
+        row for row in rows(line) if row["role"] == "Attempt" and row["name"].startswith(prefix)
+    ]
+
+
+def kill_first(line, role, prefix=""):
+    for row in reversed(rows(line)):
+        if row["role"] == role and row["name"].startswith(prefix):
+            os.kill(row["pid"], signal.SIGKILL)
+            return row
+    raise AssertionError(f"there is no {role}")
+
+
+@pytest.mark.parametrize("role", ["NodeManager", "DataNode", "Helper", "JobHelper"])
+def test_job_survives_the_loss_of(railyard, sorting, role):
+    killed = kill_first(railyard, role)
+    said, errors = sorting.communicate(timeout=90)
+    assert sorting.returncode == 0, errors
+    assert "30000 records in order" in said
+    if role in ("NodeManager", "DataNode"):
+        assert f"the {role} {killed['name']} died (signal 9 (SIGKILL))" in errors
+
+
+def test_job_survives_the_loss_of_attempts(railyard, sorting):
+    for prefix in ("j3.m", "j3.r"):
+        wait_for(lambda prefix=prefix: attempts(railyard, prefix), why=f"{prefix} runs")
+        while True:  # an attempt may have ended by itself before the signal came
+            try:
+                kill_first(railyard, "Attempt", prefix)
+                break
+            except ProcessLookupError:
+                time.sleep(0.01)
+    said, errors = sorting.communicate(timeout=90)
+    assert sorting.returncode == 0, errors
+    assert "30000 records in order" in said
+
+
+@pytest.mark.parametrize("role", ["ResourceManager", "NameNode", "NetworkEmulator"])
+def test_command_names_the_central_daemon_that_died(railyard, sorting, role):
+    killed = kill_first(railyard, role)
+    begun_s = time.monotonic()
+    _, errors = sorting.communicate(timeout=30)
+    took_s = time.monotonic() - begun_s
+    assert sorting.returncode == 1
+    assert f"the {role} (process {killed['pid']}) died: signal 9" in errors
+    assert "Traceback" not in errors
+    assert took_s < 5  # the words come within 2 s; the rest is taking the cluster down
+    assert railyard.nothing_left()
+
+
+@pytest.mark.parametrize("role", ["ResourceManager", "NameNode", "NetworkEmulator"])
+def test_words_come_within_two_seconds(railyard, sorting, role):
+    kill_first(railyard, role)
+    begun_s = time.monotonic()
+    for line in sorting.stderr:
+        if "died: signal 9" in line:
+            break
+    assert time.monotonic() - begun_s < 2
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.8, 1.5, 3.0, 5.0])
+def test_interrupted_run_leaves_nothing(railyard, after_s):
+    process = railyard.start("run", "terasort", "--size", "2GB", "--topology", SMALL)
+    time.sleep(after_s)  # the moment is what is tested
+    status, said = interrupt(process)
+    assert status in (130, -signal.SIGINT, 1) or "records in order" in process.stdout.read(), said
+    wait_for(railyard.nothing_left, why="interrupted run")
+
+
+def test_interrupted_run_on_a_cluster_that_is_up_ends_its_job(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    process = railyard.start("run", "terasort", "--size", "20GB")
+    wait_for(lambda: attempts(railyard, "j1.m"), 40, "the first job has begun")
+    status, _ = interrupt(process)
+    assert status == 130
+    wait_for(lambda: "failed" in railyard.ok("status"), why="the job is killed")
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+def test_nonsense_is_refused_and_counted(railyard):
+    import zmq
+
+    railyard.ok("up", "--topology", SMALL)
+    [folder] = railyard.run_folders()
+    names = sorted(path.name for path in (folder / "sockets").iterdir())
+    assert len(names) >= 9
+    context = zmq.Context()
+    for name in names:
+        socket = context.socket(zmq.DEALER)
+        socket.linger = 1000
+        socket.connect(f"ipc://{folder / 'sockets' / name}")
+        for frames in (
+            [b"\xc1"],
+            [b"", b"", b""],
+            [os.urandom(300)],
+            [b"\x92\x00\x80"],
+            [b"x"] * 5,
+        ):
+            socket.send_multipart(frames)
+        socket.close()
+    context.term()
+    wait_for(
+        lambda: [n >= 5 for n in refused(railyard.ok("status")).values()] == [True] * 9,
+        why="every daemon has refused five messages",
+    )
+    said = railyard.ok("run", "terasort", "--size", "500MB")
+    assert "records in order" in said
+    railyard.ok("down")
+
+
+def refused(said):
+    """{daemon: refused messages}, from what status prints."""
+    lines = [line.split() for line in said.splitlines()]
+    return {cells[0]: int(cells[3]) for cells in lines if len(cells) == 4 and cells[3].isdigit()}

@@ -1,0 +1,328 @@
+"""The fluid network in virtual time."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import InvariantError
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.fabric import Fabric, Finished
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.maxmin import MaxMin
+
+
+def topology(racks=3, nodes=2, nic="8Gbps", uplink="8Gbps"):
+    """8 Gbps is 10**9 bytes a second."""
+    data = {
+        "name": "test",
+        "racks": {"count": racks, "nodes": nodes},
+        "links": {"nic": nic, "uplink": uplink},
+    }
+    return build(data, Topology, "test")
+
+
+def fabric(**shape):
+    return Fabric(topology(**shape), MaxMin())
+
+
+def start(fabric, flow, src, dst, size_bytes, **more):
+    fabric.start(FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, **more))
+
+
+def drain(fabric):
+    """Run to the end: {flow: time}."""
+    done = {}
+    while fabric.open_flows:
+        due_s = fabric.next_event_s()
+        assert due_s < math.inf, "flows are stuck"
+        done |= {ended.flow: ended.finished_s for ended in fabric.advance(due_s)}
+    return done
+
+
+def test_a_flow_alone_takes_size_over_capacity():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    assert f.next_event_s() == 1.0
+    assert f.advance(0.999) == []
+    assert f.sent_bytes("a") == 999_000_000
+    assert f.advance(5.0) == [Finished("a", 1.0)]
+    assert (f.open_flows, f.next_event_s()) == (0, math.inf)
+
+
+def test_flows_that_share_an_uplink_and_then_do_not():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    start(f, "b", "r0n1", "r2n0", 2 * 10**9)
+    assert drain(f) == {"a": 2.0, "b": 3.0}
+
+
+def test_a_late_flow_slows_the_one_under_way():
+    f = fabric()
+    start(f, "a", "r0n0", "r0n1", 2 * 10**9)
+    f.advance(1.0)
+    start(f, "b", "r0n0", "r0n1", 5 * 10**8)
+    assert drain(f) == {"b": 2.0, "a": 2.5}
+
+
+def test_shadow_fig_9():
+    """Four flows into rack 3, one of them from rack 2, which also sends two to rack 1."""
+    f = fabric(racks=4, nodes=4, nic="unlimited", uplink="1Gbps")
+    for number, src in enumerate(["r2n0", "r0n0", "r0n1", "r1n0"]):
+        start(f, f"into-3-{number}", src, "r3n0", 10**9)
+    for number in range(2):
+        start(f, f"into-1-{number}", "r2n1", f"r1n{number}", 10**9)
+    gbps = 1e9 / 8
+    for number in range(4):
+        assert f.rate_bytes_per_s(f"into-3-{number}") == pytest.approx(gbps / 4)
+    for number in range(2):
+        assert f.rate_bytes_per_s(f"into-1-{number}") == pytest.approx(gbps * 3 / 8)
+
+
+def test_weights_share_the_bottleneck():
+    f = fabric()
+    start(f, "light", "r0n0", "r1n0", 10**9, weight=1.0)
+    start(f, "heavy", "r0n1", "r2n0", 3 * 10**9, weight=3.0)
+    assert drain(f) == {"light": pytest.approx(4.0), "heavy": pytest.approx(4.0)}
+
+
+def test_background_traffic_takes_its_share():
+    data = {
+        "name": "test",
+        "racks": {"count": 2, "nodes": 1},
+        "links": {"nic": "unlimited", "uplink": "8Gbps", "background": 0.5},
+    }
+    f = Fabric(build(data, Topology, "test"), MaxMin())
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    assert drain(f) == {"a": 2.0}
+
+
+def test_no_bytes_and_no_links_take_no_time():
+    f = fabric()
+    f.advance(3.0)
+    start(f, "empty", "r0n0", "r1n0", 0)
+    start(f, "local", "r0n0", "r0n0", 10**12)
+    assert f.next_event_s() == 3.0
+    assert f.advance(3.0) == [Finished("empty", 3.0), Finished("local", 3.0)]
+    assert f.bytes_by_category()["local"] == 10**12
+
+
+def test_unlimited_links_take_no_time():
+    f = fabric(nic="unlimited", uplink="unlimited")
+    f.advance(1.0)
+    start(f, "a", "r0n0", "r1n0", 10**15)
+    start(f, "b", "r0n0", "r1n0", 10**9)
+    assert f.rate_bytes_per_s("a") == math.inf
+    assert f.advance(1.0) == [Finished("a", 1.0), Finished("b", 1.0)]
+
+
+def test_a_cancelled_flow_leaves_its_bandwidth_and_what_it_sent_counts():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    start(f, "b", "r0n1", "r1n1", 10**9)
+    f.advance(1.0)
+    assert f.cancel("a")
+    assert not f.cancel("a")
+    assert drain(f) == {"b": 1.5}
+    assert f.bytes_by_category()["cross_rack"] == 1_500_000_000
+    assert f.bytes_by_link()["r0n0.up"] == 500_000_000
+    assert f.bytes_by_link()["r0.up"] == 1_500_000_000
+
+
+def test_categories():
+    f = fabric()
+    start(f, "a", "r0n0", "r0n1", 100)
+    start(f, "b", "r0n0", "r1n1", 50)
+    start(f, "c", "r0n0", "r0n0", 7)
+    drain(f)
+    assert f.bytes_by_category() == {
+        "local": 7, "rack": 100, "cross_rack": 50, "eps": 50, "ocs": 0, "wan": 0
+    }  # fmt: skip
+
+
+def test_capacity_changes_while_flows_run():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    f.advance(0.5)
+    f.set_capacity("r0.up", 0)
+    assert f.next_event_s() == math.inf
+    f.advance(10.0)
+    assert f.sent_bytes("a") == 500_000_000
+    f.set_capacity("r0.up", 2.5e8)
+    assert drain(f) == {"a": 12.0}
+
+
+def test_coflows_own_their_flows():
+    f = fabric()
+    f.register_coflow("j0")
+    start(f, "a", "r0n0", "r1n0", 10**9, coflow="j0")
+    start(f, "b", "r0n0", "r1n0", 10**9)
+    assert f.finish_coflow("j0") == ["a"]
+    assert not f.is_open("a")
+    assert f.is_open("b")
+    with pytest.raises(ValueError, match='coflow "j0" is not registered'):
+        start(f, "c", "r0n0", "r1n0", 1, coflow="j0")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: start(f, "a", "r0n0", "r1n0", 1), 'flow "a" is open already'),
+        (lambda f: start(f, "b", "r9n0", "r1n0", 1), '"r9n0" is no node of this topology'),
+        (lambda f: start(f, "b", "r0n0", "r1n0", -1), "need a size >= 0"),
+        (lambda f: start(f, "b", "r0n0", "r1n0", 1, weight=0.0), "a weight > 0"),
+        (lambda f: f.finish_coflow("x"), 'coflow "x" is not registered'),
+        (lambda f: f.set_capacity("r0.left", 1), '"r0.left" is no link'),
+        (lambda f: f.set_capacity("r0.up", math.nan), "need 0 or more"),
+    ],
+)
+def test_nonsense_is_refused_and_changes_nothing(change, message):
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    with pytest.raises(ValueError, match=message):
+        change(f)
+    assert drain(f) == {"a": 1.0}
+
+
+def test_time_does_not_go_back():
+    f = fabric()
+    f.advance(2.0)
+    with pytest.raises(InvariantError, match=r"clock is at 2\.0, beyond 1\.0"):
+        f.advance(1.0)
+
+
+def test_a_scheduler_that_breaks_a_capacity_is_named():
+    class Greedy(MaxMin):
+        name = "greedy"
+
+        def rates(self, demand):
+            return super().rates(demand) * 1.01
+
+    f = Fabric(topology(), Greedy())
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    with pytest.raises(InvariantError, match=r"greedy .* beyond the capacity of r0\.up"):
+        f.next_event_s()
+
+
+def test_ticks_do_not_change_when_a_flow_finishes():
+    """However often it is asked on the way: 10**5 small steps add no rounding."""
+    coarse, fine = fabric(), fabric()
+    for f in (coarse, fine):
+        start(f, "a", "r0n0", "r1n0", 10**9)
+        start(f, "b", "r0n1", "r1n0", 777_777_777)
+    for step in range(1, 10**5):
+        fine.advance(step * 1e-5)
+    assert drain(fine) == drain(coarse)
+
+
+# Properties --------------------------------------------------------------------------------------
+NODES = [f"r{rack}n{node}" for rack in range(3) for node in range(2)]
+a_flow = st.tuples(
+    st.floats(0, 5, allow_subnormal=False),
+    st.sampled_from(NODES),
+    st.sampled_from(NODES),
+    st.one_of(st.just(0), st.integers(1, 10**10)),
+    st.sampled_from([0.5, 1.0, 2.0]),
+)
+
+
+def links_of(f, src, dst):
+    names = {number: name for name, number in f.network.number.items()}
+    return [names[number] for number in f.network.route(src, dst).links]
+
+
+def replay(flows, scheduler="maxmin", watch=lambda f: None):
+    """Start flows at their times and drain; returns the fabric and {name: time}."""
+    f = Fabric(topology(), flow_scheduler(scheduler))
+    done = {}
+
+    def advance(now_s):
+        while f.next_event_s() <= now_s:
+            done.update({ended.flow: ended.finished_s for ended in f.advance(f.next_event_s())})
+            watch(f)
+        f.advance(now_s)
+
+    for name, (start_s, src, dst, size_bytes, weight) in sorted(
+        flows.items(), key=lambda item: item[1][0]
+    ):
+        advance(start_s)
+        start(f, name, src, dst, size_bytes, weight=weight)
+        watch(f)
+    while f.open_flows:
+        assert f.next_event_s() < math.inf
+        advance(f.next_event_s())
+    return f, done
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+@given(flows=st.lists(a_flow, min_size=1, max_size=15))
+def test_bytes_in_are_bytes_out_and_no_link_carries_too_much(scheduler, flows):
+    named = {f"f{number}": flow for number, flow in enumerate(flows)}
+    last = {"s": 0.0, "bytes": {}}
+
+    def watch(f):
+        carried = f.bytes_by_link()
+        passed_s = f.now_s - last["s"]
+        for link, total in carried.items():
+            assert total - last["bytes"].get(link, 0) <= 1e9 * passed_s * (1 + 1e-9) + 10
+        last["s"], last["bytes"] = f.now_s, carried
+
+    f, done = replay(named, scheduler, watch)
+    assert set(done) == set(named)
+    expected = dict.fromkeys(f.network.number, 0)
+    for _, src, dst, size_bytes, _ in flows:
+        for link in links_of(f, src, dst):
+            expected[link] += size_bytes
+    assert f.bytes_by_link() == expected
+    for name, (start_s, src, dst, size_bytes, _) in named.items():
+        least_s = size_bytes / 1e9 if src != dst else 0.0
+        assert done[name] >= start_s + least_s - 1e-6
+
+
+@given(flows=st.lists(a_flow, min_size=1, max_size=15))
+def test_work_conservation(flows):
+    """Every open flow crosses a link that is full."""
+
+    def watch(f):
+        used = dict.fromkeys(f.network.number, 0.0)
+        open_flows = [name for name in named if f.is_open(name)]
+        for name in open_flows:
+            for link in links_of(f, named[name][1], named[name][2]):
+                used[link] += f.rate_bytes_per_s(name)
+        for name in open_flows:
+            links = links_of(f, named[name][1], named[name][2])
+            if links and named[name][3]:
+                assert any(used[link] >= 1e9 * (1 - 1e-9) for link in links)
+
+    named = {f"f{number}": flow for number, flow in enumerate(flows)}
+    replay(named, watch=watch)
+
+
+@given(flows=st.lists(a_flow, min_size=1, max_size=12), order=st.randoms(use_true_random=False))
+def test_the_order_of_simultaneous_arrivals_does_not_matter(flows, order):
+    named = {f"f{n}": (math.floor(flow[0]), *flow[1:]) for n, flow in enumerate(flows)}
+    items = list(named.items())
+    order.shuffle(items)
+    _, done = replay(named)
+    _, again = replay(dict(items))
+    assert again == pytest.approx(done)
+
+
+@given(flows=st.lists(a_flow, min_size=1, max_size=12), step_s=st.floats(0.01, 3))
+def test_how_often_time_is_told_does_not_matter(flows, step_s):
+    named = {f"f{number}": flow for number, flow in enumerate(flows)}
+    _, exact = replay(named)
+    f, done = Fabric(topology(), MaxMin()), {}
+    coming = sorted(named.items(), key=lambda item: item[1][0])
+    now_s = 0.0
+    while coming or f.open_flows:
+        now_s += step_s
+        while coming and coming[0][1][0] <= now_s:
+            name, (start_s, src, dst, size_bytes, weight) = coming.pop(0)
+            done |= {ended.flow: ended.finished_s for ended in f.advance(start_s)}
+            start(f, name, src, dst, size_bytes, weight=weight)
+        done |= {ended.flow: ended.finished_s for ended in f.advance(now_s)}
+    assert done == pytest.approx(exact)

@@ -1,0 +1,184 @@
+"""Who gets which grants, in virtual time."""
+
+import pytest
+
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.fabric import Fabric
+from netemu.ledger import GRANT_AFTER_S, KEEP_S, TICK_S, Ledger
+from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.maxmin import MaxMin
+
+ANN, BOB = b"ann", b"bob"
+
+
+@pytest.fixture
+def ledger():
+    data = {
+        "name": "test",
+        "racks": {"count": 2, "nodes": 2},
+        "links": {"nic": "8Mbps", "uplink": "8Mbps"},  # 10**6 bytes/s
+    }
+    return Ledger(Fabric(build(data, Topology, "test"), MaxMin()), scale=1)
+
+
+def spec(flow, size_bytes=10**6, src="r0n0", dst="r1n0", coflow=None):
+    return FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow)
+
+
+def run(ledger, until_s):
+    """Take every turn until then: [(time, peer, {flow: total}, finished)]."""
+    told = []
+    while ledger.next_turn_s() <= until_s:
+        ledger.advance(ledger.next_turn_s())
+        for peer, grants in ledger.take_grants().items():
+            told.append((ledger.fabric.now_s, peer, dict(grants.total_bytes), grants.finished))
+    ledger.advance(until_s)
+    return told
+
+
+def test_a_flow_gets_its_last_grant_when_it_finishes_in_the_model(ledger):
+    ledger.open(spec("a", size_bytes=123_457), ANN)
+    told = run(ledger, 1.0)
+    assert told[-1] == (pytest.approx(0.123457), ANN, {}, ("a",))
+    assert max(ledger.lags) <= 1
+
+
+def test_a_small_flow_does_not_wait_for_a_tick(ledger):
+    ledger.open(spec("a", size_bytes=100), ANN)
+    assert run(ledger, 1.0) == [(pytest.approx(1e-4), ANN, {}, ("a",))]
+    assert TICK_S > 1e-4
+
+
+def test_grants_are_totals_that_follow_time_however_late_a_turn_is(ledger):
+    ledger.open(spec("a"), ANN)
+    ledger.advance(0.7)  # nobody looked for 0.7 s
+    assert ledger.take_grants()[ANN].total_bytes == {"a": 700_000}
+    told = run(ledger, 2.0)
+    totals = [total["a"] for _, _, total, _ in told if total]
+    assert totals == sorted(totals)
+    for when_s, _, total, _ in told:
+        for granted_bytes in total.values():
+            assert granted_bytes <= when_s * 1e6 + 1
+    assert told[-1] == (pytest.approx(1.0), ANN, {}, ("a",))
+
+
+def test_slow_flows_are_told_seldom_but_are_told(ledger):
+    for number in range(100):
+        ledger.open(spec(f"f{number}"), ANN)
+    told = run(ledger, 1.0)
+    times = [when_s for when_s, _, total, _ in told if "f7" in total]
+    assert 5 <= len(times) <= 1.0 / GRANT_AFTER_S + 1
+    assert all(len(total) == 100 for _, _, total, _ in told)  # one message for all of a peer
+
+
+def test_a_flow_that_another_opened_keeps_its_clock_until_its_sender_comes(ledger):
+    ledger.open(spec("a"), None)
+    assert run(ledger, 0.4) == []
+    ledger.attach("a", ANN)
+    assert run(ledger, 0.4) == [(0.4, ANN, {"a": 400_000}, ())]
+    assert run(ledger, 2.0)[-1] == (pytest.approx(1.0), ANN, {}, ("a",))
+
+
+def test_a_sender_that_comes_after_the_end_gets_everything_at_once(ledger):
+    ledger.open(spec("a"), None)
+    run(ledger, 5.0)
+    ledger.attach("a", ANN)
+    assert run(ledger, 5.0) == [(5.0, ANN, {}, ("a",))]
+
+
+def test_a_sender_may_come_before_its_flow(ledger):
+    ledger.attach("a", ANN)
+    run(ledger, 1.0)
+    ledger.open(spec("a"), None)
+    assert run(ledger, 3.0)[-1] == (pytest.approx(2.0), ANN, {}, ("a",))
+
+
+def test_each_peer_hears_of_its_own_flows_only(ledger):
+    ledger.open(spec("a"), ANN)
+    ledger.open(spec("b"), BOB)
+    heard = {ANN: set(), BOB: set()}
+    for _, peer, total, finished in run(ledger, 3.0):
+        heard[peer] |= {*total, *finished}
+    assert heard == {ANN: {"a"}, BOB: {"b"}}
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        pytest.param(lambda x: x.attach("a", BOB), id="attached twice"),
+        pytest.param(lambda x: x.open(spec("a"), BOB), id="opened twice"),
+        pytest.param(lambda x: x.open(spec("late"), BOB), id="opened again after its end"),
+        pytest.param(lambda x: x.attach("early", BOB), id="two early senders"),
+        pytest.param(lambda x: x.open(spec("early"), BOB), id="owned, but has a sender"),
+    ],
+)
+def test_a_flow_has_one_opener_and_one_sender(ledger, attempt):
+    ledger.open(spec("late", size_bytes=1), None)
+    run(ledger, 0.1)
+    ledger.open(spec("a"), ANN)
+    ledger.attach("early", ANN)
+    with pytest.raises(ValueError, match=r"opened before|already"):
+        attempt(ledger)
+
+
+def test_a_peer_that_is_gone_frees_the_bandwidth_of_its_own_flows(ledger):
+    ledger.open(spec("own"), ANN)
+    ledger.open(spec("others"), None)
+    ledger.attach("others", ANN)
+    ledger.open(spec("b"), BOB)
+    ledger.peer_gone(ANN)
+    told = run(ledger, 5.0)
+    assert {peer for _, peer, _, _ in told} == {BOB}
+    assert told[-1][0] == pytest.approx(2.0)  # shared with "others", which goes on
+    assert (ledger.cancelled, ledger.finished) == (1, 2)
+
+
+def test_closing_forgets_a_flow_in_every_state(ledger):
+    ledger.open(spec("open"), ANN)
+    ledger.open(spec("unclaimed", size_bytes=1), None)
+    ledger.attach("early", BOB)
+    run(ledger, 0.5)
+    for flow in ("open", "unclaimed", "early", "unknown"):
+        ledger.close(flow)
+    assert_empty(ledger)
+    assert run(ledger, 9.0) == []
+
+
+def test_finishing_a_coflow_forgets_all_its_flows(ledger):
+    ledger.fabric.register_coflow("j0")
+    ledger.open(spec("a", size_bytes=1, coflow="j0"), None)
+    ledger.open(spec("b", coflow="j0"), ANN)
+    run(ledger, 0.5)
+    ledger.finish_coflow("j0")
+    assert_empty(ledger)
+
+
+def test_nothing_is_kept_of_flows_that_ended(ledger):
+    for number in range(1000):
+        ledger.open(spec(f"f{number}", size_bytes=10), ANN)
+    run(ledger, 1.0)
+    assert ledger.finished == 1000
+    assert_empty(ledger)
+
+
+def test_halves_that_wait_in_vain_are_dropped_at_last(ledger):
+    ledger.attach("never-opened", ANN)
+    ledger.open(spec("never-attached", size_bytes=1), None)
+    run(ledger, KEEP_S - 1)
+    ledger.drop_forgotten()
+    assert ledger.dropped == 0
+    run(ledger, KEEP_S + 1)
+    ledger.drop_forgotten()
+    assert ledger.dropped == 2
+    assert_empty(ledger)
+
+
+def assert_empty(ledger):
+    kept = {
+        name: value
+        for name, value in vars(ledger).items()
+        if isinstance(value, dict | list) and value and name != "lags"
+    }
+    assert kept == {}
+    assert ledger.fabric.open_flows == 0

@@ -1,0 +1,220 @@
+"""Both ends of a transfer, without sockets: messages are handed over by the test."""
+
+import random
+from collections import deque
+
+import pytest
+
+from netemu import transfer as transfers
+from netemu.messages import Chunk, ChunkTaken, TransferFailed
+from netemu.transfer import IncomingTransfer, OutgoingTransfer
+
+
+class Wire:
+    """A sender and a receiver; messages lie here until they are delivered."""
+
+    def __init__(self, data, stored_total=None):
+        self.there, self.back = deque(), deque()
+        self.alive = True
+        self.events = []
+        self.received = bytearray()
+        self.out = OutgoingTransfer(
+            "t", data, self.sender(self.there), self.noting("sent"), self.noting("send-failed"),
+            stored_total,
+        )  # fmt: skip
+        self.into = IncomingTransfer(
+            "t", self.received.extend, self.sender(self.back), self.noting("got"),
+            self.noting("receive-failed"),
+        )  # fmt: skip
+
+    def sender(self, queue):
+        def send(message, payload):
+            if self.alive:
+                queue.append((message, None if payload is None else memoryview(payload)))
+            return self.alive
+
+        return send
+
+    def noting(self, what):
+        return lambda *reason: self.events.append((what, *reason))
+
+    def deliver(self):
+        while self.there or self.back:
+            while self.there:
+                message, payload = self.there.popleft()
+                if isinstance(message, Chunk):
+                    self.into.chunk(message, payload)
+                else:
+                    self.into.failed(message.reason)
+            while self.back:
+                message, _ = self.back.popleft()
+                if isinstance(message, ChunkTaken):
+                    self.out.take(message)
+                else:
+                    self.out.failed(message.reason)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Chunks of 10 bytes, a window of 50, an acknowledgement each 20."""
+    monkeypatch.setattr(transfers, "CHUNK_BYTES", 10)
+    monkeypatch.setattr(transfers, "WINDOW_BYTES", 50)
+    monkeypatch.setattr(transfers, "ACKNOWLEDGE_BYTES", 20)
+
+
+def sizes(queue):
+    return [len(payload) for _, payload in queue]
+
+
+def test_all_bytes_arrive_once_and_both_ends_know(small):
+    data = random.Random(1).randbytes(1234)
+    wire = Wire(data)
+    wire.out.allow(1234)
+    wire.deliver()
+    assert bytes(wire.received) == data
+    assert wire.events == [("got",), ("sent",)]
+
+
+def test_nothing_is_sent_beyond_the_grant(small):
+    wire = Wire(bytes(100))
+    assert not wire.there
+    wire.out.allow(7)
+    wire.out.allow(25)
+    wire.out.allow(3)  # an old total changes nothing
+    assert sizes(wire.there) == [7, 10, 8]
+
+
+def test_no_more_than_a_window_ahead_of_the_receiver(small):
+    wire = Wire(bytes(1000))
+    wire.out.allow(1000)
+    assert sum(sizes(wire.there)) == 50
+    wire.deliver()
+    assert wire.events == [("got",), ("sent",)]
+
+
+def test_the_sender_is_done_only_when_the_receiver_has_taken_everything(small):
+    wire = Wire(bytes(30))
+    wire.out.allow(30)
+    assert wire.events == []
+    wire.there.pop()  # the last chunk is under way
+    wire.deliver()
+    assert wire.events == []
+    assert wire.out.acknowledged == 20
+
+
+def test_an_empty_transfer_is_a_transfer(small):
+    wire = Wire(b"")
+    assert not wire.there
+    wire.out.allow(0)
+    wire.out.allow(0)
+    wire.deliver()
+    assert wire.events == [("got",), ("sent",)]
+
+
+def test_data_that_come_bit_by_bit(small):
+    wire = Wire(b"abc", stored_total=8)
+    wire.out.allow(8)
+    wire.deliver()
+    assert bytes(wire.received) == b"abc"
+    wire.out.extend(b"")
+    wire.out.extend(b"defgh")
+    wire.deliver()
+    assert bytes(wire.received) == b"abcdefgh"
+    assert wire.events == [("got",), ("sent",)]
+
+
+def test_data_may_be_held_before_they_are_granted(small):
+    wire = Wire(b"ab", stored_total=6)
+    wire.out.extend(b"cdef")
+    wire.out.allow(3)
+    wire.deliver()
+    assert bytes(wire.received) == b"abc"
+    wire.out.allow(6)
+    wire.deliver()
+    assert bytes(wire.received) == b"abcdef"
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_either_end_may_give_up_and_the_other_hears_why(small, end):
+    wire = Wire(bytes(100))
+    wire.out.allow(40)
+    (wire.out if end == "sender" else wire.into).fail("no disk")
+    wire.deliver()
+    assert sorted(wire.events) == [("receive-failed", "no disk"), ("send-failed", "no disk")]
+    wire.out.allow(100)
+    wire.out.extend(b"more")
+    assert not wire.there
+
+
+def test_a_receiver_that_is_gone(small):
+    wire = Wire(bytes(100))
+    wire.alive = False
+    wire.out.allow(10)
+    wire.out.allow(20)
+    assert wire.events == [("send-failed", "the receiver is gone")]
+
+
+def test_probes_find_out_who_is_gone_and_disturb_nobody_else(small):
+    wire = Wire(bytes(100))
+    wire.out.allow(30)
+    wire.deliver()
+    for _ in range(3):
+        wire.out.probe()
+        wire.into.probe()
+        wire.deliver()
+    wire.out.allow(100)
+    wire.deliver()
+    assert wire.events == [("got",), ("sent",)]
+
+    wire = Wire(bytes(100))
+    wire.out.probe()
+    assert not wire.there  # it has not begun
+    wire.out.allow(30)
+    wire.deliver()
+    wire.alive = False
+    wire.out.probe()
+    wire.into.probe()
+    assert wire.events == [
+        ("send-failed", "the receiver is gone"),
+        ("receive-failed", "the sender is gone"),
+    ]
+
+
+def test_a_full_disk_fails_both_ends(small):
+    wire = Wire(bytes(100))
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    wire.into._take = full
+    wire.out.allow(100)
+    wire.deliver()
+    reason = "the receiver cannot store it: [Errno 28] No space left on device"
+    assert sorted(wire.events) == [("receive-failed", reason), ("send-failed", reason)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "total", "payload", "reason"),
+    [
+        (5, 30, b"x", "a chunk at 5, after 10 bytes"),
+        (0, 30, b"x", "a chunk at 0, after 10 bytes"),
+        (10, 31, b"x", "a chunk of 31 bytes in all: need 30"),
+        (10, 30, bytes(21), "a chunk that ends at 31 of 30 bytes"),
+        (10, 30, None, "a chunk without its payload frame"),
+    ],
+)
+def test_a_chunk_that_does_not_fit_fails_the_transfer(small, offset, total, payload, reason):
+    wire = Wire(bytes(30))
+    wire.out.allow(10)
+    wire.deliver()
+    view = None if payload is None else memoryview(payload)
+    wire.into.chunk(Chunk(transfer="t", stored_offset=offset, stored_total=total), view)
+    assert wire.back.pop()[0] == TransferFailed(transfer="t", reason=reason)
+    assert wire.events == [("receive-failed", reason)]
+
+
+def test_a_receiver_that_claims_too_much_fails_the_transfer(small):
+    wire = Wire(bytes(30))
+    wire.out.allow(10)
+    wire.out.take(ChunkTaken(transfer="t", stored_bytes=11))
+    assert wire.events == [("send-failed", "the receiver claims 11 bytes of 10 sent")]

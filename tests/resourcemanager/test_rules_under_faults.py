@@ -1,0 +1,109 @@
+"""What holds for one scheduler holds for all: faults by seed, then they stop and all jobs end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cluster.ids import JobId
+from cluster.messages.execution import FlowFailed, StartFlow
+from resourcemanager.events import StagePlan
+from resourcemanager.schedulers import all_recipes
+from tests.harness import TinyCluster, tiny_cluster
+
+FAULTS_END_S = 40.0
+DAG = (
+    StagePlan(name="a", tasks=4),
+    StagePlan(name="b", reads=("a",), tasks=3),
+    StagePlan(name="c", reads=("b",), tasks=2),
+)
+
+
+def random_scenario(scheduler: str, seed: int) -> TinyCluster:
+    """A cluster with jobs, and faults until ``FAULTS_END_S``: all by the seed."""
+    dice = random.Random(seed)
+    c = tiny_cluster(
+        racks=dice.randint(1, 3),
+        nodes=dice.randint(2, 3),
+        slots=dice.randint(1, 2),
+        scheduler=scheduler,
+        seed=seed,
+        flow_s=dice.choice([0.0, 0.3, 2.0]),
+        kill_s=dice.choice([0.0, 0.5]),
+        options={
+            "shuffle.slowstart": dice.choice([0.0, 0.05, 0.5, 1.0]),
+            "shuffle.patience_s": dice.choice([0.0, 1.0, 5.0]),
+        },
+    )
+    c.stretch = lambda: dice.uniform(0.5, 2.0)
+    add_jobs(c, dice)
+    add_faults(c, dice)
+    return c
+
+
+def add_jobs(c: TinyCluster, dice: random.Random) -> None:
+    nodes = [node.id for node in c.topology.nodes()]
+    for number in range(dice.randint(2, 6)):
+        job, when = f"j{number}", dice.uniform(0, 15)
+        common = {"user": dice.choice("ab"), "max_attempts": 1000}
+        if dice.random() < 0.3:
+            durations = {"a": 1.0, "b": 2.0, "c": 1.5}
+            wanted = {"stages": DAG, "durations": durations, **common}
+        else:
+            replicas = min(2, len(nodes))
+            c.store(job, blocks=[dice.sample(nodes, replicas) for _ in range(dice.randint(1, 12))])
+            reduces = dice.randint(0, 4)
+            wanted = {"input": job, "reduces": reduces, "map_s": dice.uniform(0.1, 4), **common}
+        c.at(when, lambda job=job, wanted=wanted: c.submit(job, **wanted))
+
+
+def add_faults(c: TinyCluster, dice: random.Random) -> None:
+    def fate(attempt: str, node: str) -> str | None:
+        return "boom" if c.now_s < FAULTS_END_S and dice.random() < 0.1 else None
+
+    def flow_fate(flow: StartFlow) -> FlowFailed | None:
+        if c.now_s >= FAULTS_END_S or dice.random() > 0.15:
+            return None
+        lost = flow.outputs[: dice.randint(0, 1)]
+        return FlowFailed(flow=flow.flow, reason="broke off", lost=lost)
+
+    c.fate, c.flow_fate = fate, flow_fate
+    for node in [node.id for node in c.topology.nodes()]:
+        at_s = dice.uniform(0, FAULTS_END_S)
+        for _ in range(dice.randint(0, 2)):
+            c.at(at_s, lambda node=node: c.lose(node))
+            at_s += dice.uniform(0.1, 10)
+            c.at(at_s, lambda node=node: c.join(node))
+            at_s += dice.uniform(0.1, 10)
+    if dice.random() < 0.3:
+        c.at(dice.uniform(5, 20), lambda: kill_if_running(c, "j1"))
+
+
+def kill_if_running(c: TinyCluster, job: str) -> None:
+    known = c.core.world.jobs.get(JobId(job))
+    if known is not None and known.state == "running":
+        c.kill(job)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+def test_rules_hold_under_faults(scheduler: str, seed: int):
+    c = random_scenario(scheduler, seed)
+    run = c.run(until_s=2000.0)  # the invariants are checked after every event
+    again = f"again with: random_scenario({scheduler!r}, {seed})"
+    assert run.unfinished == [], again
+    assert all(reason in ("", "killed by its user") for reason in run.ended.values()), again
+    assert c.core.world.free == c.core.world.slots, again
+    assert not c.core.world.draining, again
+    assert not c.core.world.fetches, again
+
+
+@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+def test_the_rules_do_not_hang_on_how_ties_fall(scheduler: str):
+    """Simultaneous events in another order: other placements perhaps, the same rules."""
+    for shuffled in range(10):
+        c = random_scenario(scheduler, seed=7)
+        dice = random.Random(shuffled)
+        c._sequence = iter(lambda: dice.random(), None)  # type: ignore[assignment]
+        assert c.run(until_s=2000.0).unfinished == [], f"ties by seed {shuffled}"
