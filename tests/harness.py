@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, stage_of, task_of
@@ -105,8 +106,8 @@ class TinyCluster:
         self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
         self.events: list[tuple[float, Event]] = []  #: all that the core was told
         self.commands: list[tuple[float, Command]] = []  #: all that it ordered
-        self._heap: list[tuple[float, int, Event | Callable[[], None]]] = []
-        self._sequence = itertools.count()
+        self._heap: list[tuple[float, float, Event | Callable[[], None]]] = []
+        self._sequence: Iterator[float] = itertools.count()
         self._files: dict[str, list[TaskInput]] = {}
         self._durations: dict[str, _Durations] = {}
         self._workers: dict[AttemptId, _Worker] = {}
@@ -193,6 +194,10 @@ class TinyCluster:
     def kill(self, job: str, reason: str = "killed by its user") -> None:
         """Kill a job."""
         self.tell(JobKilled(job=JobId(job), reason=reason))
+
+    def break_ties(self, dice: random.Random) -> None:
+        """From now on, let events of one moment come in an order of chance."""
+        self._sequence = iter(dice.random, None)
 
     # Running -------------------------------------------------------------------------------------
     def run(self, until_s: float | None = None) -> Run:

@@ -223,7 +223,7 @@ def test_stale_facts_do_not_matter_and_nonsense_is_refused():
     c.submit("j0", maps=1)
     c.run()
     assert c.core.handle(AttemptSucceeded(attempt="j0.m0.0"), 9.0) == []
-    with pytest.raises(PeerError, match='no attempt "j7.m0.0"'):
+    with pytest.raises(PeerError, match="there is no attempt"):
         c.core.handle(AttemptSucceeded(attempt="j7.m0.0"), 9.0)
     with pytest.raises(PeerError, match="no node r9n9"):
         c.core.handle(NodeLost(node="r9n9", reason="silent"), 9.0)
