@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,30 +57,41 @@ class _Generate:
 def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
     """``size`` bytes of text in pieces, the same for the same ``seed``; the last line is ended."""
     dice = np.random.default_rng(seed)
-    letters, lengths, shares = _vocabulary()
+    words = _vocabulary()
+    line_ends = np.arange(_WORDS_A_LINE - 1, _WORDS_AT_ONCE, _WORDS_A_LINE)
     while size > 0:
-        words = np.searchsorted(shares, dice.random(_WORDS_AT_ONCE), side="right")
-        grid = letters[words]
-        last = np.arange(_WORDS_A_LINE - 1, _WORDS_AT_ONCE, _WORDS_A_LINE)
-        grid[last, lengths[words[last]]] = ord("\n")
-        piece = bytearray(grid[np.arange(_LETTERS_MAX + 1) <= lengths[words, None]][:size].data)
+        drawn = words.draws[dice.integers(0, len(words.draws), _WORDS_AT_ONCE, np.uint32)]
+        grid = words.letters.take(drawn, axis=0)
+        grid[line_ends, words.lengths[drawn[line_ends]]] = ord("\n")
+        text = np.compress(words.used.take(drawn, axis=0).ravel(), grid.ravel())
+        piece = bytearray(text[:size].data)
         size -= len(piece)
         if size == 0:
             piece[-1] = ord("\n")
         yield piece
 
 
+class _Words(NamedTuple):
+    """A vocabulary, frequent words first."""
+
+    letters: Bytes  #: a word a row, blanks behind it
+    lengths: npt.NDArray[np.int64]
+    used: npt.NDArray[np.bool_]  #: which of ``letters`` are the word and one blank
+    draws: npt.NDArray[np.uint16]  #: each word as often as its share says, of 2**20 in all
+
+
 @cache
-def _vocabulary() -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Letters of each word with blanks behind, their lengths, cumulative shares; frequent first."""
+def _vocabulary() -> _Words:
     dice = np.random.default_rng(0)
-    # Frequent words are short, as in real text; short words repeat, which only adds their shares.
+    # Frequent words are short, as in real text; words that come out equal just add their shares.
     mean = np.linspace(3.0, 8.0, _VOCABULARY)
     lengths = np.clip(dice.poisson(mean), 1, _LETTERS_MAX).astype(np.int64)
     letters = dice.integers(ord("a"), ord("z") + 1, (_VOCABULARY, _LETTERS_MAX + 1), np.uint8)
-    letters[np.arange(_LETTERS_MAX + 1) >= lengths[:, None]] = ord(" ")
+    columns = np.arange(_LETTERS_MAX + 1)
+    letters[columns >= lengths[:, None]] = ord(" ")
     shares = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
-    return letters, lengths, shares / shares[-1]
+    draws = np.searchsorted(shares / shares[-1], (np.arange(2**20) + 0.5) / 2**20)
+    return _Words(letters, lengths, columns <= lengths[:, None], draws.astype(np.uint16))
 
 
 def _reported(pieces: Iterator[Buffer], size: int, io: TaskIO) -> Iterator[Buffer]:

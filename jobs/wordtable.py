@@ -1,4 +1,4 @@
-"""Counting the words of a block of text with numpy, about three times as fast as a ``Counter``.
+"""Counting the words of a block of text with numpy, over three times as fast as a ``Counter``.
 
 A word is what ``bytes.split()`` says: bytes between white space.  A word of at most 15 bytes
 becomes two 64-bit numbers, its bytes and its length; equal numbers are found through a hash table
@@ -25,7 +25,7 @@ _LENGTH_SHIFT = np.uint64(56)
 # Odd constants with well mixed bits: the first is 2**64 / golden ratio (Knuth), the second is
 # a prime of xxHash.
 _MIX_LOW, _MIX_HIGH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-_SLOT_BITS = 18
+_SLOT_BITS = 17
 _TO_SLOT = np.uint64(64 - _SLOT_BITS)
 
 
@@ -48,7 +48,7 @@ class WordTable:
             self._long.update([text[start : start + length] for start, length in spans])
             starts, lengths = starts[~long], lengths[~long]
         low, high = _numbers(text, starts, lengths)
-        self._tallies.append(_tally(low, high, np.ones(len(starts), np.int64)))
+        self._tallies.append(_tally(low, high))
 
     def counts(self) -> tuple[list[bytes], list[int]]:
         """Each word once, and how often it was seen."""
@@ -79,17 +79,19 @@ def _numbers(text: bytes, starts: Numbers, lengths: Numbers) -> tuple[Words, Wor
     return low, high
 
 
-def _tally(low: Words, high: Words, counts: Numbers) -> tuple[Words, Words, Numbers]:
-    """Each pair of numbers once, with the sum of its counts."""
-    slots = (((low * _MIX_LOW) ^ (high * _MIX_HIGH)) * _MIX_LOW >> _TO_SLOT).astype(np.int64)
+def _tally(low: Words, high: Words, counts: Numbers | None = None) -> tuple[Words, Words, Numbers]:
+    """Each pair of numbers once, with the sum of its counts; of 1 each unless given."""
+    hashes = ((low * _MIX_LOW) ^ (high * _MIX_HIGH)) * _MIX_LOW
+    slots = (hashes >> _TO_SLOT).astype(np.int64)
+    rows = np.arange(len(low))
     owner = np.empty(1 << _SLOT_BITS, np.int64)
     sums = np.zeros(len(low), np.int64)
-    rows = np.arange(len(low))
     while len(rows):
         owner[slots] = rows  # the last word of each slot has it; others wait for the next round
         mine = owner[slots]
         same = (low[mine] == low[rows]) & (high[mine] == high[rows])
-        sums += np.bincount(mine[same], counts[rows[same]], len(low)).astype(np.int64)
+        weights = None if counts is None else counts[rows[same]]
+        sums += np.bincount(mine[same], weights, len(low)).astype(np.int64)
         slots, rows = slots[~same], rows[~same]
     found = np.flatnonzero(sums)
     return low[found], high[found], sums[found]

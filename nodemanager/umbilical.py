@@ -17,7 +17,7 @@ from cluster.transport import Link, Transport
 from cluster.wire import Done
 
 #: Progress is reported about this often.
-REPORT_PERIOD_S = 0.25
+REPORT_PERIOD_S = 0.5
 
 
 class Umbilical:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from cluster.config import ClusterConfig
 from cluster.ids import NodeId
 from cluster.topology import Links, Liveness, RackShape, Storage, Topology
 from cluster.transport import Transport
+from cluster.wire import Done
 from dfs.client import DfsClient
+from dfs.messages import LoseNode
 from netemu.client import NetworkClient
 from tests.cluster_fixture import Main, MiniCluster
 
@@ -28,51 +31,76 @@ def small_topology(
         racks=RackShape(count=racks, nodes=nodes),
         links=Links(nic=nic, uplink=nic),
         storage=Storage(block=block, replication=replication),
-        liveness=Liveness(heartbeat=0.1, expiry=1.0),
+        # Long enough for a busy machine: nothing is lost that was not killed.
+        liveness=Liveness(heartbeat=0.1, expiry=2.0),
     )
 
 
 class Dfs(MiniCluster):
     """NameNode, emulator and DataNodes, and clients of them."""
 
-    def __init__(self, parent: Path, topology: Topology) -> None:
-        mains: dict[str, Main] = {
+    def __init__(self, parent: Path, topology: Topology, **mains: Main) -> None:
+        standard: dict[str, Main] = {
             "network": netemu.emulator.main,
             "namenode": dfs.namenode.process.main,
         }
         for rack in topology.rack_list():
-            mains[f"datanode-{rack.id}"] = dfs.datanode.process.main
-        super().__init__(parent, ClusterConfig(topology=topology), mains)
+            standard[f"datanode-{rack.id}"] = dfs.datanode.process.main
+        other = {name.replace("_", "-"): main for name, main in mains.items()}
+        super().__init__(parent, ClusterConfig(topology=topology), standard | other)
         self.topology = topology
-        self._transports: list[Transport] = []
+        self.transports: list[Transport] = []
 
     def __exit__(self, *exc: object) -> None:
-        for transport in self._transports:
+        for transport in self.transports:
             transport.close()
         super().__exit__(*exc)
 
+    def transport(self) -> Transport:
+        self.transports.append(Transport(self.folder))
+        return self.transports[-1]
+
     def client(self, node: str | None = None) -> DfsClient:
         """A client on a node, or outside of the cluster."""
-        transport = Transport(self.folder)
-        self._transports.append(transport)
+        transport = self.transport()
         if node is None:
             return DfsClient(transport, self.topology)
         network = NetworkClient(transport, self.topology)
         return DfsClient(transport, self.topology, NodeId(node), network)
 
-    def blocks(self, node: str) -> Path:
-        return self.folder.node(node) / "blocks"
+    def in_process(self, act: Callable[[], object]) -> int:
+        """Do something in a process of its own; before this one has any client."""
+        assert not self.transports, "a ZeroMQ context does not survive a fork"
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                act()
+                status = 0
+            finally:
+                os._exit(status)
+        return pid
+
+    def lose(self, node: str) -> None:
+        transport = self.transport()
+        link = transport.link(f"datanode-{node[:2]}")
+        link.call(LoseNode(node=NodeId(node)), Done)
+
+    def block_file(self, node: str, block: int) -> Path:
+        return self.folder.node(node) / "blocks" / f"b{block}"
 
 
 @pytest.fixture
 def start_dfs() -> Iterator[Callable[..., Dfs]]:
-    """A cluster with the given topology figures; ended after the test."""
+    """Starts a cluster with the given topology figures; it ends after the test."""
     running: list[Dfs] = []
     with tempfile.TemporaryDirectory(prefix="ry-", dir="/tmp") as parent:
 
-        def start(**figures: float) -> Dfs:
-            running.append(Dfs(Path(parent), small_topology(**figures)))
-            return running[-1].__enter__()
+        def start(mains: dict[str, Main] | None = None, **figures: float) -> Dfs:
+            cluster = Dfs(Path(parent), small_topology(**figures), **(mains or {}))
+            running.append(cluster)
+            cluster.__enter__()
+            return cluster
 
         yield start
         for cluster in running:

@@ -1,14 +1,260 @@
+"""Files through real processes: what goes in comes out."""
+
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import time
+import weakref
+
+import pytest
+
+import dfs.writing
+from cluster.errors import Refused
+from cluster.ids import rack_of
+from dfs.messages import Move, PlacementHint
+from netemu.messages import GetNetworkStats, NetworkStats
+
+DATA = random.Random(1).randbytes(350_000)
 
 
-def test_round_trip(start_dfs):
+def content(client, path, *range_):
+    return b"".join(client.read(path, *range_))
+
+
+def test_what_was_written_is_read_from_everywhere(start_dfs):
+    dfs = start_dfs(racks=2, nodes=2, replication=3)
+    writer = dfs.client("r0n0")
+    status = writer.write("/a/b", [DATA])
+    assert (status.path, status.stored_length, status.blocks) == ("/a/b", 350_000, 4)
+    for location in writer.locations("/a/b"):
+        assert "r0n0" in location.nodes
+        assert [rack_of(node) for node in location.nodes].count("r1") == 2
+    readers = {node: dfs.client(node) for node in ("r0n0", "r0n1", "r1n0", None)}
+    for reader in readers.values():
+        assert content(reader, "/a/b") == DATA
+    assert readers["r0n0"].read_bytes == {"local": 350_000, "rack": 0, "remote": 0}
+    assert readers["r0n1"].read_bytes == {"local": 0, "rack": 350_000, "remote": 0}
+    assert readers[None].read_bytes == {"local": 0, "rack": 0, "remote": 350_000}
+    outside = readers[None]
+    outside.write("/c", [DATA])
+    assert content(readers["r1n0"], "/c") == DATA
+    assert outside.check().healthy
+
+
+def test_ranges_and_buffers_of_all_sizes(start_dfs):
+    client = start_dfs().client("r0n0")
+    rng, pieces, start = random.Random(3), [], 0
+    while start < len(DATA):
+        end = start + rng.choice([1, 7, 5000, 99_999, 130_000])
+        pieces.append(rng.choice([bytes, bytearray, memoryview])(DATA[start:end]))
+        start = end
+    pieces.insert(1, b"")
+    client.write("/f", pieces)
+    file = client.open("/f")
+    assert file.stored_bytes == len(DATA)
+    for _ in range(30):
+        offset, length = rng.randrange(len(DATA)), rng.choice([0, 1, 100, 65_536, 200_000])
+        assert content(client, "/f", offset, length) == DATA[offset : offset + length]
+        assert file.read(offset, length) == DATA[offset : offset + length]
+    assert content(client, "/f", len(DATA)) == b""
+    assert content(client, "/f", 349_990, 999) == DATA[-10:]
+
+
+def test_a_file_of_no_bytes(start_dfs):
+    client = start_dfs().client()
+    assert client.write("/empty", []).stored_length == 0
+    assert client.write("/empty2", [b"", memoryview(b"")]).blocks == 0
+    assert content(client, "/empty") == b""
+    assert client.open("/empty").read(0, 10) == b""
+    assert client.locations("/empty") == ()
+
+
+def test_a_file_larger_than_what_is_held_of_it(start_dfs, monkeypatch):
+    """Of 10 MB no more than some blocks are alive at a time, in either direction."""
+    monkeypatch.setattr(dfs.writing, "IN_FLIGHT_BYTES", 500_000)
+
+    class Piece(bytearray):
+        """Can be referred to weakly, unlike bytes."""
+
+    alive, most = weakref.WeakSet(), 0
+
+    def pieces():
+        nonlocal most
+        for number in range(200):
+            piece = Piece(number.to_bytes(1, "big") * 50_000)
+            alive.add(piece)
+            most = max(most, len(alive))
+            yield piece
+            del piece
+
+    Piece.__hash__ = object.__hash__
+    client = start_dfs().client("r0n0")
+    client.write("/big", pieces())
+    assert most * 50_000 <= 1_000_000
+    reader = client.read("/big")
+    numbers = b"".join(bytes(set(bytes(piece))) for piece in reader)
+    assert numbers == bytes(range(200))
+
+
+def test_names(start_dfs):
+    client = start_dfs().client()
+    client.write("/d/f", [b"12345"])
+    client.mkdir("/d/e/")
+    assert [(e.path, e.folder, e.stored_length) for e in client.list("/d")] == [
+        ("/d/e", True, 0),
+        ("/d/f", False, 5),
+    ]
+    assert [e.path for e in client.list("/d/f")] == ["/d/f"]
+    client.rename("/d", "/x/d")
+    assert content(client, "/x/d/f") == b"12345"
+    assert not client.exists("/d")
+    client.move(Move(source="/x/d/f", target="/out/p0"), markers=("/out/_SUCCESS",), remove=("/x",))
+    assert [e.path for e in client.list("/")] == ["/out"]
+    assert client.status("/out/_SUCCESS").stored_length == 0
+    removed = client.remove("/out", recursive=True)
+    assert (removed.files, removed.folders) == (2, 1)
+    assert client.list("/") == ()
+
+
+@pytest.mark.parametrize(
+    "path", ["", "a", "../a", "/a/../../etc/passwd", "/a\x00b", "/a\nb", "/.", "//a", "/\ud800"]
+)
+def test_bad_paths_are_refused_by_every_call(dfs_for_refusals, path):
+    client = dfs_for_refusals
+    for act in (
+        lambda: client.write(path, [b"x"]),
+        lambda: client.open(path),
+        lambda: client.status(path),
+        lambda: client.list(path),
+        lambda: client.mkdir(path),
+        lambda: client.remove(path, recursive=True),
+        lambda: client.rename(path, "/b"),
+        lambda: client.rename("/there", path),
+        lambda: client.usage(path),
+        lambda: client.check(path),
+        lambda: client.locations(path),
+    ):
+        with pytest.raises((Refused, UnicodeEncodeError)):
+            act()
+    assert [e.path for e in client.list("/")] == ["/there"]
+
+
+@pytest.fixture
+def dfs_for_refusals(start_dfs):
+    client = start_dfs(racks=1, nodes=1, replication=1).client()
+    client.write("/there", [b"x"])
+    return client
+
+
+def test_overwriting(start_dfs):
+    client = start_dfs().client("r0n0")
+    client.write("/f", [b"old" * 50_000])
+    with pytest.raises(Refused, match="/f: exists already"):
+        client.write("/f", [b"new"])
+    old = client.open("/f")
+    client.write("/f", [b"new"], overwrite=True)
+    assert content(client, "/f") == b"new"
+    assert old.stored_bytes == 150_000
+    with pytest.raises(Refused, match="/f: is a file, not a folder"):
+        client.write("/f/g", [b"x"])
+    client.mkdir("/d")
+    with pytest.raises(Refused, match="/d: is a folder"):
+        client.write("/d", [b"x"], overwrite=True)
+    with pytest.raises(Refused, match="/d: is a folder"):
+        client.open("/d")
+    with pytest.raises(Refused, match="/none: no such file or folder"):
+        client.open("/none")
+
+
+def test_a_writer_whose_data_fail_leaves_nothing(start_dfs):
     dfs = start_dfs()
     client = dfs.client("r0n0")
-    data = random.Random(1).randbytes(350_000)
-    status = client.write("/a/b", [data])
-    assert status.stored_length == len(data)
-    assert b"".join(client.read("/a/b")) == data
-    assert b"".join(dfs.client("r1n1").read("/a/b")) == data
-    print(client.locations("/a/b"), client.check())
+
+    def data():
+        yield DATA
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        client.write("/f", data())
+    assert not client.exists("/f")
+    deadline_s = time.monotonic() + 10
+    folders = [dfs.folder.node(node.id) / "blocks" for node in dfs.topology.nodes()]
+    while left := [path.name for folder in folders for path in folder.iterdir()]:
+        assert time.monotonic() < deadline_s, left
+        time.sleep(0.01)
+    client.write("/f", [DATA])
+    assert content(client, "/f") == DATA
+
+
+def test_usage_and_check(start_dfs):
+    client = start_dfs().client("r0n0")
+    client.write("/d/f", [DATA])
+    client.write("/d/e/g", [b"12345"], replication=4)
+    usage = client.usage("/d")
+    assert (usage.files, usage.folders, usage.blocks) == (2, 2, 5)
+    assert usage.stored_bytes == 350_005
+    assert usage.stored_disk_bytes == 2 * 350_000 + 4 * 5
+    report = client.check("/d")
+    assert (report.files, report.blocks, report.replicas) == (2, 5, 12)
+    assert (report.nodes_alive, report.nodes_lost) == (4, ())
+    assert report.healthy
+    with pytest.raises(Refused, match="replication = 5: need 0"):
+        client.write("/h", [b"x"], replication=5)
+
+
+def test_hints(start_dfs):
+    client = start_dfs(racks=3).client()
+    hint = PlacementHint(first=("r2n1",), racks=("r2",))
+    client.write("/f", [DATA], hint=hint)
+    assert {location.nodes for location in client.locations("/f")} == {("r2n0", "r2n1")}
+
+
+def test_several_processes_write_at_once(start_dfs):
+    dfs = start_dfs(racks=2, nodes=2)
+
+    def write(number):
+        client = dfs.client(f"r{number % 2}n{number // 2}")
+        for part in range(5):
+            client.write(f"/out/{number}-{part}", [bytes([number]) * 150_000])
+        with contextlib.suppress(Refused):  # all but one: it exists already
+            client.write("/same", [bytes([number])])
+
+    writers = [dfs.in_process(lambda number=number: write(number)) for number in range(4)]
+    assert [os.waitpid(pid, 0)[1] for pid in writers] == [0] * 4
+    client = dfs.client()
+    assert len(client.list("/out")) == 20
+    for entry in client.list("/out"):
+        number = int(entry.path[5])
+        assert content(client, entry.path) == bytes([number]) * 150_000
+    assert client.status("/same").stored_length == 1
+    assert client.check().healthy
+
+
+def test_bytes_between_nodes_are_flows_at_the_speed_of_the_links(start_dfs):
+    dfs = start_dfs(nic=1e6)  # 1 MB/s
+    client = dfs.client("r0n0")
+    started_s = time.monotonic()
+    client.write("/f", [DATA])
+    assert time.monotonic() - started_s >= 0.34, "350 kB left over a link of 1 MB/s"
+    assert content(client, "/f") == DATA
+    link = dfs.transport().link("network")
+    carried = link.call(GetNetworkStats(), NetworkStats).bytes
+    assert carried["cross_rack"] == len(DATA), "the second replicas; the own ones are read"
+    reader = dfs.client("r0n1")
+    started_s = time.monotonic()
+    assert content(reader, "/f", 0, 100_000) == DATA[:100_000]
+    assert time.monotonic() - started_s >= 0.09
+    link = dfs.transport().link("network")
+    carried = link.call(GetNetworkStats(), NetworkStats).bytes
+    assert carried["rack"] == 100_000
+
+
+def test_nobody_in_the_cluster_means_no_flow(start_dfs):
+    dfs = start_dfs(nic=1e6)
+    client = dfs.client()
+    client.write("/f", [DATA], replication=1)
+    assert content(client, "/f") == DATA
+    link = dfs.transport().link("network")
+    assert sum(link.call(GetNetworkStats(), NetworkStats).bytes.values()) == 0

@@ -27,6 +27,7 @@ from cluster.messages.execution import (
 )
 from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
+from cluster.security import Keys
 from cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
 from cluster.transport import Transport
 from cluster.wire import Done, Event
@@ -245,8 +246,10 @@ def start_cluster(tmp_path_factory):
     """
     started = []
 
-    def start(whole=False, **tables):
+    def start(whole=False, tcp=False, **tables):
         folder = RunFolder.create(tmp_path_factory.mktemp("n"))
+        if tcp:
+            Keys.create(folder.keys)
         config = ClusterConfig(topology=topology(**tables))
         manager = Manager(folder, config, tmp_path_factory.mktemp("jobs"))
         started.append(manager)

@@ -211,3 +211,13 @@ def test_two_readers_of_one_output_at_once(cluster, job, outputs, reader):
     for attempt in readers:
         assert isinstance(cluster.ending(attempt), AttemptSucceeded)
         assert printed(cluster, attempt) == [6_000_000]
+
+
+def test_attempts_and_fetches_over_tcp(start_cluster):
+    cluster = start_cluster(tcp=True)
+    path = output_path(cluster.folder, "r1n0", "j1.m0.0")
+    write_output(path, [[], [b"x" * 3_000_000]])
+    cluster.load("j1", READER)
+    cluster.launch("j1.r1.0", "r0n0", reads=("m",), inputs=1)
+    cluster.fact(FlowFinished, flow=fetch(cluster, "j1.r1.0", "r1n0", "j1.m0.0"))
+    assert isinstance(cluster.ending("j1.r1.0"), AttemptSucceeded)

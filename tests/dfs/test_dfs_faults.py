@@ -1,0 +1,318 @@
+"""Dead processes, lost nodes, damaged blocks, nonsense: nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+
+import msgpack
+import pytest
+import zmq
+
+import dfs.datanode.process
+from cluster.errors import PeerLost, Refused
+from cluster.ids import rack_of
+from cluster.transport import Describe, Description
+from dfs.client import BlockUnavailable
+from dfs.messages import ReadBlock, WriteBlock
+from tests.cluster_fixture import wait_for
+
+DATA = random.Random(1).randbytes(350_000)
+
+
+def content(client, path):
+    return b"".join(client.read(path))
+
+
+def wait_until_healthy(client):
+    wait_for(lambda: client.check().healthy, "all replicas to be there")
+
+
+# Dead DataNodes ----------------------------------------------------------------------------------
+def test_a_dead_datanode_is_read_around_at_once_and_made_up_for(start_dfs):
+    dfs = start_dfs(racks=3, nodes=2, replication=3)
+    writer = dfs.client("r0n0")
+    for number in range(4):
+        writer.write(f"/f{number}", [DATA])
+    reader = dfs.client("r1n0")
+    dfs.kill("datanode-r1")
+    for number in range(4):
+        assert content(reader, f"/f{number}") == DATA
+    wait_for(lambda: writer.check().nodes_lost == ("r1n0", "r1n1"), "the loss to be noticed")
+    wait_until_healthy(writer)
+    for number in range(4):
+        for location in writer.locations(f"/f{number}"):
+            assert len({rack_of(node) for node in location.nodes}) == 2
+            assert "r1" not in {rack_of(node) for node in location.nodes}
+    dfs.kill("datanode-r0")
+    assert content(dfs.client(), "/f3") == DATA
+    dfs.start("datanode-r1", "datanode-r0")
+    wait_until_healthy(writer)
+    wait_for(lambda: writer.check().over_replicated == 0, "surplus replicas to go")
+
+
+def test_a_datanode_that_dies_in_the_middle_of_a_read(start_dfs):
+    dfs = start_dfs(racks=3, nodes=1, replication=2, nic=1e6, block=600_000)
+    dfs.client("r0n0").write("/f", [DATA])
+    (location,) = dfs.client().locations("/f")
+    reader = dfs.client("r1n0" if "r1n0" not in location.nodes else "r2n0")
+    pieces = reader.read("/f")
+    got = bytes(next(pieces))
+    assert len(got) < len(DATA)
+    for node in location.nodes[:1]:
+        dfs.kill(f"datanode-{rack_of(node)}")
+    assert got + b"".join(pieces) == DATA
+
+
+@pytest.mark.parametrize("victim", ["datanode-r0", "datanode-r1", "datanode-r2"])
+def test_a_datanode_that_dies_in_the_middle_of_a_write(start_dfs, victim):
+    dfs = start_dfs(racks=4, nodes=2, replication=3, nic=1e6)
+    client = dfs.client("r0n0")
+
+    def data():
+        for number in range(10):
+            if number == 5:
+                dfs.kill(victim)
+            yield bytes([number]) * 100_000
+
+    client.write("/f", data())
+    assert content(client, "/f") == b"".join(bytes([n]) * 100_000 for n in range(10))
+    wait_until_healthy(client)
+
+
+# Lost nodes --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("how", ["message", "disk"])
+def test_a_node_is_lost_alone(start_dfs, how):
+    dfs = start_dfs(racks=2, nodes=3, replication=3)
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    if how == "message":
+        dfs.lose("r0n0")
+    else:
+        shutil.rmtree(dfs.folder.node("r0n0"))
+    reader = dfs.client("r0n1")
+    assert content(reader, "/f") == DATA
+    wait_for(lambda: reader.check().nodes_lost == ("r0n0",), "the loss to be noticed")
+    wait_until_healthy(reader)
+    assert all("r0n0" not in location.nodes for location in reader.locations("/f"))
+    reader.write("/g", [DATA])
+    assert content(reader, "/g") == DATA
+
+
+def test_a_disk_that_is_full(start_dfs):
+    def small_disk(daemon):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+        dfs.datanode.process.main(daemon)
+
+    cluster = start_dfs(racks=2, nodes=2, replication=2, mains={"datanode_r0": small_disk})
+    client = cluster.client("r0n0")
+    client.write("/f", [DATA])
+    assert content(client, "/f") == DATA
+    for location in client.locations("/f"):
+        assert {rack_of(node) for node in location.nodes} == {"r1"}
+    client.write("/small", [b"fits"])
+    assert "r0n0" in client.locations("/small")[0].nodes
+    assert not list(cluster.folder.path.glob("nodes/r0n*/blocks/*.part"))
+
+
+def test_no_disk_takes_it(start_dfs):
+    def small_disk(daemon):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+        dfs.datanode.process.main(daemon)
+
+    small = {"datanode_r0": small_disk, "datanode_r1": small_disk}
+    client = start_dfs(racks=2, nodes=2, replication=2, mains=small).client("r0n0")
+    with pytest.raises(Refused, match=r"/f: a block could not be written .*File too large"):
+        client.write("/f", [DATA])
+    assert not client.exists("/f")
+
+
+# Damaged blocks ----------------------------------------------------------------------------------
+def damage(path, how):
+    if how == "flipped":
+        changed = bytearray(path.read_bytes())
+        changed[70_000] ^= 0xFF
+        path.write_bytes(changed)
+    elif how == "short":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif how == "gone":
+        path.unlink()
+    elif how == "no sums":
+        path.with_name(f"{path.name}.sums").unlink()
+
+
+@pytest.mark.parametrize("how", ["flipped", "short", "gone", "no sums"])
+@pytest.mark.parametrize("reader", ["r0n0", "r0n1", None])
+def test_a_damaged_replica_is_read_around_and_replaced(start_dfs, how, reader):
+    dfs = start_dfs(racks=2, nodes=2, replication=2, block=400_000)
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    (location,) = client.locations("/f")
+    damage(dfs.block_file("r0n0", location.block), how)
+    reader = dfs.client(reader)
+
+    def bad_is_known():
+        assert content(reader, "/f") == DATA
+        return "r0n0" not in client.locations("/f")[0].nodes
+
+    wait_for(bad_is_known, "the bad replica to be reported")  # a reader may choose the good one
+    wait_until_healthy(client)
+    assert "r0n0" not in client.locations("/f")[0].nodes
+    wait_for(lambda: not dfs.block_file("r0n0", location.block).exists(), "the bad one to go")
+
+
+def test_no_sound_replica_is_left(start_dfs):
+    dfs = start_dfs(racks=2, nodes=1, replication=2, block=400_000)
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    (location,) = client.locations("/f")
+    for node in location.nodes:
+        damage(dfs.block_file(node, location.block), "flipped")
+    with pytest.raises(BlockUnavailable, match=r"/f: bytes 0 to 350000 .*wrong checksum at 65536"):
+        content(client, "/f")
+    report = client.check()
+    assert not report.healthy
+    assert report.missing[0].path == "/f"
+    assert len(report.missing[0].corrupt) >= 1
+
+
+# A dead NameNode ---------------------------------------------------------------------------------
+def test_the_namenode_is_killed_while_files_are_written(start_dfs):
+    cluster = start_dfs(racks=2, nodes=2, replication=2)
+    readable, writable = os.pipe()
+
+    def write():
+        client = cluster.client("r0n0")
+        for number in range(10_000):
+            client.write(f"/in/f{number}", [number.to_bytes(4, "big") * 1000])
+            os.write(writable, number.to_bytes(4, "big"))
+
+    pid = cluster.in_process(write)
+    os.close(writable)
+    told = b""
+    while len(told) < 4 * 20:
+        told += os.read(readable, 4 * 20)
+    cluster.kill("namenode")
+    assert os.waitpid(pid, 0)[1] != 0, "the writer must hear of it"
+    while more := os.read(readable, 65_536):
+        told += more
+    os.close(readable)
+    cluster.start("namenode")
+    client = cluster.client()
+    complete = len(told) // 4
+    names = {entry.path for entry in client.list("/in")}
+    acknowledged = {f"/in/f{number}" for number in range(complete)}
+    # The one that was under way may have been committed without the answer getting through.
+    assert acknowledged <= names <= acknowledged | {f"/in/f{complete}"}
+    wait_until_healthy(client)
+    for number in range(complete):
+        assert content(client, f"/in/f{number}") == number.to_bytes(4, "big") * 1000
+    client.write("/after", [DATA])
+    assert content(client, "/after") == DATA
+
+
+def test_a_client_without_a_namenode_is_told_and_goes_on_with_the_next(start_dfs):
+    dfs = start_dfs()
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    dfs.kill("namenode")
+    with pytest.raises(PeerLost, match="namenode"):
+        client.list("/")
+    dfs.start("namenode")
+    wait_until_healthy(client)
+    assert content(client, "/f") == DATA
+
+
+# Dead clients ------------------------------------------------------------------------------------
+def test_a_writer_that_is_killed_leaves_no_file_and_others_go_on(start_dfs):
+    dfs = start_dfs(nic=1e6)
+    readable, writable = os.pipe()
+
+    def write():
+        client = dfs.client("r0n0")
+
+        def data():
+            yield DATA
+            os.write(writable, b".")
+            signal.pause()
+
+        client.write("/f", data())
+
+    pid = dfs.in_process(write)
+    os.read(readable, 1)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(readable)
+    os.close(writable)
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    assert content(client, "/f") == DATA
+    parts = dfs.folder.path.glob
+    wait_for(lambda: not list(parts("nodes/*/blocks/*.part")), "unfinished blocks to go")
+
+
+# Nonsense ----------------------------------------------------------------------------------------
+NONSENSE = [
+    [],
+    [b""],
+    [b"\xc1"],
+    [b"garbage" * 100],
+    [b"x", b"y", b"z", b"w"],
+    [msgpack.packb([1, {"type": "no-such-thing"}])],
+    [msgpack.packb([1, {"type": "create-file"}])],
+    [msgpack.packb([1, {"type": "create-file", "path": 7}])],
+    [msgpack.packb([1, {"type": "add-block", "file": "x", "stored_length": 1}])],
+    [msgpack.packb([1, {"type": "register-data-node", "rack": "r0", "pid": 1, "nodes": {"x": 1}}])],
+    [msgpack.packb([1, {"type": "write-block", "transfer": "t", "block": -1}])],
+    [msgpack.packb([2**80 % 2**63, [1, 2]])],
+    [os.urandom(1000)],
+]
+
+
+@pytest.mark.parametrize("server", ["namenode", "datanode-r0"])
+def test_nonsense_is_refused_and_counted(start_dfs, server):
+    dfs = start_dfs(racks=1, nodes=1, replication=1)
+    client = dfs.client("r0n0")
+    client.write("/f", [DATA])
+    link = dfs.transport().link(server)
+    before = link.call(Describe(), Description).refused
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.connect(f"ipc://{dfs.folder.sockets / server}")
+        for frames in NONSENSE:
+            socket.send_multipart(frames or [b"\x00"])
+        for _ in NONSENSE:
+            assert socket.poll(10_000), "every refusal is answered"
+            socket.recv_multipart()
+    assert link.call(Describe(), Description).refused == before + len(NONSENSE)
+    assert content(client, "/f") == DATA
+
+
+def test_datanodes_refuse_what_makes_no_sense(start_dfs):
+    link = start_dfs(racks=2, nodes=1, replication=1).transport().link("datanode-r0")
+    for message, why in [
+        (WriteBlock(transfer="t", block=1, stored_length=1, nodes=()), "need nodes"),
+        (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("r0n0", "r0n0")), "each once"),
+        (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("r1n0",)), "not one of this"),
+        (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("../x",)), "need nodes"),
+        (WriteBlock(transfer="t", block=-1, stored_length=1, nodes=("r0n0",)), "block -1"),
+        (WriteBlock(transfer="t", block=1, stored_length=0, nodes=("r0n0",)), "of 0 bytes"),
+        (
+            ReadBlock(transfer="t", block=99, node="r0n0", stored_offset=0, stored_length=5),
+            "No such file",
+        ),
+        (
+            ReadBlock(transfer="t", block=1, node="r9n0", stored_offset=0, stored_length=5),
+            "not one of this",
+        ),
+        (
+            ReadBlock(
+                transfer="t", block=1, node="r0n0", stored_offset=0, stored_length=1, reader="x"
+            ),
+            "'x' is no node",
+        ),
+    ]:
+        with pytest.raises(Refused, match=why):
+            link.call(message, Description)

@@ -1,0 +1,114 @@
+"""How a task reads its files, in what order its clock runs, and what failures say."""
+
+import time
+
+import pytest
+
+from cluster.messages.execution import Split, TaskSpec
+from cluster.topology import Compute, Links, RackShape, Topology
+from nodemanager.failures import reason_of, tail_of
+from nodemanager.inputs import BlockFile
+from nodemanager.pace import ComputeClock, paced_s
+
+DATA = bytes(range(200))
+
+
+class File:
+    """A file of the block store, which notes how it is read."""
+
+    stored_bytes = len(DATA)
+
+    def __init__(self):
+        self.reads = []
+
+    def read(self, offset, length):
+        self.reads.append((offset, length))
+        time.sleep(0.01)
+        return memoryview(DATA)[offset : offset + length]
+
+
+@pytest.fixture
+def file():
+    return File()
+
+
+def block_file(file, *splits):
+    splits = [Split(path="/f", stored_offset=at, stored_length=length) for at, length in splits]
+    return BlockFile(file, splits, ComputeClock())
+
+
+def test_a_split_is_read_once_as_a_whole(file):
+    reader = block_file(file, (50, 100))
+    for offset in range(50, 150, 10):
+        assert reader.read(offset, 10) == DATA[offset : offset + 10]
+    assert file.reads == [(50, 100)]
+
+
+def test_bytes_around_the_split_are_read_as_asked_for(file):
+    reader = block_file(file, (50, 100))
+    assert reader.read(49, 20) == DATA[49:69]
+    assert reader.read(140, 20) == DATA[140:160]
+    assert reader.read(190, 20) == DATA[190:]
+    assert reader.read(200, 20) == b""
+    assert file.reads == [(49, 1), (50, 100), (150, 10), (190, 10)]
+
+
+def test_any_range_of_several_splits(file):
+    for start in range(0, 200, 7):
+        for length in (1, 20, 90, 300):
+            reader = block_file(file, (10, 40), (60, 40), (150, 100))
+            file.read = lambda offset, length: memoryview(DATA)[offset : offset + length]
+            assert reader.read(start, length) == DATA[start : start + length]
+
+
+def test_reading_does_not_count_as_computing(file):
+    clock = ComputeClock()
+    reader = BlockFile(file, [], clock)
+    for offset in range(10):
+        reader.read(offset, 1)
+    assert clock.elapsed_s < 0.05  # of at least 0.1 s
+    time.sleep(0.01)
+    assert clock.elapsed_s >= 0.01
+    clock.restart()
+    assert clock.elapsed_s < 0.01
+
+
+def topology(mode):
+    return Topology(
+        name="t",
+        scale=1000,
+        racks=RackShape(count=1, nodes=1),
+        links=Links(nic=1.0, uplink=1.0),
+        compute=Compute(mode=mode, map_rate=2e6, reduce_rate=4e6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "reads", "expected_s"),
+    [
+        pytest.param("paced", (), 3.0, id="map"),
+        pytest.param("paced", ("m",), 1.5, id="reduce"),
+        pytest.param("real", (), 0.0, id="real"),
+    ],
+)
+def test_pace_is_the_models_bytes_over_the_rate(mode, reads, expected_s):
+    task = TaskSpec(stage="m", index=0, reads=reads)
+    assert paced_s(topology(mode), task, stored_bytes=6000) == expected_s
+
+
+def test_tail_is_of_whole_lines(tmp_path):
+    file = tmp_path / "stderr"
+    assert tail_of(file) == ""
+    file.write_bytes(b"\xff short\n")
+    assert tail_of(file) == "\ufffd short\n"
+    file.write_text("".join(f"line {number}\n" for number in range(5000)))
+    tail = tail_of(file)
+    assert tail.endswith("line 4999\n")
+    assert tail.startswith("line ")
+    assert len(tail) <= 8192
+
+
+def test_reason_is_one_line():
+    assert reason_of(KeyError("a")) == "KeyError: 'a'"
+    assert reason_of(ValueError("\n  first\nsecond")) == "ValueError: first"
+    assert reason_of(AssertionError()) == "AssertionError"
