@@ -25,7 +25,7 @@ from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_na
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import FlowId, NodeId
-from cluster.processes import die_with_parent, stop_on_sigterm
+from cluster.processes import die_with_parent, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
@@ -90,10 +90,12 @@ class EmulatedNetwork:
     ) -> None:
         for pid in self.pids.values():
             os.kill(pid, signal.SIGTERM)
-        for pid in self.pids.values():
-            os.waitpid(pid, 0)
+        ended = {name: os.waitpid(pid, 0)[1] for name, pid in self.pids.items()}
         self.transport.close()
         self.folder.remove()
+        failed = [f"{name}: {how_it_ended(status)}" for name, status in ended.items() if status]
+        if failed and error is None:
+            raise RailyardError(f"ended badly: {', '.join(failed)}")
 
     def kill(self, name: str) -> None:
         """Kill one of the processes, and reap it."""

@@ -25,7 +25,7 @@ from cluster.errors import InvariantError, PeerError, PeerLost, Refused
 from cluster.reactor import Reactor, Timer
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
-from cluster.wire import Message, Refusal, Vocabulary, pack, unpack
+from cluster.wire import Message, Refusal, Vocabulary, open_envelope, pack, unpack
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +193,9 @@ class Server:
         try:
             if not 2 <= len(frames) <= 3:
                 raise PeerError(f"{len(frames) - 1} frames: a message has 1 or 2")
-            number, message = unpack(frames[1].buffer, self._vocabulary)
+            # first the number: who asked is told even if the message is none
+            number, plain = open_envelope(frames[1].buffer)
+            message = self._vocabulary.from_map(plain)
             payload = frames[2].buffer if len(frames) == 3 else None
             self.requests += 1
             request = Request(peer=peer, number=number, message=message, payload=payload)

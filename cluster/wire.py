@@ -97,6 +97,12 @@ def pack(message: Message, request: int = 0) -> bytes:
 
 def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Message]:
     """Request number and message of a header frame; ``PeerError`` if it is not a sound one."""
+    number, plain = open_envelope(frame)
+    return number, vocabulary.from_map(plain)
+
+
+def open_envelope(frame: bytes | memoryview) -> tuple[int, Any]:
+    """Request number and what is said to be a message; ``PeerError`` if it is no envelope."""
     if len(frame) > MAX_HEADER_BYTES:
         raise PeerError(f"a header of {len(frame)} bytes: the most is {MAX_HEADER_BYTES}")
     try:
@@ -105,4 +111,4 @@ def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Mess
         raise PeerError(f"not MessagePack: {error}") from None
     if not (isinstance(envelope, list) and len(envelope) == 2 and isinstance(envelope[0], int)):
         raise PeerError("an envelope must be [request number, message]")
-    return envelope[0], vocabulary.from_map(envelope[1])
+    return envelope[0], envelope[1]

@@ -12,13 +12,12 @@ import mmap
 from collections import deque
 from collections.abc import Callable
 
-from cluster.transport import Payload
 from cluster.wire import Message
 from netemu.messages import Chunk, ChunkTaken, TransferFailed
 
 Data = bytes | bytearray | memoryview | mmap.mmap
 #: Sends a message to the other end; False if that is gone.
-Send = Callable[[Message, Payload], bool]
+Send = Callable[[Message, bytes | memoryview | None], bool]
 
 #: The largest payload frame; measured best for ZeroMQ without copies.
 CHUNK_BYTES = 2**20

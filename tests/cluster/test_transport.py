@@ -72,6 +72,12 @@ def test_a_refusal_carries_the_reason(transport, adder):
     assert adder.refused == 1
 
 
+def test_a_message_with_impossible_fields_is_refused_to_who_asked(transport, adder):
+    with pytest.raises(Refused, match="add: Expected `int`, got `str`"):
+        transport.link("adder").call(Add(numbers=("one",)), Sum)
+    assert adder.refused == 1
+
+
 def test_a_bug_in_a_handler_refuses_the_message_and_the_server_lives(transport, adder):
     link = transport.link("adder")
     with pytest.raises(Refused, match="failed on it: RuntimeError: a bug"):

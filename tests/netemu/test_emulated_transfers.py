@@ -1,0 +1,250 @@
+"""Real bytes between real processes, through a real emulator; and what happens when they die."""
+
+import os
+from pathlib import Path
+
+import pytest
+import zmq
+
+from benchmarks._emulated import EmulatedNetwork, Transfer
+from benchmarks._rackpeers import FetchFailed
+from benchmarks.fidelity import errors_percent, predict
+from cluster.errors import Refused
+from cluster.reactor import now_s
+from cluster.tomlfile import build
+from cluster.topology import Topology, load_topology
+from cluster.transport import Describe, Description
+from cluster.wire import Done
+from netemu.client import NetworkClient
+from netemu.messages import (
+    AttachFlow,
+    CloseFlow,
+    FinishCoflow,
+    OpenFlow,
+    RegisterCoflow,
+)
+
+
+def topology(nic="80Gbps", uplink="80Gbps"):
+    """At scale 1000, 80 Gbps are 10 MB of real bytes a second."""
+    data = {
+        "name": "test",
+        "scale": 1000,
+        "racks": {"count": 3, "nodes": 2},
+        "links": {"nic": nic, "uplink": uplink},
+    }
+    return build(data, Topology, "test")
+
+
+@pytest.fixture
+def run_folders(tmp_path_factory):
+    return tmp_path_factory.mktemp("n")
+
+
+@pytest.fixture
+def network(run_folders):
+    with EmulatedNetwork(topology(), run_folders) as network:
+        yield network
+    assert list(Path(run_folders).iterdir()) == []
+
+
+@pytest.fixture
+def client(network):
+    client = NetworkClient(network.transport, network.topology)
+    yield client
+    client.close()
+
+
+def wait(network, condition):
+    """Serve until ``condition()``, looking again every now and then."""
+    deadline_s = now_s() + 20
+    while not condition():
+        assert now_s() < deadline_s, "waited in vain"
+        network.transport.reactor.run_until(condition, 0.02)
+
+
+def wait_for_stats(network, condition):
+    while not condition(network.stats()):
+        network.transport.reactor.run_until(lambda: False, 0.02)
+
+
+def transfer(name, src, dst, stored_bytes, start_s=0.0):
+    return Transfer(name=name, src=src, dst=dst, stored_bytes=stored_bytes, start_s=start_s)
+
+
+# Transfers ---------------------------------------------------------------------------------------
+def test_bytes_arrive_whole_and_never_before_the_model_allows(network):
+    arrivals = network.carry(
+        [
+            transfer("rack", "r0n0", "r0n1", 1_000_000),
+            transfer("cross", "r0n0", "r1n0", 500_000, start_s=0.02),
+            transfer("into", "r2n1", "r1n0", 700_001),
+            transfer("empty", "r0n1", "r2n0", 0),
+            transfer("tiny", "r1n1", "r2n0", 1),
+            transfer("local", "r1n1", "r1n1", 3_000_000),
+        ]
+    )
+    for arrival, model_s in zip(arrivals, predict(network.topology, arrivals), strict=True):
+        # messages from this process to the emulator and to the reader may pass one another
+        assert arrival.finished_s - arrival.started_s > model_s - 0.005
+    stats = network.stats()
+    assert (stats.flows_open, stats.flows_cancelled) == (0, 0)
+    assert stats.bytes["rack"] == 1_000_000_000
+    assert stats.bytes["cross_rack"] == stats.bytes["eps"] == 1_200_002_000
+    assert stats.bytes["local"] == 3_000_000_000
+    assert stats.cross_rack_links["r1.down"] == 1_200_001_000
+    assert stats.active_s > 0
+
+
+def test_many_flows_at_once(network):
+    nodes = [node.id for node in network.topology.nodes()]
+    arrivals = network.carry(
+        [transfer("all", src, dst, 20_000) for src in nodes for dst in nodes for _ in range(3)]
+    )
+    assert len(arrivals) == 108
+    assert network.stats().flows_open == 0
+
+
+def test_unlimited_links_carry_large_transfers(run_folders):
+    with EmulatedNetwork(load_topology("unlimited-2x2"), run_folders, 2**26) as network:
+        network.carry(
+            [transfer("big", "r0n0", "r1n0", 2**26), transfer("b", "r0n0", "r0n1", 2**25)]
+        )
+        assert network.stats().bytes["cross_rack"] == 2**26
+
+
+def test_only_transfers_that_take_their_time_count_for_fidelity(network):
+    arrivals = network.carry(
+        [transfer("a", "r0n0", "r1n0", 2_500_000), transfer("b", "r2n0", "r2n1", 9)]
+    )
+    assert len(errors_percent(network.topology, arrivals)) == 1
+
+
+# The client --------------------------------------------------------------------------------------
+def test_a_client_is_granted_its_stored_bytes_step_by_step(network, client):
+    totals = []
+    began_s = now_s()
+    client.open("mine", "r0n0", "r1n0", 2_000_001, totals.append)
+    wait(network, lambda: totals and totals[-1] == 2_000_001)
+    assert now_s() - began_s > 0.2  # at 10 MB/s
+    assert len(totals) > 1
+    assert totals == sorted(totals)
+
+
+def test_a_read_from_the_own_node_needs_no_network(network, client):
+    totals = []
+    client.open("mine", "r0n0", "r0n0", 77, totals.append)
+    assert totals == []  # never from within the call
+    wait(network, lambda: totals == [77])
+    assert network.stats().flows_opened == 0
+
+
+def test_a_cancelled_flow_gets_no_more_grants(network, client):
+    totals = []
+    client.open("mine", "r0n0", "r1n0", 10**9, totals.append)
+    wait(network, lambda: bool(totals))
+    client.cancel("mine")
+    client.cancel("mine")
+    wait_for_stats(network, lambda stats: stats.flows_open == 0)
+    assert network.stats().flows_cancelled == 1
+
+
+def test_a_refused_flow_says_why(network, client):
+    reasons = []
+    client.open("mine", "r0n0", "r9n9", 5, lambda _: None, reasons.append)
+    wait(network, lambda: bool(reasons))
+    assert reasons == ['"r9n9" is no node of this topology']
+
+
+def test_flows_of_a_process_that_ends_are_cancelled(network):
+    client = NetworkClient(network.transport, network.topology)
+    totals = []
+    client.open("mine", "r0n0", "r1n0", 10**9, totals.append)
+    wait(network, lambda: bool(totals))
+    client.close()
+    wait_for_stats(network, lambda stats: stats.flows_cancelled == 1)
+
+
+def test_a_client_hears_that_the_emulator_is_gone(network, client):
+    reasons = []
+    totals = []
+    client.open("mine", "r0n0", "r1n0", 10**9, totals.append, reasons.append)
+    wait(network, lambda: bool(totals))
+    network.kill("network")
+    wait(network, lambda: bool(reasons))
+    assert reasons == ["the network emulator is gone"]
+
+
+# Deaths ------------------------------------------------------------------------------------------
+def test_a_reader_hears_that_its_sender_died(network):
+    flow = network.begin(transfer("doomed", "r0n0", "r1n0", 16_000_000))
+    wait_for_stats(network, lambda stats: bool(stats.grant_lags))  # the sender sends
+    network.kill("peer-r0")
+    assert isinstance(network.outcome(flow), FetchFailed)
+    assert network.carry([transfer("other", "r1n0", "r2n0", 1000)])  # life goes on
+
+
+def test_a_sender_forgets_a_reader_that_died(network):
+    network.begin(transfer("doomed", "r0n0", "r1n0", 16_000_000))
+    wait_for_stats(network, lambda stats: bool(stats.grant_lags))  # the sender sends
+    network.kill("peer-r1")
+    wait_for_stats(network, lambda stats: stats.flows_cancelled == 1)
+    assert network.carry([transfer("other", "r0n0", "r2n0", 1000)])
+
+
+def test_without_emulator_transfers_fail_rather_than_hang(network):
+    network.carry([transfer("first", "r0n0", "r1n0", 1000)])
+    flow = network.begin(transfer("doomed", "r0n0", "r1n0", 16_000_000))
+    wait_for_stats(network, lambda stats: stats.bytes["cross_rack"] > 10**9)
+    network.kill("network")
+    outcome = network.outcome(flow)
+    assert isinstance(outcome, FetchFailed)
+    assert "gone" in outcome.reason
+
+
+# Nonsense ----------------------------------------------------------------------------------------
+def test_nonsense_frames_are_refused_and_counted_while_transfers_go_on(network):
+    flow = network.begin(transfer("a", "r0n0", "r1n0", 3_000_000))
+    before = network.link.call(Describe(), Description).refused
+    nonsense = [
+        [os.urandom(64)],
+        [b""],
+        [b"\xc1"],
+        [b"a", b"b", b"c", b"d"],
+        [b"\x92\x00\x81\xa4type\xa9open-flow"],
+        [b"\x92\x00\x81\xa4type\xa3foo"],
+        [b"\xdf\xff\xff\xff\xff"],
+    ]
+    stranger = network.transport.context.socket(zmq.DEALER)
+    stranger.connect(f"ipc://{network.folder.sockets / 'network'}")
+    for _ in range(20):
+        for frames in nonsense:
+            stranger.send_multipart(frames)
+    expected = before + 20 * len(nonsense)
+    while network.link.call(Describe(), Description).refused < expected:
+        pass
+    stranger.close(linger=0)
+    assert not isinstance(network.outcome(flow), FetchFailed)
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [
+        (OpenFlow(flow="a", src="r0n0", dst="r1n7", size_bytes=1), '"r1n7" is no node'),
+        (OpenFlow(flow="a", src="", dst="r1n0", size_bytes=1), '"" is no node'),
+        (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=-1), "Expected `int` >= 0"),
+        (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, weight=0.0), "Expected `float`"),
+        (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, coflow="x"), "not registered"),
+        (AttachFlow(flow="taken"), "has a sender already"),
+        (RegisterCoflow(coflow="j0"), "registered already"),
+        (FinishCoflow(coflow="j9"), "not registered"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(network, order, reason):
+    network.link.call(RegisterCoflow(coflow="j0"), Done)
+    network.link.call(AttachFlow(flow="taken"), Done)
+    with pytest.raises(Refused, match=reason):
+        network.link.call(order, Done)
+    network.link.call(CloseFlow(flow="taken"), Done)
+    assert network.link.call(Describe(), Description).refused == 1
+    assert network.carry([transfer("a", "r0n0", "r1n0", 1000)])
