@@ -62,7 +62,7 @@ class _Worker:
 
     launch: LaunchAttempt
     duration_s: float
-    missing: int  #: outputs that it still has to fetch
+    fetched: set[TaskId] = field(default_factory=set)  #: a task's output may come twice
     computing: bool = False
     flows: dict[FlowId, StartFlow] = field(default_factory=dict)
 
@@ -245,7 +245,7 @@ class TinyCluster:
                     return
                 ended = worker.flows.pop(flow)
                 if isinstance(event, FlowFinished):
-                    worker.missing -= len(ended.outputs)
+                    worker.fetched.update(map(task_of, ended.outputs))
                 self.tell(event)
                 self._compute(worker)
                 return
@@ -291,14 +291,14 @@ class TinyCluster:
         attempt = launch.attempt
         self._run.placements.append((task_of(attempt), launch.node, self.now_s))
         times = self._durations[job_of(attempt)].by_stage
-        worker = _Worker(launch, times[launch.task.stage] * self.stretch(), launch.task.inputs)
+        worker = _Worker(launch, times[launch.task.stage] * self.stretch())
         self._workers[attempt] = worker
         self._push(self.now_s, AttemptStarted(attempt=attempt, pid=1000 + len(self.events)))
         self._compute(worker)
 
     def _compute(self, worker: _Worker) -> None:
         """Start to compute, once everything is fetched."""
-        if worker.missing or worker.computing:
+        if worker.computing or len(worker.fetched) < worker.launch.task.inputs:
             return
         worker.computing = True
         launch = worker.launch
