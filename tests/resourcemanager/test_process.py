@@ -255,6 +255,7 @@ def test_a_job_from_submission_to_its_output(office: Office):
     office.wait(lambda: sum(len(rack.ordered(FetchOutput)) for rack in racks) == 2)
     reader = next(rack for rack in racks if rack.ordered(FetchOutput))
     fetches = reader.ordered(FetchOutput)
+    office.wait(lambda: OpenFlow in map(type, office.network_said))
     opened = [said for said in office.network_said if isinstance(said, OpenFlow)]
     assert len(fetches) == 2
     assert [(o.src, o.dst, o.size_bytes) for o in opened] == [
@@ -274,8 +275,8 @@ def test_a_job_from_submission_to_its_output(office: Office):
     assert (moved.markers, moved.remove) == (("/out/_SUCCESS",), ("/out/_temporary",))
     for rack in racks:
         rack.wait_for(DiscardJob)
-    kinds = {type(said) for said in office.network_said}
-    assert {RegisterCoflow, FinishCoflow} <= kinds
+    office.wait(lambda: FinishCoflow in map(type, office.network_said))
+    assert office.network_said[0] == RegisterCoflow(coflow=f"{job}.r")
 
 
 def test_the_report(office: Office):
