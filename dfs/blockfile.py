@@ -1,11 +1,10 @@
-"""A block on a node's disk: its bytes, and a checksum for every 64 KiB of them.
+"""A block on a node's disk: its bytes, then a checksum for every 64 KiB of them.
 
-    blocks/b17        the bytes
-    blocks/b17.sums   "RYC1", then a crc32c (4 bytes, little-endian) for each 64 KiB
+    blocks/b17        the bytes; a crc32c (4 bytes, little-endian) for each 64 KiB; "RYC1"
     blocks/b17.part   a block that is still being written; worthless after a crash
 
-The bytes get their final name after the checksums are there.  No fsync: a block that a power cut
-damages is found by its checksums, and other nodes have it.
+One file rather than two, since making a file costs more than all else that a small block costs.
+No fsync: a block that a power cut damages is found by its checksums, and other nodes have it.
 """
 
 from __future__ import annotations
@@ -52,23 +51,24 @@ class BlockWriter:
     def write(self, data: memoryview) -> None:
         """Write the next bytes."""
         self._add_sums(data)
-        while len(data):
-            data = data[os.write(self._file, data) :]
+        self._write(data)
 
     def finish(self) -> None:
         """Make the block complete."""
         if self._summed:
             self._sums.append(self._sum)
-        if sys.byteorder == "big":
-            self._sums.byteswap()
+        self._write(memoryview(_little_endian(self._sums).tobytes() + _MAGIC))
         self._close()
-        sums_file(self._final).write_bytes(_MAGIC + self._sums.tobytes())
         self._part.rename(self._final)
 
     def abort(self) -> None:
         """Forget the block; nothing happens if it is complete."""
         self._close()
         self._part.unlink(missing_ok=True)
+
+    def _write(self, data: memoryview) -> None:
+        while len(data):
+            data = data[os.write(self._file, data) :]
 
     def _close(self) -> None:
         if self._open:
@@ -87,9 +87,10 @@ class BlockWriter:
                 self._sum = self._summed = 0
 
 
-def sums_file(block_file: Path) -> Path:
-    """Where the checksums of a block are."""
-    return block_file.with_name(f"{block_file.name}.sums")
+def stored_length(file_bytes: int) -> int:
+    """How many bytes the block in a file of ``file_bytes`` has; at most 0 if it can't be one."""
+    rest = file_bytes - len(_MAGIC)
+    return rest - 4 * -(-rest // (CHECKED_BYTES + 4))
 
 
 def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> memoryview:
@@ -98,15 +99,15 @@ def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> mem
     Raises ``ReplicaError`` if the block is not there, too short, or damaged in that range.
     """
     path = folder / f"b{block}"
-    first = offset // CHECKED_BYTES
     try:
-        sums = _read_sums(path)
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+        with path.open("rb", buffering=0) as file:
+            size = stored_length(os.fstat(file.fileno()).st_size)
             if offset < 0 or length <= 0 or offset + length > size:
                 raise ReplicaError(f"{path} has {size} bytes: no {offset} to {offset + length}")
+            first = offset // CHECKED_BYTES
             start = first * CHECKED_BYTES
             end = min(-(-(offset + length) // CHECKED_BYTES) * CHECKED_BYTES, size)
+            sums = _read_sums(path, file.fileno(), size)
             # Checking touches every page at once, so let the kernel map them all at once.
             flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
             mapped = mmap.mmap(
@@ -115,19 +116,22 @@ def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> mem
     except OSError as error:
         raise ReplicaError(f"{path}: {error.strerror}") from None
     view = memoryview(mapped)
-    if len(sums) != -(-size // CHECKED_BYTES):
-        raise ReplicaError(f"{path} has {size} bytes, but {len(sums)} checksums")
     for index, at in enumerate(range(0, len(view), CHECKED_BYTES), first):
         if crc32c(view[at : at + CHECKED_BYTES]) != sums[index]:
             raise ReplicaError(f"{path}: wrong checksum at {index * CHECKED_BYTES}")
     return view[offset - start : offset - start + length]
 
 
-def _read_sums(path: Path) -> array[int]:
-    content = sums_file(path).read_bytes()
-    if content[:4] != _MAGIC or len(content) % 4:
-        raise ReplicaError(f"{sums_file(path)} holds no checksums")
-    sums = array("I", content[4:])
+def _read_sums(path: Path, file: int, size: int) -> array[int]:
+    count = -(-size // CHECKED_BYTES)
+    tail = os.pread(file, 4 * count + len(_MAGIC), size)
+    if tail[4 * count :] != _MAGIC:
+        raise ReplicaError(f"{path}: its end is not that of a block")
+    return _little_endian(array("I", tail[: 4 * count]))
+
+
+def _little_endian(sums: array[int]) -> array[int]:
+    """From this machine's byte order, or to it."""
     if sys.byteorder == "big":
         sums.byteswap()
     return sums

@@ -27,7 +27,8 @@ M = TypeVar("M")
 
 #: How much of a file may be on its way at once: bounds the writer's memory.
 IN_FLIGHT_BYTES = 128 * 2**20
-#: How many blocks: enough that an upload from outside uses many nodes' links.
+#: How many blocks: enough that an upload from outside uses many nodes' links.  A writer in the
+#: cluster sends one at a time, as in HDFS: more flows would take a larger share of its own link.
 IN_FLIGHT_BLOCKS = 16
 #: How many times a block is written, each time to other nodes, before the file is given up.
 TRIES = 4
@@ -125,7 +126,9 @@ def write_blocks(
     services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
     """Write all of ``data`` as the blocks of a file; raises ``Refused`` if a block can't be."""
-    limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
+    limit = 1
+    if services.node is None:
+        limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
     writes: list[BlockWrite] = []
     pending: list[BlockWrite] = []
     try:

@@ -84,7 +84,7 @@ class _Words(NamedTuple):
 def _vocabulary() -> _Words:
     dice = np.random.default_rng(0)
     # Frequent words are short, as in real text; words that come out equal just add their shares.
-    mean = np.linspace(3.0, 8.0, _VOCABULARY)
+    mean = np.linspace(4.5, 8.0, _VOCABULARY)
     lengths = np.clip(dice.poisson(mean), 1, _LETTERS_MAX).astype(np.int64)
     letters = dice.integers(ord("a"), ord("z") + 1, (_VOCABULARY, _LETTERS_MAX + 1), np.uint8)
     columns = np.arange(_LETTERS_MAX + 1)

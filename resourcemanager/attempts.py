@@ -167,6 +167,7 @@ class Attempts:
     def _end(self, attempt: Attempt) -> None:
         self._shuffle.stop(attempt)
         self._world.release(attempt)
+        attempt.reader = None  # up to a byte for each task that it read
 
     def _win(self, attempt: Attempt) -> None:
         """The attempt's output is the task's."""

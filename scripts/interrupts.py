@@ -21,15 +21,23 @@ class Interrupted(BaseException):
         self.number = number
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 _pending: int | None = None
 _deferrals = 0
 
 
 def install() -> None:
     """Turn SIGINT, SIGTERM and SIGHUP into ``Interrupted``, but for those that are ignored."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, _on_signal)
+
+
+def ignore() -> None:
+    """Let the process end in peace: it has nothing left to clean up."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def check() -> None:

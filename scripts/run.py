@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 import click
 
 from cluster.config import ClusterConfig
-from cluster.errors import RailyardError, UsageError
+from cluster.errors import PeerLost, RailyardError, UsageError
 from cluster.runfolder import RunFolder
 from scripts.clusters import current_folder
 from scripts.files import copy_out
+from scripts.launch import ClusterFailed
 from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
 from scripts.progress import View, progress_view
 from scripts.request import Wish, prepare
 from scripts.session import Session, connected, own_session
-from scripts.summary import make_summary, print_summary, save_everything, write_json
+from scripts.summary import make_summary, print_summary, save_everything, save_logs, write_json
 from scripts.workplace import Submitter, Workplace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,19 +114,26 @@ def run(
     fetch_folder, results_folder = _new("--get", fetch_to), _new("--out", results)
     with progress_view() as view, _session(up, config, view) as session:
         session.on_death = lambda death: view.say(_of_a_rack(death))
-        place = Workplace(session, view, Submitter(user, queue), prepared.copies)
-        place.bring_input()
-        outcome = place.carry_out(prepared.plan)
-        if fetch_folder is not None:
-            copy_out(place.store, outcome.output, fetch_folder)
-        summary = make_summary(session, prepared.name, outcome)
+        try:
+            place = Workplace(session, view, Submitter(user, queue), prepared.copies)
+            place.bring_input()
+            outcome = place.carry_out(prepared.plan)
+            summary = make_summary(session, prepared.name, outcome)
+        except (ClusterFailed, PeerLost):
+            if results_folder is not None:
+                save_logs(session.folder, results_folder)
+            raise
         if json_file is not None:
             write_json(summary, json_file)
         if results_folder is not None:
             save_everything(session.folder, summary, results_folder)
+        if outcome.failure is not None:
+            raise outcome.failure
+        if fetch_folder is not None:
+            copy_out(place.store, outcome.output, fetch_folder)
     print_summary(summary, outcome, config.topology)
-    if outcome.verdict is not None and not outcome.verdict.ok:
-        raise NotVerified(f"the output of {prepared.name} is wrong: {outcome.verdict.detail}")
+    if outcome.verified is False:
+        raise NotVerified(f"the output of {prepared.name} is not right")
 
 
 def _cluster(choice: ClusterChoice) -> tuple[RunFolder | None, ClusterConfig]:

@@ -27,6 +27,10 @@ _STDERR_LINES = 15
 class JobFailed(RailyardError):
     """A job did not end well; the text is a report for whoever wrote the job."""
 
+    def __init__(self, name: str, ended: JobEnded) -> None:
+        super().__init__(failure_report(name, ended))
+        self.ended = ended
+
 
 def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
     """Submit a job and wait for its end; ``JobFailed`` if it fails.
@@ -55,7 +59,7 @@ def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
     if isinstance(end, PeerLost):
         raise end
     if not end.ok:
-        raise JobFailed(failure_report(job.name, end))
+        raise JobFailed(job.name, end)
     return end
 
 

@@ -30,10 +30,9 @@ _SATURATED_MAX = 0.5
 
 def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str, Any]:
     """The summary of a run that has ended."""
-    wanted = GetReport(jobs=outcome.measured)
+    wanted = GetReport(jobs=outcome.measured_jobs())
     summary = session.link("resourcemanager").call(wanted, Report).summary
     ours = {end.job for end in outcome.jobs.values()}
-    verdict = outcome.verdict
     return {
         **summary,
         "workload": workload,
@@ -42,7 +41,7 @@ def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str,
             for row in session.folder.processes()
             if row["role"] != "Attempt" or job_of(row["name"]) in ours
         ],
-        "verified": None if verdict is None else verdict.ok,
+        "verified": outcome.verified,
     }
 
 
@@ -53,14 +52,19 @@ def write_json(summary: dict[str, Any], file: Path) -> None:
 
 def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -> None:
     """Write summary, events, trace, and the logs of daemons and attempts to a new folder."""
-    results.mkdir()
+    save_logs(folder, results)
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
     shutil.copy(events, results)
     with (results / "trace.json").open("w", encoding="utf-8") as file:
         json.dump(chrome_trace(replay(events)), file)
-    shutil.copytree(folder.path / "logs", results / "logs")
-    shutil.copytree(folder.path / "attempts", results / "attempts")
+
+
+def save_logs(folder: RunFolder, results: Path) -> None:
+    """Write the logs of daemons and attempts to a new folder."""
+    results.mkdir()
+    for name in ("logs", "attempts"):
+        shutil.copytree(folder.path / name, results / name)
 
 
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
@@ -107,7 +111,7 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
     others = [
         f"{name} {format_duration(end.jct_s)}"
         for name, end in outcome.jobs.items()
-        if end.job not in outcome.measured
+        if end.job not in outcome.measured_jobs()
     ]
     around = f"  (besides: {', '.join(others)})" if others else ""
     return f"{format_duration(job['jct_s'])}{shuffled}{around}"

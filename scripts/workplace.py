@@ -15,7 +15,7 @@ from resourcemanager.messages import JobEnded, SubmitJob
 from scripts.files import LocalFile, copy_in
 from scripts.progress import View
 from scripts.session import Session
-from scripts.submission import run_to_end
+from scripts.submission import JobFailed, run_to_end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +23,25 @@ class Outcome:
     """What came out of a plan."""
 
     jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
-    measured: tuple[JobId, ...]  #: those that were asked for; the others prepare or check
-    verdict: Verdict | None  #: None: there is nothing to check the output against
-    output: str  #: folder of the block store
+    measured: tuple[Step, ...]  #: what was asked for, or what failed; others prepare or check
+    failure: JobFailed | None = None
+    verdict: Verdict | None = None  #: None: there is nothing to check the output against
+
+    @property
+    def output(self) -> str:
+        """Folder of the block store with the output."""
+        return self.measured[-1].output
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the output is right; None if nobody can tell."""
+        if self.failure is not None:
+            return False
+        return None if self.verdict is None else self.verdict.ok
+
+    def measured_jobs(self) -> tuple[JobId, ...]:
+        """The jobs that the summary is about."""
+        return tuple(self.jobs[step.name].job for step in self.measured)
 
 
 @dataclass(frozen=True)
@@ -55,14 +71,18 @@ class Workplace:
             copy_in(self.store, str(local), path)
 
     def carry_out(self, plan: Plan) -> Outcome:
-        """Run all jobs of a plan and check; raises ``JobFailed`` for one that fails."""
-        ended = {step.name: self._run(step) for step in plan.steps}
-        measured = [step for step in plan.steps if step.measured]
+        """Run all jobs of a plan and check the output; stop at a job that fails."""
+        ended: dict[str, JobEnded] = {}
+        for step in plan.steps:
+            try:
+                ended[step.name] = self._run(step)
+            except JobFailed as failure:
+                ended[step.name] = failure.ended
+                return Outcome(jobs=ended, measured=(step,), failure=failure)
         return Outcome(
             jobs=ended,
-            measured=tuple(ended[step.name].job for step in measured),
+            measured=tuple(step for step in plan.steps if step.measured),
             verdict=plan.verify(self) if plan.verify is not None else None,
-            output=measured[-1].output,
         )
 
     # jobs.sample.Files -------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, stage_of, task_of
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -62,7 +63,7 @@ class _Worker:
 
     launch: LaunchAttempt
     duration_s: float
-    missing: int  #: outputs that it still has to fetch
+    fetched: set[TaskId] = field(default_factory=set)  #: a task's output may come twice
     computing: bool = False
     flows: dict[FlowId, StartFlow] = field(default_factory=dict)
 
@@ -105,8 +106,8 @@ class TinyCluster:
         self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
         self.events: list[tuple[float, Event]] = []  #: all that the core was told
         self.commands: list[tuple[float, Command]] = []  #: all that it ordered
-        self._heap: list[tuple[float, int, Event | Callable[[], None]]] = []
-        self._sequence = itertools.count()
+        self._heap: list[tuple[float, float, Event | Callable[[], None]]] = []
+        self._sequence: Iterator[float] = itertools.count()
         self._files: dict[str, list[TaskInput]] = {}
         self._durations: dict[str, _Durations] = {}
         self._workers: dict[AttemptId, _Worker] = {}
@@ -194,6 +195,10 @@ class TinyCluster:
         """Kill a job."""
         self.tell(JobKilled(job=JobId(job), reason=reason))
 
+    def break_ties(self, dice: random.Random) -> None:
+        """From now on, let events of one moment come in an order of chance."""
+        self._sequence = iter(dice.random, None)
+
     # Running -------------------------------------------------------------------------------------
     def run(self, until_s: float | None = None) -> Run:
         """Go on until nothing is left to happen, or up to and including ``until_s``."""
@@ -245,7 +250,7 @@ class TinyCluster:
                     return
                 ended = worker.flows.pop(flow)
                 if isinstance(event, FlowFinished):
-                    worker.missing -= len(ended.outputs)
+                    worker.fetched.update(map(task_of, ended.outputs))
                 self.tell(event)
                 self._compute(worker)
                 return
@@ -291,14 +296,14 @@ class TinyCluster:
         attempt = launch.attempt
         self._run.placements.append((task_of(attempt), launch.node, self.now_s))
         times = self._durations[job_of(attempt)].by_stage
-        worker = _Worker(launch, times[launch.task.stage] * self.stretch(), launch.task.inputs)
+        worker = _Worker(launch, times[launch.task.stage] * self.stretch())
         self._workers[attempt] = worker
         self._push(self.now_s, AttemptStarted(attempt=attempt, pid=1000 + len(self.events)))
         self._compute(worker)
 
     def _compute(self, worker: _Worker) -> None:
         """Start to compute, once everything is fetched."""
-        if worker.missing or worker.computing:
+        if worker.computing or len(worker.fetched) < worker.launch.task.inputs:
             return
         worker.computing = True
         launch = worker.launch
@@ -343,8 +348,3 @@ def tiny_cluster(
     for node in shape.nodes():
         cluster.tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
     return cluster
-
-
-def stage_name(attempt: str) -> str:
-    """The name of an attempt's stage."""
-    return stage_of(AttemptId(attempt)).split(".", 1)[1]

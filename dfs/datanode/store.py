@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cluster.errors import PeerError
-from dfs.blockfile import BlockWriter, read_verified, sums_file
+from dfs.blockfile import BlockWriter, read_verified, stored_length
 from dfs.messages import BlockId, HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
@@ -32,7 +32,7 @@ class BlockStore:
         for path in self._folder.iterdir():
             match = _BLOCK.fullmatch(path.name)
             if match is not None:
-                length = path.stat().st_size
+                length = max(0, stored_length(path.stat().st_size))
                 found.append(HeldBlock(block=BlockId(int(match[1])), stored_length=length))
         return tuple(sorted(found, key=lambda held: held.block))
 
@@ -54,7 +54,6 @@ class BlockStore:
     def delete(self, block: BlockId) -> None:
         """Remove a block; fine if it is not there.  Who is reading it can go on."""
         self._path(block).unlink(missing_ok=True)
-        sums_file(self._path(block)).unlink(missing_ok=True)
 
     def _path(self, block: BlockId) -> Path:
         return self._folder / f"b{block}"

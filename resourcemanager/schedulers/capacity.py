@@ -8,7 +8,9 @@ Left out: preemption and limits of single users (off, or without effect, by defa
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -16,6 +18,8 @@ from cluster.errors import require, unknown_name
 from resourcemanager.policies import OrderPolicy
 from resourcemanager.recipe import Recipe
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
+
+_Age = tuple[float, int, str]
 
 
 class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +48,7 @@ class _Queue:
         self.guaranteed = guaranteed
         self.maximum = maximum
         self.held = 0
-        self.wanting: dict[str, JobView] = {}
+        self.wanting: list[tuple[_Age, JobView]] = []  #: oldest first; no two ages are equal
         self.passed_over = False  #: its jobs were not offered slots because of ``maximum``
 
     def use(self) -> tuple[float, str]:
@@ -70,10 +74,11 @@ class CapacityOrder(OrderPolicy):
             raise unknown_name("queue", job.queue, self._queues)
 
     def job_wants(self, job: JobView) -> None:
-        self._queues[job.queue].wanting[job.id] = job
+        insort(self._queues[job.queue].wanting, (_age(job), job))
 
     def job_rests(self, job: JobView) -> None:
-        del self._queues[job.queue].wanting[job.id]
+        wanting = self._queues[job.queue].wanting
+        del wanting[bisect_left(wanting, _age(job), key=itemgetter(0))]
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         self._queues[attempt.task.stage.job.queue].held += 1
@@ -85,7 +90,7 @@ class CapacityOrder(OrderPolicy):
         for queue in self._queues.values():
             if queue.passed_over and self._may_grow(queue):
                 queue.passed_over = False
-                yield from queue.wanting.values()
+                yield from [job for _, job in queue.wanting]
 
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
@@ -97,7 +102,7 @@ class CapacityOrder(OrderPolicy):
         queue = self._queues[job.queue]
         if not self._may_grow(queue):
             return f"queue {queue.name} is at its maximum: {queue.held} slots"
-        ahead = sum(_age(other) < _age(job) for other in queue.wanting.values())
+        ahead = bisect_left(queue.wanting, _age(job), key=itemgetter(0))
         guarantee = queue.guaranteed * self.cluster.slots
         return f"{ahead} jobs ahead in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
 
@@ -105,7 +110,7 @@ class CapacityOrder(OrderPolicy):
         queues = (queue for queue in self._queues.values() if queue.wanting)
         for queue in sorted(queues, key=_Queue.use):
             if self._has_room(queue):
-                yield from sorted(queue.wanting.values(), key=_age)
+                yield from [job for _, job in queue.wanting]
 
     def _has_room(self, queue: _Queue) -> bool:
         queue.passed_over = not self._may_grow(queue)
@@ -116,7 +121,7 @@ class CapacityOrder(OrderPolicy):
         return queue.held < max(1, int(queue.maximum * self.cluster.slots + 1e-9))
 
 
-def _age(job: JobView) -> tuple[float, int, str]:
+def _age(job: JobView) -> _Age:
     # By length, then text: j9 came before j10.
     return job.submitted_s, len(job.id), job.id
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import PeerError
-from dfs.blockfile import CHECKED_BYTES, ReplicaError
+from dfs.blockfile import CHECKED_BYTES, ReplicaError, stored_length
 from dfs.datanode.store import BlockStore
 
 DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)
@@ -45,7 +45,7 @@ def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
     again.create(4).abort()
     again.delete(12)
     again.delete(12)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b3", "b3.sums", "notes.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b3", "notes.txt"]
 
 
 def test_a_block_is_written_once(tmp_path):
@@ -64,19 +64,35 @@ def flip(path, at):
     path.write_bytes(content)
 
 
+def whole(folder):
+    return (folder / "b1").read_bytes()
+
+
+@pytest.mark.parametrize("length", [1, CHECKED_BYTES - 1, CHECKED_BYTES, CHECKED_BYTES + 1])
+def test_a_block_of_any_length_is_found_again(tmp_path, length):
+    store = BlockStore(tmp_path)
+    write(store, 5, DATA[:length])
+    assert [held.stored_length for held in BlockStore(tmp_path).held()] == [length]
+
+
+@given(length=st.integers(1, 2**40))
+def test_the_length_follows_from_the_files_size(length):
+    assert stored_length(length + 4 * -(-length // CHECKED_BYTES) + 4) == length
+
+
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
         (lambda p: flip(p / "b1", 2 * CHECKED_BYTES + 5), f"wrong checksum at {2 * CHECKED_BYTES}"),
         (lambda p: flip(p / "b1", len(DATA) - 1), f"wrong checksum at {3 * CHECKED_BYTES}"),
-        (lambda p: flip(p / "b1.sums", -1), "wrong checksum"),
-        (lambda p: flip(p / "b1.sums", 0), "holds no checksums"),
-        (lambda p: (p / "b1.sums").write_bytes(b""), "holds no checksums"),
-        (lambda p: (p / "b1").write_bytes(DATA[:-1]), f"has {len(DATA) - 1} bytes: no 0 to"),
-        (lambda p: (p / "b1").write_bytes(b""), "has 0 bytes"),
-        (lambda p: (p / "b1").write_bytes(DATA + DATA), "checksums"),
+        (lambda p: flip(p / "b1", len(DATA)), "wrong checksum at 0"),
+        (lambda p: flip(p / "b1", -1), "not that of a block"),
+        (lambda p: (p / "b1").write_bytes(whole(p)[:-1]), "has .* bytes: no 0 to"),
+        (lambda p: (p / "b1").write_bytes(whole(p)[1:] + b"\n"), "not that of a block"),
+        (lambda p: (p / "b1").write_bytes(whole(p) + b"\n"), "not that of a block"),
+        (lambda p: (p / "b1").write_bytes(b""), "no 0 to"),
+        (lambda p: (p / "b1").write_bytes(whole(p) * 2), "wrong checksum"),
         (lambda p: (p / "b1").unlink(), "No such file"),
-        (lambda p: (p / "b1.sums").unlink(), "No such file"),
     ],
 )
 def test_damage_is_seen(tmp_path, damage, why):

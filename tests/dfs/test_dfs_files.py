@@ -90,7 +90,7 @@ def test_a_file_larger_than_what_is_held_of_it(start_dfs, monkeypatch):
             del piece
 
     Piece.__hash__ = object.__hash__
-    client = start_dfs().client("r0n0")
+    client = start_dfs().client()
     client.write("/big", pieces())
     assert most * 50_000 <= 1_000_000
     reader = client.read("/big")

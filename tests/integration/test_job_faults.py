@@ -1,5 +1,6 @@
 """Jobs that go wrong by themselves: the report names the task and its stderr; others go on."""
 
+import json
 import textwrap
 from pathlib import Path
 
@@ -76,6 +77,21 @@ def test_failed_job_is_reported(railyard, tmp_path, corpus, source, words):
     for word in (*words, "failed 4 of 4 attempts"):
         assert word in done.stderr
     assert railyard.nothing_left()
+
+
+def test_failed_job_leaves_its_summary_and_logs(railyard, tmp_path, corpus):
+    (tmp_path / "broken.py").write_text(textwrap.dedent(JOBS["mapper is killed"][0]))
+    done = railyard.run(
+        *("run", "./broken.py", "--input", corpus, "--topology", SMALL),
+        *("--json", "t.json", "--out", "all"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1
+    summary = json.loads((tmp_path / "t.json").read_text())
+    assert summary["verified"] is False
+    assert summary["tasks"]["failed"] == 4
+    assert [job["ok"] for job in summary["jobs"]] == [False]
+    assert "about to go" in (tmp_path / "all" / "attempts" / "j1.m0.0" / "stderr").read_text()
 
 
 def test_other_jobs_go_on(railyard, tmp_path, corpus):

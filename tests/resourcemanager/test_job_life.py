@@ -201,7 +201,9 @@ def test_one_flow_at_a_time_from_a_node_carries_all_that_is_ready():
     c.submit("j0", maps=6, reduces=1, map_s=1)
     c.run()
     flows = [(when, o) for when, o in c.commands if isinstance(o, StartFlow)]
-    by_source = {src: [(w, o.outputs) for w, o in flows if o.src == src] for src in ("r0n0", "r1n0")}
+    by_source = {
+        src: [(w, o.outputs) for w, o in flows if o.src == src] for src in ("r0n0", "r1n0")
+    }
     assert [when for when, _ in by_source["r0n0"]] == [1.0, 6.0]
     fetched = [a for fetches in by_source.values() for _, outputs in fetches for a in outputs]
     assert sorted(fetched) == [f"j0.m{i}.0" for i in range(6)]
@@ -221,7 +223,7 @@ def test_stale_facts_do_not_matter_and_nonsense_is_refused():
     c.submit("j0", maps=1)
     c.run()
     assert c.core.handle(AttemptSucceeded(attempt="j0.m0.0"), 9.0) == []
-    with pytest.raises(PeerError, match='no attempt "j7.m0.0"'):
+    with pytest.raises(PeerError, match="there is no attempt"):
         c.core.handle(AttemptSucceeded(attempt="j7.m0.0"), 9.0)
     with pytest.raises(PeerError, match="no node r9n9"):
         c.core.handle(NodeLost(node="r9n9", reason="silent"), 9.0)

@@ -104,6 +104,5 @@ def test_the_rules_do_not_hang_on_how_ties_fall(scheduler: str):
     """Simultaneous events in another order: other placements perhaps, the same rules."""
     for shuffled in range(10):
         c = random_scenario(scheduler, seed=7)
-        dice = random.Random(shuffled)
-        c._sequence = iter(lambda: dice.random(), None)  # type: ignore[assignment]
+        c.break_ties(random.Random(shuffled))
         assert c.run(until_s=2000.0).unfinished == [], f"ties by seed {shuffled}"

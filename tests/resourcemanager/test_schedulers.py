@@ -65,20 +65,18 @@ def test_a_job_without_input_does_not_wait():
 
 def test_small_jobs_find_their_data_where_fair_alone_runs_them_anywhere():
     """The paper's point: on a busy cluster a short wait makes nearly all maps node-local."""
-    share = {}
-    for scheduler in ("fair", "delay"):
-        c = tiny_cluster(racks=2, nodes=5, slots=2, scheduler=scheduler)
-        for job in range(20):
-            c.store(f"in{job}", blocks=[[f"r{job % 2}n{job % 5}"], [f"r{job % 2}n{(job + 1) % 5}"]])
-        c.submit("j99", maps=60, map_s=1.3)
-        for job in range(20):
-            submit = lambda job=job: c.submit(f"j{job}", input=f"in{job}", map_s=1)  # noqa: E731
-            c.at(0.2 * job, submit)
-        c.run()
-        local = sum(r.locality.local for r in c.core.records.values())
-        share[scheduler] = local / 40
-    assert share["delay"] >= 0.9
-    assert share["fair"] <= 0.5
+    assert share_of_local_maps("delay") >= 0.9
+    assert share_of_local_maps("fair") <= 0.5
+
+
+def share_of_local_maps(scheduler: str) -> float:
+    c = tiny_cluster(racks=2, nodes=5, slots=2, scheduler=scheduler)
+    c.submit("j99", maps=60, map_s=1.3)
+    for job in range(20):
+        c.store(f"in{job}", blocks=[[f"r{job % 2}n{job % 5}"], [f"r{job % 2}n{(job + 1) % 5}"]])
+        c.at(0.2 * job, lambda job=job: c.submit(f"j{job}", input=f"in{job}", map_s=1))
+    c.run()
+    return sum(record.locality.local for record in c.core.records.values()) / 40
 
 
 # Fair sharing ------------------------------------------------------------------------------------
@@ -183,6 +181,10 @@ def test_an_unknown_queue_is_refused():
     with pytest.raises(UsageError, match='unknown queue "prdo": did you mean "prod"'):
         c.submit("j0", queue="prdo")
     assert not c.core.records
+
+
+def test_the_block_store_places_files_by_its_own_rule():
+    assert tiny_cluster().core.replica_racks("/in", 10**9) == ()
 
 
 # The list ----------------------------------------------------------------------------------------

@@ -47,7 +47,10 @@ INPUTS = {
     "missing": (["wordcount", "--input", "/none"], "/none: cannot be read: No such file"),
     "no file": (["wordcount", "--input", "/dev/null"], "/dev/null: is not a file"),
     "empty": (["wordcount", "--input", "EMPTY"], "is empty: need at least one line"),
-    "a record cut short": (["terasort", "--input", "SHORT"], "the record at offset 200 is cut short: 50 of 100"),
+    "a record cut short": (
+        ["terasort", "--input", "SHORT"],
+        "the record at offset 200 is cut short: 50 of 100",
+    ),
 }
 
 

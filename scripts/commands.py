@@ -1,0 +1,56 @@
+"""The list of commands; a command's module is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from cluster.errors import unknown_name
+
+#: command -> (module that has it as ``command``, one line of help)
+COMMANDS = {
+    "run": ("scripts.run", "Run a job and verify its output."),
+    "up": ("scripts.up", "Start a cluster and leave it running."),
+    "down": ("scripts.down", "Stop the cluster that is up."),
+    "status": ("scripts.status", "Show the cluster that is up: daemons, slots, jobs, files."),
+    "fs": ("scripts.fs", "Work with the files of the cluster that is up."),
+    "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
+    "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
+    "bench": ("scripts.bench", "Run the benchmarks."),
+}
+
+
+class CommandList(click.Group):
+    """The commands, each imported when it is used."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            raise unknown_name("command", name, COMMANDS)
+        command = getattr(importlib.import_module(COMMANDS[name][0]), name.replace("-", "_"))
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=CommandList,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="railyard", message="railyard %(version)s")
+@click.pass_context
+def railyard(context: click.Context) -> None:
+    """A data centre that fits in a laptop.
+
+    Real MapReduce jobs, in real processes, under network-aware schedulers, over an emulated
+    network.  Start with: railyard run terasort
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

@@ -1,0 +1,276 @@
+"""The ResourceManager's conversations: real sockets, with stand-ins for everybody else."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import Refused
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptStarted,
+    AttemptSucceeded,
+    DiscardJob,
+    FetchOutput,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    LoadJob,
+    NodeManagerHeartbeat,
+)
+from cluster.runfolder import RunFolder
+from cluster.wire import Done
+from dfs.messages import (
+    BlocksLocated,
+    Remove,
+)
+from jobs.model import StageSpec
+from netemu.messages import (
+    FinishCoflow,
+    OpenFlow,
+    RegisterCoflow,
+)
+from resourcemanager.eventlog import replay
+from resourcemanager.messages import (
+    ClusterStatus,
+    GetClusterStatus,
+    GetReport,
+    JobEnded,
+    KillJob,
+    Report,
+    WatchJob,
+)
+from tests.resourcemanager.standins import PACKAGE, Office, Rack
+
+
+@pytest.fixture
+def folder() -> Iterator[RunFolder]:
+    home = Path(tempfile.mkdtemp(prefix="rm-", dir="/tmp"))
+    yield RunFolder.create(home)
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def office(folder: RunFolder) -> Iterator[Office]:
+    made = Office(folder)
+    yield made
+    made.close()
+
+
+def run_maps(office: Office, racks: list[Rack]) -> None:
+    """Let both maps of a job over two blocks succeed."""
+    for rack in racks:
+        (launch,) = rack.wait_for(LaunchAttempt)
+        rack.say(AttemptStarted(attempt=launch.attempt, pid=4000))
+        rack.say(
+            AttemptSucceeded(
+                attempt=launch.attempt, input_bytes=700, local_bytes=700, partition_bytes=(90,)
+            )
+        )
+
+
+def test_a_job_from_submission_to_its_output(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    job = office.submit()
+    office.client.call(WatchJob(job=job), Done)
+    (launch,) = racks[0].wait_for(LaunchAttempt)
+    assert launch.task.splits[0].path == "/in"
+    assert [type(order) for order in racks[0].orders] == [LoadJob, LaunchAttempt]
+    assert racks[0].orders[0].package == PACKAGE
+    run_maps(office, racks)
+
+    office.wait(lambda: sum(len(rack.ordered(FetchOutput)) for rack in racks) == 2)
+    reader = next(rack for rack in racks if rack.ordered(FetchOutput))
+    fetches = reader.ordered(FetchOutput)
+    office.wait(lambda: OpenFlow in map(type, office.network_said))
+    opened = [said for said in office.network_said if isinstance(said, OpenFlow)]
+    assert len(fetches) == 2
+    assert [(o.src, o.dst, o.size_bytes) for o in opened] == [
+        (next(f.src for f in fetches if f.src != reader.node), reader.node, 90)
+    ]
+    for fetch in fetches:
+        reader.say(FlowFinished(flow=fetch.flow))
+    reduce = reader.ordered(LaunchAttempt)[-1]
+    reader.say(AttemptSucceeded(attempt=reduce.attempt, output_bytes=33))
+
+    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
+    assert office.told[-1].ok
+    (moved,) = office.namenode_said
+    assert [(m.source, m.target) for m in moved.moves] == [
+        (f"/out/_temporary/{reduce.attempt}/part-r-00000", "/out/part-r-00000")
+    ]
+    assert (moved.markers, moved.remove) == (("/out/_SUCCESS",), ("/out/_temporary",))
+    for rack in racks:
+        rack.wait_for(DiscardJob)
+    office.wait(lambda: FinishCoflow in map(type, office.network_said))
+    assert office.network_said[0] == RegisterCoflow(coflow=f"{job}.r")
+
+
+def test_the_report(office: Office):
+    rack = Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    job = office.submit(stages=(StageSpec(name="m"),))
+    (launch,) = rack.wait_for(LaunchAttempt)
+    rack.say(AttemptSucceeded(attempt=launch.attempt, local_bytes=700, output_bytes=500))
+    rack.wait_for(DiscardJob)
+    summary = office.client.call(GetReport(jobs=(job,)), Report).summary
+    assert (summary["scheduler"], summary["clock"], summary["scale"]) == ("fair", "wall", 10)
+    assert summary["bytes"]["local"] == 700
+    assert summary["jobs"][0]["input_bytes"] == 700
+    assert summary["jobs"][0]["output_bytes"] == 500
+    assert 0 < summary["scheduling_s"]["max"] <= summary["scheduling_s"]["total"]
+    assert set(summary["fidelity"]) == {"grant_lag_ms_p99", "cpu_saturated"}
+    with pytest.raises(Refused, match="there is no job j9"):
+        office.client.call(GetReport(jobs=("j9",)), Report)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        pytest.param({"input_paths": ("/no",)}, "input /no: /no: nothing is there", id="missing"),
+        pytest.param({"input_paths": ("/empty",)}, "input /empty: is empty", id="empty"),
+        pytest.param({"output_path": "/in"}, "output /in: exists already", id="output exists"),
+        pytest.param({"stages": ()}, "a job has no stages", id="no stages"),
+        pytest.param({"input_paths": ()}, 'stage "m" reads files: need an input path', id="none"),
+        pytest.param(
+            {"stages": (StageSpec(name="m", tasks=2),)}, "need no input path", id="superfluous"
+        ),
+        pytest.param({"max_attempts": 0}, "max_attempts = 0: need at least 1", id="no attempts"),
+    ],
+)
+def test_submissions_that_are_refused(office: Office, changes: dict[str, Any], error: str):
+    office.store("/in", [(70, "r0n0")])
+    office.store("/empty", [])
+    with pytest.raises(Refused) as caught:
+        office.submit(**changes)
+    assert error in str(caught.value)
+    assert office.client.call(GetClusterStatus(), ClusterStatus).jobs == ()
+
+
+def test_two_jobs_do_not_write_to_the_same_folder(office: Office):
+    office.store("/in", [(70, "r0n0")])
+    job = office.submit()
+    with pytest.raises(Refused, match=f"output /out: job {job} writes there"):
+        office.submit()
+
+
+def test_hidden_files_of_a_folder_are_no_input(office: Office):
+    rack = Rack(office, "r0")
+    office.store("/in/part-0", [(70, "r0n0")])
+    office.store("/in/_SUCCESS", [(5, "r0n0")])
+    files = tuple(office.files[f"/in/{name}"].files[0] for name in ("_SUCCESS", "part-0"))
+    office.files["/in"] = BlocksLocated(folder=True, files=files)
+    office.submit()
+    rack.wait_for(LaunchAttempt)
+    assert [o.task.splits[0].path for o in rack.ordered(LaunchAttempt)] == ["/in/part-0"]
+
+
+def test_a_failed_job_tells_the_task_and_leaves_no_output(office: Office):
+    rack = Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    job = office.submit(max_attempts=1)
+    office.client.call(WatchJob(job=job), Done)
+    (launch,) = rack.wait_for(LaunchAttempt)
+    rack.say(AttemptFailed(attempt=launch.attempt, reason="exit 1", stderr="KeyError: 'x'\n"))
+    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
+    ended = office.told[-1]
+    assert (ended.ok, ended.failures[0].stderr) == (False, "KeyError: 'x'\n")
+    assert f"task {job}.m0 failed 1 of 1 attempts, the last on r0n0: exit 1" in ended.reason
+    office.wait(lambda: bool(office.namenode_said))
+    assert office.namenode_said == [Remove(path="/out", recursive=True)]
+    # Who watches late is told at once.
+    office.told.clear()
+    office.client.call(WatchJob(job=job), Done)
+    office.wait(lambda: bool(office.told))
+    assert office.told == [ended]
+
+
+def test_a_job_can_be_killed_while_it_runs(office: Office):
+    rack = Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    job = office.submit()
+    (launch,) = rack.wait_for(LaunchAttempt)
+    office.client.call(KillJob(job=job), Done)
+    assert rack.wait_for(KillAttempt)[0].attempt == launch.attempt
+    assert not rack.ordered(DiscardJob)
+    rack.say(AttemptKilled(attempt=launch.attempt))
+    rack.wait_for(DiscardJob)
+    with pytest.raises(Refused, match=f"job {job} is over"):
+        office.client.call(KillJob(job=job), Done)
+
+
+def test_progress_is_pushed_to_watchers(office: Office):
+    Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    office.client.call(WatchJob(job=office.submit()), Done)
+    office.wait(lambda: len(office.told) >= 2)
+    progress = office.told[-1]
+    assert [(stage.name, stage.running, stage.tasks) for stage in progress.stages] == [
+        ("m", 1, 1),
+        ("r", 0, 1),
+    ]
+    assert progress.waiting == "slow start: 0 of 1 m done, needs 1"
+
+
+def test_a_node_manager_that_is_gone_is_noticed_when_it_is_told_something(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    racks[0].link.close()
+    office.submit()
+    racks[1].wait_for(LaunchAttempt, 2)
+    nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes
+    assert [(n.node, n.alive, n.lost_because) for n in nodes] == [
+        ("r0n0", False, "its NodeManager is gone"),
+        ("r1n0", True, ""),
+    ]
+
+
+def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
+    office = Office(folder, heartbeat=0.05, expiry=0.3)
+    try:
+        rack = Rack(office, "r0")
+        office.store("/in", [(70, "r0n0")])
+        office.submit()
+        (launch,) = rack.wait_for(LaunchAttempt)
+        world = office.manager._driver.core.world
+        office.wait(lambda: not world.nodes["r0n0"].alive)
+        assert "was silent for" in world.nodes["r0n0"].lost_because
+        rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
+        assert rack.wait_for(KillAttempt)[0].attempt == launch.attempt
+        assert rack.wait_for(LaunchAttempt, 2)[1].attempt.endswith(".m0.1")
+    finally:
+        office.close()
+
+
+def test_a_node_that_its_manager_no_longer_uses_is_lost(office: Office):
+    rack = Rack(office, "r0")
+    rack.say(NodeManagerHeartbeat(rack="r0", nodes=()))
+    world = office.manager._driver.core.world
+    office.wait(lambda: not world.nodes["r0n0"].alive)
+    assert world.nodes["r0n0"].lost_because == "its NodeManager can't use it any more"
+
+
+def test_the_events_of_a_run_replay_to_its_orders(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    office.submit()
+    run_maps(office, racks)
+    office.wait(lambda: sum(len(rack.ordered(FetchOutput)) for rack in racks) == 2)
+    office.client.call(KillJob(job="j1"), Done)
+    for rack in racks:
+        for order in rack.ordered(KillAttempt):
+            rack.say(AttemptKilled(attempt=order.attempt))
+        rack.wait_for(DiscardJob)
+    replayed = [c for s in replay(office.folder.jobs / "events.jsonl") for c in s.commands]
+    for rack in racks:
+        launched = [c for c in replayed if isinstance(c, LaunchAttempt) and c.node == rack.node]
+        assert launched == rack.ordered(LaunchAttempt)
+        killed = [c for c in replayed if isinstance(c, KillAttempt) and c.node == rack.node]
+        assert killed == rack.ordered(KillAttempt)

@@ -1,0 +1,144 @@
+"""Same events, same commands: in a fresh core, from the log, and in another Python process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster.config import ClusterConfig
+from cluster.errors import InvariantError, UsageError
+from cluster.messages.execution import NodeJoined
+from cluster.reactor import Reactor
+from resourcemanager.driver import Driver
+from resourcemanager.eventlog import EventLog, core_for, read_log, replay
+from resourcemanager.trace import chrome_trace
+from tests.harness import TinyCluster, tiny_cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Prints the events file of a run with faults, jobs of several users and ties.
+RUN = """
+import sys
+from pathlib import Path
+from tests.resourcemanager.test_replay import eventful_run, write_log
+write_log(eventful_run(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def eventful_run(scheduler: str) -> TinyCluster:
+    """Jobs, failures, a lost node, a broken fetch."""
+    c = tiny_cluster(racks=2, nodes=3, slots=2, scheduler=scheduler, flow_s=0.5)
+    nodes = [node.id for node in c.topology.nodes()]
+    c.fate = lambda attempt, node: "boom" if attempt in ("j1.m2.0", "j2.r0.0") else None
+    for job in range(4):
+        blocks = [[nodes[(job + b) % 6], nodes[(job + 2 * b + 3) % 6]] for b in range(9)]
+        c.store(f"in{job}", blocks=blocks)
+        submit = {"input": f"in{job}", "reduces": job, "user": f"u{job % 2}"}
+        c.at(job * 0.5, lambda job=job, submit=submit: c.submit(f"j{job}", **submit))
+    c.at(2.0, lambda: c.lose("r1n0"))
+    c.at(4.0, lambda: c.join("r1n0"))
+    c.run()
+    return c
+
+
+def write_log(c: TinyCluster, path: Path) -> None:
+    config = ClusterConfig(topology=c.topology, scheduler=c.core.world.policies.name)
+    log = EventLog(path, config)
+    for at_s, event in c.events:
+        log.write(at_s, event)
+    log.close()
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "capacity", "delay"])
+def test_a_fresh_core_gives_the_same_commands(scheduler: str, tmp_path: Path):
+    c = eventful_run(scheduler)
+    write_log(c, tmp_path / "events.jsonl")
+    replayed = [
+        (step.at_s, command)
+        for step in replay(tmp_path / "events.jsonl")
+        for command in step.commands
+    ]
+    assert len(replayed) > 100
+    assert replayed == c.commands
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "delay"])
+def test_the_same_events_whatever_the_hash_seed(scheduler: str, tmp_path: Path):
+    logs = []
+    for hash_seed in ("1", "2"):
+        path = tmp_path / f"{hash_seed}.jsonl"
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", RUN, scheduler, str(path)]
+        subprocess.run(command, check=True, env=environment, cwd=ROOT)
+        logs.append(path.read_text())
+    assert logs[0].count("\n") > 100
+    assert logs[0] == logs[1]
+
+
+def test_a_line_cut_short_is_left_out(tmp_path: Path):
+    path = tmp_path / "events.jsonl"
+    write_log(eventful_run("fair"), path)
+    whole = list(replay(path))
+    path.write_text(path.read_text()[:-7])
+    assert len(list(replay(path))) == len(whole) - 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        pytest.param("", ":1: need a line of type run-started", id="empty"),
+        pytest.param("{}\n", ":1: need a line of type run-started", id="no header"),
+        pytest.param("nonsense\n", ":1: Expecting value", id="no JSON"),
+        pytest.param(None, "cannot be read: No such file", id="no file"),
+        pytest.param('HEADER{"at_s": 1.0, "type": "x"}\n', ":2: PeerError: unknown", id="event"),
+    ],
+)
+def test_what_is_no_log_is_refused(lines: str | None, error: str, tmp_path: Path):
+    path = tmp_path / "events.jsonl"
+    write_log(tiny_cluster(), path)
+    if lines is None:
+        path.unlink()
+    else:
+        header = path.read_text().splitlines(keepends=True)[0]
+        path.write_text(lines.replace("HEADER", header))
+    with pytest.raises(UsageError, match=error):
+        list(read_log(path)[1])
+
+
+def test_the_event_that_broke_a_law_is_in_the_log(tmp_path: Path):
+    config = ClusterConfig(topology=tiny_cluster().topology)
+    log = EventLog(tmp_path / "e", config)
+    driver = Driver(core_for(config), log, Reactor())
+    driver.core.world.now_s = 1e9  # so that the clock goes backwards
+    with pytest.raises(InvariantError, match="comes after"):
+        driver.tell(NodeJoined(node="r0n0", rack="r0", slots=1))
+    log.close()
+    assert "node-joined" in (tmp_path / "e").read_text()
+
+
+def test_the_trace_shows_each_attempt_in_a_lane_of_its_node(tmp_path: Path):
+    c = eventful_run("fair")
+    write_log(c, tmp_path / "events.jsonl")
+    rows = chrome_trace(replay(tmp_path / "events.jsonl"))["traceEvents"]
+    json.dumps(rows)
+    names = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
+    assert sorted(names.values()) == ["network", "r0n0", "r0n1", "r0n2", "r1n0", "r1n1", "r1n2"]
+    slices = [row for row in rows if row["ph"] == "X"]
+    launched = sum(record.launched for record in c.core.records.values())
+    assert len(slices) == launched
+    outcomes = {row["args"]["outcome"] for row in slices}
+    assert {"succeeded", "failed", "lost with its node"} <= outcomes
+    for lane in {(row["pid"], row["tid"]) for row in slices}:
+        spans = sorted(
+            (row["ts"], row["ts"] + row["dur"])
+            for row in slices
+            if (row["pid"], row["tid"]) == lane
+        )
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
+    assert {row["ph"] for row in rows if row.get("cat") == "coflow"} == {"B", "E"}

@@ -1,0 +1,71 @@
+"""The summary in the format of DESIGN.md 4."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.ids import JobId
+from resourcemanager.report import report, spread
+from tests.harness import tiny_cluster
+
+
+def test_the_summary_of_two_jobs():
+    c = tiny_cluster(racks=2, nodes=2, slots=1, flow_s=0.5)
+    c.store("in", blocks=[["r0n0"], ["r0n1"], ["r1n0"], ["r1n1"]], block_bytes=1000)
+    c.submit("j0", input="in", reduces=2, map_s=1, reduce_s=1, partition_bytes=5)
+    c.at(10.0, lambda: c.submit("j1", maps=2, map_s=3))
+    c.run()
+    summary = report(list(c.core.records.values()), slots=4, now_s=99.0)
+    assert summary["makespan_s"] == 13.0
+    assert summary["jct_s"] == {"mean": 2.75, "p50": 2.75, "p95": 2.975, "p99": 2.995, "max": 3.0}
+    assert summary["cct_s"]["max"] == 0.5
+    assert summary["locality"] == {"node": 4, "rack": 0, "remote": 0}
+    assert summary["tasks"] == {
+        "launched": 8,
+        "succeeded": 8,
+        "failed": 0,
+        "killed": 0,
+        "copies": 0,
+        "copies_chosen": 0,
+    }
+    assert summary["slot_utilization"] == pytest.approx((4 * 1 + 2 * 1.5 + 2 * 3) / (4 * 13))
+    fetched = summary["bytes"]
+    assert fetched["local"] + fetched["rack"] + fetched["cross_rack"] == 4 * 2 * 5
+    assert summary["jobs"][0] == {
+        "id": "j0",
+        "name": "j0",
+        "submitted_s": 0.0,
+        "finished_s": 2.5,
+        "jct_s": 2.5,
+        "cct_s": 0.5,
+        "input_bytes": 4000,
+        "shuffle_bytes": 40,
+        "output_bytes": 14,
+        "maps": 4,
+        "reduces": 2,
+        "ok": True,
+    }
+    assert summary["jobs"][1]["cct_s"] is None
+
+
+def test_the_summary_of_a_job_that_runs():
+    c = tiny_cluster()
+    c.submit("j0", maps=2, map_s=100)
+    c.run(until_s=5.0)
+    summary = report([c.core.records[JobId("j0")]], slots=2, now_s=5.0)
+    assert summary["makespan_s"] == 5.0
+    assert summary["jobs"][0]["ok"] is None
+    assert summary["jct_s"]["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param([], (None, None, None), id="nothing"),
+        pytest.param([4.0], (4.0, 4.0, 4.0), id="one"),
+        pytest.param([float(n) for n in range(101)], (50.0, 95.0, 100.0), id="many"),
+    ],
+)
+def test_spread(values: list[float], expected: tuple):
+    found = spread(values)
+    assert (found["p50"], found["p95"], found["max"]) == expected
