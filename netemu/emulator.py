@@ -4,7 +4,7 @@ It is the clock of the cluster's network: a grant that is late makes a transfer 
 may (as root, or with CAP_SYS_NICE), it has the system run it before the other processes: as a
 real-time process of the lowest rank, or at least with a better ``nice`` value.  Where it may not,
 all works the same, but grants are late while every core is busy, and the statistics tell by how
-much.  It needs little: a tenth of a core for a hundred flows.
+much.  It needs little: a fifth of a core for 250 flows in a shuffle.
 
 It decides nothing: rates are the flow scheduler's, who gets which grant is the ledger's.
 """

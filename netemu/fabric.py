@@ -44,9 +44,10 @@ class Fabric:
         self.now_s = 0.0
         self.network = Network(topology)
         self._scheduler = scheduler
-        self._cross_rack = [self.network.number[name] for name in self.network.cross_rack]
         unlimited = [np.inf]  # the link that fills up short routes
         self._capacities = np.concatenate([self.network.capacities, unlimited])
+        #: what all racks' links together can carry; inf if one of them is unlimited
+        self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._classes = FlowClasses(self.network.longest, filler=len(self._capacities) - 1)
         self._flows: dict[FlowId, Flow] = {}
         #: {coflow: its open flows}
@@ -124,6 +125,7 @@ class Fabric:
             raise ValueError(f"{link} = {bytes_per_s} bytes/s: need 0 or more")
         self._classes.settle(self.now_s)
         self._capacities[self.network.number[link]] = bytes_per_s
+        self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._rates_stale = True
 
     def advance(self, now_s: float) -> list[Finished]:
@@ -179,11 +181,6 @@ class Fabric:
         found = self._flows[flow]
         return np.inf if found in self._instant else self._classes.rate(found)
 
-    @property
-    def cross_rack_bytes_per_s(self) -> float:
-        """What all racks' links together can carry; inf if one of them is unlimited."""
-        return float(self._capacities[self._cross_rack].sum())
-
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
         totals = dict(self._bytes)
@@ -223,6 +220,10 @@ class Fabric:
             names = [name for name, number in self.network.number.items() if over[number]]
             where = ", ".join(names) or "a limited link"
             raise InvariantError(f"{self._scheduler.name} set rates beyond the capacity of {where}")
+
+    def _cross_rack_bytes_per_s(self) -> float:
+        numbers = [self.network.number[name] for name in self.network.cross_rack]
+        return float(self._capacities[numbers].sum())
 
     def _sent(self, flow: Flow) -> float:
         return self._sent_at(flow, self._classes.progress(self.now_s))

@@ -2,7 +2,7 @@
 
 Grants are totals that follow the fabric's clock, so that a late or lost turn never adds up.  A
 flow's last grant falls due at the very time at which it finishes in the model; on the way there,
-grants come every few ticks, once there is enough to be worth a message.
+grants come once there is enough to be worth a message.
 
 A flow and its sender may come in either order.  Without I/O and without a clock, as the fabric.
 """
@@ -18,8 +18,9 @@ from netemu.fabric import Fabric
 from netemu.messages import Grants
 from netemu.schedulers.base import FlowSpec
 
-#: How often flows under way are looked at.
-TICK_S = 0.01
+#: How often flows under way are looked at: at most, and at least.
+TICK_S_MIN = 0.005
+TICK_S_MAX = 0.05
 #: Stored bytes that are worth a grant before the flow's end ...
 GRANT_STORED_BYTES = 64 * 2**10
 #: ... and how long a slow flow waits for less.
@@ -73,7 +74,6 @@ class Ledger:
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
-        self._new: list[FlowId] = []  #: flows that got their sender just now
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when the flows under way are looked at next
 
@@ -119,7 +119,9 @@ class Ledger:
             self._outbox(sender).finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
-            self._new.append(flow)
+            sent_bytes = self.fabric.sent_bytes(flow)
+            if sent_bytes >= self._worth_bytes:  # it came late
+                self._grant(flow, self._senders[flow], sent_bytes)
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
@@ -161,20 +163,15 @@ class Ledger:
     # What comes of it --------------------------------------------------------------------------
     def next_turn_s(self) -> float:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
-        if self._new or self._out:
+        if self._out:
             return self.fabric.now_s
         due_s = self.fabric.next_event_s()
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def take_grants(self) -> dict[Peer, Grants]:
         """The grants that are due now, for each peer; they count as told."""
-        now_s = self.fabric.now_s
-        for flow in self._new:
-            if flow in self._senders:
-                self._grant(flow, self._senders[flow], self.fabric.sent_bytes(flow))
-        self._new.clear()
-        if self._senders and now_s >= self._tick_s:
-            self._tick(now_s)
+        if self._senders and self.fabric.now_s >= self._tick_s:
+            self._tick(self.fabric.now_s)
         out, self._out = self._out, {}
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
@@ -185,19 +182,23 @@ class Ledger:
     def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
         now_s = self.fabric.now_s
         if not self._senders:
-            self._tick_s = now_s + TICK_S
+            self._tick_s = now_s + TICK_S_MIN
         self._senders[flow] = _Sender(peer, owner, told_s=now_s)
 
     def _tick(self, now_s: float) -> None:
+        """Grant what has become worth it, and look again when the fastest flow has more."""
+        self._note_lag(now_s - self._tick_s)
+        fastest_bytes_per_s = 0.0
         sent = self.fabric.sent_bytes_of(self._senders)
         for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
             more_bytes = sent_bytes - sender.told_bytes
             waited_s = now_s - sender.told_s
+            if more_bytes > fastest_bytes_per_s * waited_s:
+                fastest_bytes_per_s = more_bytes / waited_s
             if more_bytes >= self._worth_bytes or (more_bytes > 0 and waited_s >= GRANT_AFTER_S):
                 self._grant(flow, sender, sent_bytes)
-        self._note_lag(now_s - self._tick_s)
-        # a late tick does not shift the next ones, unless it is that late that they would pile up
-        self._tick_s = max(self._tick_s + TICK_S, now_s + TICK_S / 2)
+        after_s = self._worth_bytes / fastest_bytes_per_s if fastest_bytes_per_s else TICK_S_MAX
+        self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
 
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.told_bytes = sent_bytes

@@ -28,7 +28,7 @@ class MaxMin(FlowScheduler):
         fill up.  So a link whose share is the smallest on the route of every class through it is
         the bottleneck of them all, however many links elsewhere have smaller shares.
         """
-        # O(rounds x classes); a round is the depth of "waits for", not a link: 1 to 5 in shuffles
+        # O(rounds x classes); a round is the depth of "waits for", not a link: 1 to 6 in shuffles
         links, width = len(demand.capacities), demand.paths.shape[1]
         rates = np.zeros(len(demand.weights))
         left = demand.capacities.copy()
@@ -36,16 +36,19 @@ class MaxMin(FlowScheduler):
         paths, weights = demand.paths, demand.weights
         while len(rest):
             flat = paths.ravel()
-            load = np.bincount(flat, np.repeat(weights, width), links)
+            load = np.bincount(flat, weights.repeat(width), links)
             share = np.divide(left, load, out=np.full(links, np.inf), where=load > 0)
             hope = share[paths].min(axis=1)
             lowest = np.full(links, np.inf)
-            np.minimum.at(lowest, flat, np.repeat(hope, width))
+            np.minimum.at(lowest, flat, hope.repeat(width))
             fixed = (share <= lowest * _ROUNDING)[paths].any(axis=1)
 
             rates[rest[fixed]] = hope[fixed]
-            taken = np.where(np.isfinite(hope), hope * weights, 0.0)[fixed]
-            left -= np.bincount(paths[fixed].ravel(), np.repeat(taken, width), links)
+            if fixed.all():
+                break
+            taken = hope[fixed] * weights[fixed]
+            taken[np.isinf(taken)] = 0.0
+            left -= np.bincount(paths[fixed].ravel(), taken.repeat(width), links)
             np.maximum(left, 0.0, out=left)
             rest, paths, weights = rest[~fixed], paths[~fixed], weights[~fixed]
         return rates
