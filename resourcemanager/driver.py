@@ -61,10 +61,6 @@ class Driver:
         finally:
             self._busy = False
 
-    def tell_soon(self, event: Event) -> None:
-        """Tell the core from the reactor's next turn."""
-        self._reactor.call_later(0, lambda: self.tell(event))
-
     def _tell(self, event: Event) -> None:
         at_s = self.now_s
         try:

@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, stage_of, task_of
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -348,8 +348,3 @@ def tiny_cluster(
     for node in shape.nodes():
         cluster.tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
     return cluster
-
-
-def stage_name(attempt: str) -> str:
-    """The name of an attempt's stage."""
-    return stage_of(AttemptId(attempt)).split(".", 1)[1]

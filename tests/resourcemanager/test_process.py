@@ -1,7 +1,4 @@
-"""The ResourceManager's conversations: real sockets, with stand-ins for everybody else.
-
-All ends live in this process and share one reactor, so that nothing has to be waited for blindly.
-"""
+"""The ResourceManager's conversations: real sockets, with stand-ins for everybody else."""
 
 from __future__ import annotations
 
@@ -13,48 +10,29 @@ from typing import Any
 
 import pytest
 
-from cluster.config import ClusterConfig, Daemon
 from cluster.errors import Refused
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
     AttemptSucceeded,
-    CancelFlow,
     DiscardJob,
     FetchOutput,
     FlowFinished,
-    JobPackage,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
-    RegisterNodeManager,
 )
-from cluster.reactor import Reactor
 from cluster.runfolder import RunFolder
-from cluster.topology import Links, Liveness, RackShape, Topology
-from cluster.transport import Transport
-from cluster.wire import Done, Message
+from cluster.wire import Done
 from dfs.messages import (
-    BlockId,
-    BlockLocation,
     BlocksLocated,
-    FileBlocks,
-    FileStatus,
-    GetStatus,
-    LocateBlocks,
-    MoveFiles,
     Remove,
-    Removed,
-    Status,
 )
 from jobs.model import StageSpec
 from netemu.messages import (
-    CloseFlow,
     FinishCoflow,
-    GetNetworkStats,
-    NetworkStats,
     OpenFlow,
     RegisterCoflow,
 )
@@ -63,156 +41,12 @@ from resourcemanager.messages import (
     ClusterStatus,
     GetClusterStatus,
     GetReport,
-    JobAccepted,
     JobEnded,
-    JobProgress,
     KillJob,
     Report,
-    SubmitJob,
     WatchJob,
 )
-from resourcemanager.process import ResourceManager
-
-MAPS_AND_REDUCE = (StageSpec(name="m"), StageSpec(name="r", reads=("m",), tasks=1))
-PACKAGE = JobPackage(module="jobs.wordcount", file_name="", source=b"", job_class="J", params={})
-STATS = NetworkStats(
-    active_s=1.0,
-    cross_rack_room_bytes=100.0,
-    bytes={"local": 0, "rack": 3, "cross_rack": 50, "eps": 50},
-    cross_rack_links={"r0.up": 40, "r1.down": 10},
-    grant_lags=((5, 100),),
-    cpu_samples=10,
-    cpu_saturated=2,
-    flows_opened=1,
-    flows_finished=1,
-    flows_cancelled=0,
-    flows_open=0,
-)
-
-
-class Office:
-    """The ResourceManager and stand-ins for those it talks to."""
-
-    def __init__(self, folder: RunFolder, **liveness: float) -> None:
-        shape = RackShape(count=2, nodes=1, slots=2)
-        topology = Topology(
-            name="tiny",
-            scale=10,
-            racks=shape,
-            links=Links(nic=1e9, uplink=1e9),
-            liveness=Liveness(**{"heartbeat": 0.05, "expiry": 30.0, **liveness}),
-        )
-        config = ClusterConfig(topology=topology)
-        self.folder = folder
-        self.reactor = Reactor()
-        self.transport = Transport(folder, self.reactor)
-        self.files: dict[str, BlocksLocated] = {}
-        self.network_said: list[Message] = []
-        self.namenode_said: list[Message] = []
-        self._namenode()
-        self._network()
-        daemon = Daemon(
-            role="ResourceManager",
-            name="resourcemanager",
-            folder=folder,
-            config=config,
-            ready=lambda: None,
-        )
-        self.manager = ResourceManager(daemon, self.transport)
-        self.client = self.transport.link("resourcemanager")
-        self.told: list[Message] = []  #: what the client was told without asking
-        for kind in (JobProgress, JobEnded):
-            self.client.on(kind, lambda message, _: self.told.append(message))
-
-    def close(self) -> None:
-        self.manager.close()
-        self.transport.close()
-
-    def _namenode(self) -> None:
-        server = self.transport.server("namenode")
-
-        def locate(request: Any) -> Message:
-            from cluster.errors import PeerError
-
-            if request.message.path not in self.files:
-                raise PeerError(f"{request.message.path}: nothing is there")
-            return self.files[request.message.path]
-
-        def status(request: Any) -> Message:
-            path = request.message.path
-            taken = FileStatus(path=path, folder=True) if path in self.files else None
-            return Status(status=taken)
-
-        def noted(answer: Message) -> Any:
-            def handle(request: Any) -> Message:
-                self.namenode_said.append(request.message)
-                return answer
-
-            return handle
-
-        server.on(LocateBlocks, locate)
-        server.on(GetStatus, status)
-        server.on(MoveFiles, noted(Done()))
-        server.on(Remove, noted(Removed(files=1, folders=1)))
-
-    def _network(self) -> None:
-        server = self.transport.server("network")
-        for kind in (OpenFlow, CloseFlow, RegisterCoflow, FinishCoflow):
-            server.on(kind, lambda request: self.network_said.append(request.message) or Done())
-        server.on(GetNetworkStats, lambda request: STATS)
-
-    # What people do ------------------------------------------------------------------------------
-    def store(self, path: str, blocks: list[tuple[int, str]]) -> None:
-        """A file of blocks of so many stored bytes, each on a node."""
-        located = tuple(
-            BlockLocation(
-                block=BlockId(at), stored_offset=at * 100, stored_length=length, nodes=(node,)
-            )
-            for at, (length, node) in enumerate(blocks)
-        )
-        length = sum(length for length, _ in blocks)
-        file = FileBlocks(path=path, stored_length=length, blocks=located)
-        self.files[path] = BlocksLocated(folder=False, files=(file,))
-
-    def submit(self, **changes: Any) -> str:
-        wanted: dict[str, Any] = {
-            "name": "words",
-            "package": PACKAGE,
-            "stages": MAPS_AND_REDUCE,
-            "input_paths": ("/in",),
-            "output_path": "/out",
-            **changes,
-        }
-        return self.client.call(SubmitJob(**wanted), JobAccepted, timeout_s=5).job
-
-    def wait(self, until: Any) -> None:
-        assert self.reactor.run_until(until, timeout_s=5), "it did not come"
-
-
-class Rack:
-    """A stand-in for a NodeManager."""
-
-    def __init__(self, office: Office, rack: str) -> None:
-        self.office = office
-        self.rack = rack
-        self.node = f"{rack}n0"
-        self.orders: list[Message] = []
-        self.link = office.transport.link("resourcemanager")
-        kinds = (LoadJob, LaunchAttempt, KillAttempt, FetchOutput, CancelFlow, DiscardJob)
-        for kind in kinds:
-            self.link.on(kind, lambda order, _: self.orders.append(order))
-        registration = RegisterNodeManager(rack=rack, pid=1, nodes={self.node: 2})
-        self.link.call(registration, Done, timeout_s=5)
-
-    def ordered(self, kind: type) -> list[Any]:
-        return [order for order in self.orders if isinstance(order, kind)]
-
-    def wait_for(self, kind: type, count: int = 1) -> list[Any]:
-        self.office.wait(lambda: len(self.ordered(kind)) >= count)
-        return self.ordered(kind)
-
-    def say(self, fact: Message) -> None:
-        self.link.send(fact)
+from tests.resourcemanager.standins import PACKAGE, Office, Rack
 
 
 @pytest.fixture
