@@ -2,7 +2,8 @@
 
 A row says what was measured, with what it is compared in the same run, and the bound to keep:
 {"name", "value", "unit", "reference", "ratio", "bound", "ok"}; ``reference``, ``ratio`` and
-``bound`` may be None.  A benchmark may leave a peer out by a row with ``ok`` None and a "note".
+``bound`` may be None, and ``ok`` is if there is no bound to keep.  A "note" says what else is to be
+known, such as why a peer is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import click
 
 from cluster.errors import unknown_name
 from scripts.options import writable_file
+
+_WIDE = 200
 
 
 @click.command()
@@ -51,16 +54,18 @@ def benchmark_names() -> list[str]:
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     """Print rows as a table."""
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column("measured")
     for column in ("value", "reference", "ratio", "bound"):
         table.add_column(column, justify="right")
     table.add_column("")
+    table.add_column("")
+    verdict = {True: "[green]ok[/]", False: "[red]BROKEN[/]", None: ""}
     for row in rows:
-        verdict = {True: "[green]ok[/]", False: "[red]BROKEN[/]", None: row.get("note", "")}
         unit = row["unit"]
         table.add_row(
             row["name"],
@@ -69,8 +74,12 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
             _figure(row["ratio"], ""),
             _figure(row["bound"], ""),
             verdict[row["ok"]],
+            row.get("note", ""),
         )
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE  # whoever reads it wants whole lines
+    console.print(table)
 
 
 def _figure(value: Any, unit: str) -> str:

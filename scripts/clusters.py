@@ -97,9 +97,12 @@ def _lives(path: Path) -> bool:
 @contextmanager
 def _home_locked() -> Iterator[Path]:
     """Keep others from making or removing run folders meanwhile."""
-    place = home()
+    place = home().absolute()  # daemons have another working folder
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if place.stat().st_uid != os.getuid():
+            right = "set RAILYARD_HOME to a folder of your own"
+            raise UsageError(f"{place}: belongs to another user: {right}")
         with open(place / "lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield place

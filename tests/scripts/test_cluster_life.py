@@ -29,6 +29,21 @@ def test_up_leaves_a_cluster_and_down_leaves_nothing(railyard):
     assert railyard.nothing_left()
 
 
+def test_home_may_be_a_relative_path(railyard):
+    railyard.environment["RAILYARD_HOME"] = railyard.home.name
+    assert railyard.run("up", *SMALL, cwd=railyard.home.parent).returncode == 0
+    assert railyard.run("status", cwd=railyard.home.parent).returncode == 0
+    assert railyard.run("down", cwd=railyard.home.parent).returncode == 0
+    assert railyard.nothing_left()
+
+
+def test_home_with_too_long_a_path_is_refused(railyard):
+    railyard.environment["RAILYARD_HOME"] = str(railyard.home / ("long" * 20))
+    done = railyard.run("up", *SMALL)
+    assert done.returncode == 2
+    assert "set RAILYARD_HOME to a shorter folder" in done.stderr
+
+
 def test_only_one_cluster_is_left_running(cluster):
     done = cluster.run("up", *SMALL)
     assert done.returncode == 2

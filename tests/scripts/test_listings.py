@@ -1,0 +1,35 @@
+"""What there is to choose from."""
+
+import json
+
+from scripts import bench
+
+
+def test_schedulers_name_their_papers_and_settings(railyard):
+    said = railyard.ok("schedulers")
+    for words in ("delay\n    Zaharia et al., EuroSys 2010", "delay.node_wait_s", "maxmin"):
+        assert words in said
+
+
+def test_topologies_tell_their_figures(railyard):
+    said = railyard.ok("topologies")
+    assert "hybrid-8x4" in said
+    assert "8 racks x 4 nodes x 1 slots; NIC 10 Gbps, uplink 10 Gbps; scale 1000" in said
+
+
+def test_every_benchmark_can_be_named():
+    assert {"startup", "fidelity", "engine"} <= set(bench.benchmark_names())
+
+
+def test_bench_writes_its_rows_and_fails_with_a_broken_bound(monkeypatch, tmp_path, capsys):
+    row = {"name": "x", "value": 2.0, "unit": "s", "reference": 1.0, "ratio": 2.0, "bound": 1.5}
+
+    class Module:
+        run = staticmethod(lambda quick: [{**row, "ok": False, "note": "too slow"}])
+
+    monkeypatch.setattr(bench.importlib, "import_module", lambda _: Module)
+    file = tmp_path / "rows.json"
+    status = bench.bench.main(["startup", "--json", str(file)], standalone_mode=False)
+    assert status == 1
+    assert json.loads(file.read_text())[0]["ratio"] == 2.0
+    assert "BROKEN" in capsys.readouterr().out
