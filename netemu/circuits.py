@@ -1,4 +1,4 @@
-"""Which circuits an optical switch should have: coflows in order, each as if alone with those before.
+"""Which circuits an optical switch should have: coflows in order, each blind to those after it.
 
 Pure bookkeeping without a clock.  A port is one direction of a rack's link to the switch, and
 carries one circuit at a time (or W, with wavelength-selective switching).  ``match`` answers which

@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -80,10 +81,10 @@ class Flow:
 class FlowClass:
     """The flows of one row."""
 
-    __slots__ = ("flows", "key", "members", "route", "row")
+    __slots__ = ("apart", "flows", "members", "route", "row")
 
-    def __init__(self, key: Hashable, route: Route) -> None:
-        self.key = key
+    def __init__(self, route: Route, apart: Hashable) -> None:
+        self.apart = apart
         self.route = route
         self.row = -1  #: none yet
         self.members = 0
@@ -112,7 +113,7 @@ class FlowGroup:
         self.load = np.zeros(world.links)
         self._world = world
         self._filler = world.links - 1
-        self._by_key: dict[Hashable, FlowClass] = {}
+        self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
         self._rows: list[FlowClass] = []
         self._paths: Numbers = np.empty((1, 0), dtype=np.int64)
         self._table: Floats = np.empty((6, 0))
@@ -130,6 +131,15 @@ class FlowGroup:
     def weights(self) -> Floats:
         """Sum of the weights of each class's flows."""
         return self._column(_WEIGHT)
+
+    @property
+    def rates(self) -> Floats:
+        """Bytes/s for each unit of weight."""
+        return self._column(_RATE)
+
+    def apart(self, row: int) -> Any:
+        """What tells a row's flows apart from others on their route."""
+        return self._rows[row].apart
 
     def remaining_bytes(self) -> Floats:
         """What each class has left to send."""
@@ -176,7 +186,7 @@ class FlowGroup:
         key = (id(flow.route), apart)
         joined = self._by_key.get(key)
         if joined is None:
-            joined = self._by_key[key] = FlowClass(key, flow.route)
+            joined = self._by_key[key] = FlowClass(flow.route, apart)
         flow.group = joined
         flow.weight = weight
         flow.sent_before = flow.sent_bytes
@@ -352,7 +362,7 @@ class FlowGroup:
 
     def _end_class(self, ended: FlowClass) -> None:
         """Forget a class; the last row moves to its place."""
-        del self._by_key[ended.key]
+        del self._by_key[id(ended.route), ended.apart]
         last = self._rows.pop()
         if last is not ended:
             self._paths[:, ended.row] = self._paths[:, last.row]

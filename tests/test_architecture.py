@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
     "netemu.ledger",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster.errors import unknown_name
 from netemu.schedulers.aalo import Aalo
+from netemu.schedulers.afap import AsFastAsPossible
 from netemu.schedulers.base import FlowScheduler
 from netemu.schedulers.fifo import Fifo
 from netemu.schedulers.maxmin import MaxMin
@@ -14,6 +15,7 @@ FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
     kind.name: kind
     for kind in (
         Aalo,
+        AsFastAsPossible,
         Fifo,
         MaxMin,
         ShortestFirst,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class FlowSpec:
     size_bytes: int
     coflow: CoflowId | None = None
     weight: float = 1.0
+    #: for schedulers that go by priority: the smaller comes first, item by item
+    priority: tuple[float, ...] = ()
     #: more bytes will come: it does not finish before ``Fabric.grow`` says that there are no more
     more: bool = False
 
@@ -66,8 +68,15 @@ class Group(Protocol):
         """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
 
     @property
+    def rates(self) -> Floats:
+        """Bytes/s for each unit of weight, as set last; 0 for rows that are new."""
+
+    @property
     def rate_bytes_per_s(self) -> float:
         """At which all of it is sending."""
+
+    def apart(self, row: int) -> Any:
+        """What ``FlowScheduler.tells_apart`` said of a row's flows."""
 
     def remaining_bytes(self) -> Floats:
         """What is left to send, more than 0."""

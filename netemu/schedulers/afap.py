@@ -1,0 +1,72 @@
+"""As fast as possible: a flow gets all that its way has free, keeps it, and gains what others free.
+
+Source: the joint scheduling of tasks and network flows ("Joint"), sections IV-C.3 and IV-C.5 and
+Algorithm 2.  Bandwidth is not shared: a new flow gets the least free bandwidth of the links (or
+switches) on its way.  When bandwidth is released, it is handed out by priority, to each flow as
+much as its way then allows.
+
+Left open there, chosen here: nobody loses bandwidth to a flow of higher priority that comes later;
+flows that come at one time are served by priority, too; equal priorities go by name.  Where a
+capacity drops below what is in use, the flows of lowest priority give way.  A flow that grows keeps
+its place but asks for its bandwidth anew.  The paper's virtual flows (edges of tasks that may still
+move) hold no bandwidth, so the network never sees them: whoever moves a task starts a flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from netemu.schedulers.base import FlowScheduler, FlowSpec, Group, Traffic
+from netemu.schedulers.filling import load_of
+
+
+class AsFastAsPossible(FlowScheduler):
+    """Hands out what is free, by priority."""
+
+    name = "afap"
+    source = "Joint scheduling of tasks and network flows (SDN), IV-C"
+
+    def tells_apart(self, flow: FlowSpec) -> Hashable:
+        """Every flow is on its own, in the order of this."""
+        return (flow.priority, flow.flow)
+
+    def decide(self, traffic: Traffic) -> float:
+        """Hand out what is free."""
+        for group in traffic.groups:  # at most one
+            _hand_out(group, traffic)
+        return np.inf
+
+
+def _hand_out(group: Group, traffic: Traffic) -> None:
+    # O(rows) in numpy, and O(log) in Python for those rows only whose whole way has some left
+    paths, weights = group.paths, group.weights
+    rates = group.rates * weights
+    used = load_of(paths, rates, len(traffic.capacities))
+    over = traffic.capacities - used
+    # rounding must neither look like free bandwidth nor like a link that carries too much
+    over[np.abs(over) <= 1e-9 * used] = 0.0
+    left = over.tolist()
+    if min(left) < 0:
+        rows = np.flatnonzero((over.take(paths) < 0).any(axis=0) & (rates > 0))
+        for row in _by_priority(group, rows)[::-1]:
+            links = paths[:, row].tolist()
+            less = min(float(rates[row]), -min(left[link] for link in links))
+            if less > 0:
+                rates[row] -= less
+                for link in links:
+                    left[link] += less
+    can_gain = np.array(left).take(paths).min(axis=0) > 0
+    for row in _by_priority(group, np.flatnonzero(can_gain)):
+        links = paths[:, row].tolist()
+        more = min(left[link] for link in links)
+        if more > 0:
+            rates[row] += more
+            for link in links:
+                left[link] = left[link] - more if left[link] > more else 0.0
+    group.set_rates(rates / weights)
+
+
+def _by_priority(group: Group, rows: np.ndarray) -> list[int]:
+    return sorted(rows.tolist(), key=group.apart)
