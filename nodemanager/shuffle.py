@@ -48,7 +48,7 @@ class ShuffleService:
             del self._mapped[attempt]
         for flow, (sent_job, peer) in list(self._sending.items()):
             if sent_job == job:
-                self._transfers.drop(peer, flow)
+                self._transfers.with_peer(peer).drop(flow)
                 self._end(flow)
 
     def _read(self, request: Request) -> None:
@@ -96,8 +96,7 @@ class ShuffleService:
     def _send(self, order: ReadOutputs, peer: bytes, pieces: Sequence[memoryview]) -> None:
         flow = order.flow
         total = sum(map(len, pieces))
-        transfer = self._transfers.outgoing(
-            peer,
+        transfer = self._transfers.with_peer(peer).outgoing(
             flow,
             pieces[0],
             on_done=lambda: self._end(flow),

@@ -114,8 +114,7 @@ class BlockServer:
 
         receiver = BlockReceiver(node, message.block, writer, ended)
         try:
-            transfer = self._transfers.incoming(
-                request.peer,
+            transfer = self._transfers.with_peer(request.peer).incoming(
                 message.transfer,
                 take=receiver.take,
                 on_done=receiver.done,
@@ -167,8 +166,8 @@ class BlockServer:
             if self._network is not None:
                 self._network.cancel(flow)
 
-        transfer = self._transfers.outgoing(
-            request.peer, message.transfer, data, on_done=ended, on_failed=ended
+        transfer = self._transfers.with_peer(request.peer).outgoing(
+            message.transfer, data, on_done=ended, on_failed=ended
         )
         self._sending[transfer] = node
         self._server.reply(request, Done())
