@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cluster.config import Daemon
+from cluster.errors import PeerError
 from cluster.ids import AttemptId, JobId, job_of
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
 from cluster.reactor import Reactor
@@ -157,7 +158,13 @@ class Containers:
         helper.channel.send(order)
 
     def _on_job_helper(self, helper: _JobHelper) -> None:
-        for message in helper.channel.receive():
+        try:
+            messages = helper.channel.receive()
+        except PeerError as error:  # the user's module has got hold of our end of the channel
+            log.error("the helper of %s is killed: %s", helper.job, error)
+            self._helper.send(KillJobHelper(helper=helper.number))
+            return
+        for message in messages:
             self._note(helper, message)
         if helper.channel.at_end:  # how it ended will be told by the clean helper
             self._reactor.remove(helper.channel.fileno())

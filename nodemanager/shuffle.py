@@ -60,6 +60,8 @@ class ShuffleService:
         assert isinstance(order, ReadOutputs)
         if order.src not in self._nodes:
             raise PeerError(f"{order.src} is no node of {self._server.name}")
+        if order.flow in self._sending:
+            raise PeerError(f"flow {order.flow}: is being sent already")
         if not order.outputs:
             raise PeerError(f"flow {order.flow}: asks for no output")
         found = self._look_up(order)
