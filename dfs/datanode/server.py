@@ -231,9 +231,15 @@ class BlockServer:
         for receiver in list(self._receiving):
             if receiver.node == order.node and receiver.block in unwanted:
                 receiver.abort(f"block {receiver.block} is not wanted any more")
+        deleted: list[BlockId] = []
         for block in order.blocks:
-            store.delete(block)
-        self._tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+            try:
+                store.delete(block)
+            except OSError as error:
+                log.warning("block %d stays on %s: %s", block, order.node, error.strerror)
+            else:
+                deleted.append(block)
+        self._tell(ReplicasDeleted(node=order.node, blocks=tuple(deleted)))
 
     def _report_bad(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)

@@ -1,5 +1,6 @@
 """Attempts as processes: whose children they are, how they end, what is told of it."""
 
+import contextlib
 import os
 import signal
 import time
@@ -196,7 +197,7 @@ def test_an_import_that_crashes_is_told_and_other_jobs_go_on(cluster, job):
     cluster.launch(f"{job}.m0.0", partitions=1)
     failed = cluster.ending(f"{job}.m0.0")
     assert "helper ended while importing the job's module: signal 6 (SIGABRT)" in failed.reason
-    assert failed.stderr == "oh\n"
+    assert set(failed.stderr.split()) == {"oh"}  # twice, if the first helper had ended already
     other = f"{job}00"
     cluster.load(other, job_source())
     cluster.launch(f"{other}.m0.0", partitions=1)
@@ -332,10 +333,13 @@ def test_nonsense_on_the_link_and_on_the_server_changes_nothing(cluster, job):
 def test_a_stranger_cannot_be_two_attempts(cluster, job):
     cluster.load_package(job, package_of(elsewhere("time.sleep(0.5)"), cluster), rack="r0")
     stolen, kept = f"{job}.m0.0", f"{job}.m1.0"
-    cluster.launch(stolen)
     cluster.launch(kept, partitions=1)
+    cluster.launch(stolen)
     link = cluster.transport.link("nodemanager-r0")
-    link.call(UmbilicalHello(attempt=stolen, pid=1), Done)
+    accepted = False
+    while not accepted:  # as soon as both are expected
+        with contextlib.suppress(Refused):
+            accepted = bool(link.call(UmbilicalHello(attempt=stolen, pid=1), Done))
     with pytest.raises(Refused, match=f"{kept} is not expected here"):
         link.call(UmbilicalHello(attempt=kept, pid=1), Done)
     assert isinstance(cluster.ending(kept), AttemptSucceeded)
