@@ -294,7 +294,7 @@ class Link:
         if not self._reactor.run_until(lambda: bool(got), timeout_s):
             raise PeerLost(f"{self.name} did not answer {message.tag()} within {timeout_s:g} s")
         if isinstance(got[0], Refusal):
-            raise Refused(got[0].reason)
+            raise Refused(str(got[0]))
         if isinstance(got[0], PeerLost):
             raise got[0]
         return got[0]
