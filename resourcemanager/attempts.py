@@ -26,11 +26,11 @@ from resourcemanager.output import attempt_file
 from resourcemanager.pending import Level
 from resourcemanager.records import FAILURES_KEPT
 from resourcemanager.shuffle import Shuffle
-from resourcemanager.state import Attempt, Node, Stage, Task
+from resourcemanager.state import Attempt, Job, Node, Stage, Task
 from resourcemanager.world import World
 
-#: A job is not offered the slots of a node on which this many of its attempts failed, unless a
-#: third of all nodes is blamed already; mapreduce.job.maxtaskfailures.per.tracker.
+#: A job is not offered the slots of a node on which this many of its attempts failed;
+#: mapreduce.job.maxtaskfailures.per.tracker.
 BLAME_MAX = 3
 
 
@@ -138,6 +138,7 @@ class Attempts:
         for attempt in attempts:
             self._requeue(attempt.task)
         for job in self._world.jobs.values():
+            self._review_avoided(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
 
@@ -205,13 +206,18 @@ class Attempts:
         )
         job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
         job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame[node.id] >= BLAME_MAX:
-            alive = sum(other.alive for other in self._world.nodes.values())
-            if len(job.avoid) < alive // 3:
-                job.avoid[node.id] = None
+        if job.blame[node.id] >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
+            job.avoid[node.id] = None
         if task.failures >= job.submission.max_attempts:
             tries = f"{task.failures} of {job.submission.max_attempts} attempts"
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def _review_avoided(self, job: Job, lost: Node) -> None:
+        """Forgive nodes if the job would avoid too many of those that are left."""
+        job.avoid.pop(lost.id, None)
+        while len(job.avoid) > self._world.avoidable():
+            job.avoid.popitem()
+            self._world.ask(job)
 
     def _requeue(self, task: Task) -> None:
         """Make a running task that has no attempt left pending."""

@@ -286,9 +286,8 @@ class Job:
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
         self.wanting = False  #: whether it has pending tasks in open stages
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
-        self.avoid: dict[
-            NodeId, None
-        ] = {}  #: nodes with so many that it is not offered their slots
+        #: living nodes with so many that it is not offered their slots; at most a third of all
+        self.avoid: dict[NodeId, None] = {}
         self.at_risk_since_s: float | None = None  #: since when it is ``starved``
         self.answer: Decision | None = None  #: what the tasks policy said last
         self.wake_s: float | None = None  #: when it wants to be asked again

@@ -178,3 +178,15 @@ def test_a_job_avoids_a_node_on_which_it_keeps_failing():
     run = c.run()
     assert run.ended == {"j0": ""}
     assert len([node for node in run.nodes_of("j0") if node == "r0n0"]) == 3
+
+
+def test_a_job_is_not_left_with_none_but_nodes_that_it_avoids():
+    c = tiny_cluster(racks=1, nodes=6, slots=1)
+    c.fate = lambda attempt, node: "bad disk" if node in ("r0n0", "r0n1") else None
+    c.submit("j0", maps=40, map_s=1, max_attempts=100)
+    c.run(until_s=5.0)
+    assert list(c.core.world.jobs[JobId("j0")].avoid) == ["r0n0", "r0n1"]
+    for node in ("r0n2", "r0n3", "r0n4", "r0n5"):
+        c.lose(node)
+    c.fate = lambda attempt, node: None  # somebody mended the disks
+    assert c.run().ended == {"j0": ""}
