@@ -108,6 +108,9 @@ class Attempts:
         attempt = self._known(event.attempt)
         if attempt is None:
             return
+        if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
+            self.killed(AttemptKilled(attempt=event.attempt))
+            return
         self._end(attempt)
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from cluster.ids import JobId
-from cluster.messages.execution import CancelFlow, FlowFailed, KillAttempt, StartFlow
+from cluster.messages.execution import (
+    AttemptFailed,
+    CancelFlow,
+    FlowFailed,
+    KillAttempt,
+    StartFlow,
+)
 from resourcemanager.shuffle import TRIES_MAX
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -190,3 +196,17 @@ def test_a_job_is_not_left_with_none_but_nodes_that_it_avoids():
         c.lose(node)
     c.fate = lambda attempt, node: None  # somebody mended the disks
     assert c.run().ended == {"j0": ""}
+
+
+def test_an_attempt_that_breaks_while_it_is_being_killed_did_not_fail():
+    c = tiny_cluster(racks=1, nodes=2, slots=1, flow_s=3.0, kill_s=0.5)
+    c.submit("j0", maps=1, reduces=2, map_s=1, reduce_s=50, max_attempts=1)
+    c.run(until_s=2.0)
+    c.lose("r0n0")
+    c.run(until_s=7.1)
+    (told,) = [o.attempt for _, o in c.commands if isinstance(o, KillAttempt)]
+    c.tell(AttemptFailed(attempt=told, reason="its fetch was cancelled"))
+    del c._workers[told]
+    assert c.run().ended == {"j0": ""}
+    record = c.core.records[JobId("j0")]
+    assert (record.failed, record.failures) == (0, [])
