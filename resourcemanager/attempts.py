@@ -50,7 +50,9 @@ class Attempts:
         attempt = Attempt(task, task.launches, node, level, world.now_s)
         attempt.copy = bool(task.live)
         task.launches += 1
-        if not attempt.copy:
+        if attempt.copy:
+            self._restore_inputs(stage)  # what the other attempt has fetched already, say
+        else:
             stage.pending.remove(task.index)
             stage.reruns.pop(task.index, None)
             stage.running += 1
@@ -246,11 +248,15 @@ class Attempts:
         stage.pending.add(task.index)
         if stage.readers:
             stage.reruns[task.index] = task
+        self._restore_inputs(stage)
+        self._world.ask(stage.job)
+
+    def _restore_inputs(self, stage: Stage) -> None:
+        """Make what a new attempt of the stage will read and is lost once more."""
         for source in stage.reads:
             missing, source.unreadable = source.unreadable, {}
             for lost in missing.values():
                 self._run_again(lost)
-        self._world.ask(stage.job)
 
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
@@ -282,14 +288,14 @@ class Attempts:
 
 
 def _needs(reader_stage: Stage, task: Task) -> bool:
-    """Whether some task of the reading stage has yet to fetch ``task``'s output.  O(its tasks)."""
+    """Whether an attempt has yet to fetch ``task``'s output, each copy for itself.
+
+    O(slots that the stage holds).
+    """
     if reader_stage.pending.count:
         return True
-    return any(
-        reader.winner is None
-        and not any(_has_fetched(attempt, task) for attempt in reader.live.values())
-        for reader in reader_stage.tasks
-    )
+    live = reader_stage.live.values()
+    return not all(attempt.killing or _has_fetched(attempt, task) for attempt in live)
 
 
 def _has_fetched(attempt: Attempt, task: Task) -> bool:
