@@ -365,4 +365,5 @@ def stuck(stage: Stage) -> bool:
     return stage.held == 0 and stage.pending.count > 0
 
 
-_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "remote": 2, "anywhere": 3}
+#: A task that is as well off anywhere goes before one for which there may be a better slot.
+_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "anywhere": 2, "remote": 3}

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from cluster.errors import UsageError
+from resourcemanager.events import StagePlan
 from resourcemanager.schedulers import all_recipes, recipe_named
 from resourcemanager.schedulers.fair import RECIPE as FAIR
 from tests.harness import TinyCluster, tiny_cluster
@@ -61,6 +62,24 @@ def test_a_job_without_input_does_not_wait():
     c = tiny_cluster(scheduler="delay")
     c.submit("j0", maps=2)
     assert [when for _, _, when in c.run().placements] == [0.0, 0.0]
+
+
+def test_a_task_whose_input_is_on_no_node_does_not_wait():
+    c = tiny_cluster(racks=2, nodes=1, scheduler="delay")
+    c.store("in", blocks=[["r0n0"], []])
+    c.occupy("r0n0")
+    c.submit("j0", input="in")
+    assert c.run(until_s=1.0).placements == [("j0.m1", "r1n0", 0.0)]
+
+
+def test_a_stage_without_input_does_not_wait_behind_one_that_waits_for_its_data():
+    c = tiny_cluster(racks=2, nodes=1, scheduler="delay")
+    c.store("in", blocks=[["r0n0"]])
+    c.occupy("r0n0")
+    stages = [StagePlan(name="m", tasks=1, inputs=tuple(c._files["in"]))]
+    stages.append(StagePlan(name="n", tasks=1))
+    c.submit("j0", stages=stages, durations={"m": 1.0, "n": 1.0})
+    assert c.run(until_s=1.0).placements == [("j0.n0", "r1n0", 0.0)]
 
 
 def test_small_jobs_find_their_data_where_fair_alone_runs_them_anywhere():
