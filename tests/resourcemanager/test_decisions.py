@@ -130,6 +130,21 @@ def test_an_answer_stands_until_something_changes():
     ]
 
 
+def test_a_wait_that_is_over_is_not_put_off_by_an_offer_at_the_same_moment():
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task, _ = job.closest_pending_map(slot)
+        if job.id == "j0" and slot.id == "r0n1":
+            return Wait("not here", until_s=now_s + 50)
+        if job.id == "j0" and now_s < 5:
+            return Wait("for later", until_s=5.0)
+        return Place(task) if task else Pass("nothing to run")
+
+    c = tiny_cluster(nodes=2, slots=1, scheduler=recipe(offer))
+    c.at(5.0, lambda: c.join("r0n1"))  # before the timer of the same moment
+    c.submit("j0", maps=1)
+    assert c.run().placements == [("j0.m0", "r0n0", 5.0)]
+
+
 def test_a_policy_is_told_what_happens():
     told: list[str] = []
 
