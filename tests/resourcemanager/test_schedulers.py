@@ -195,6 +195,14 @@ def test_jobs_in_a_queue_are_served_first_come_first_served():
     ]
 
 
+def test_of_two_queues_that_use_nothing_the_larger_goes_first():
+    c = tiny_cluster(nodes=1, scheduler="capacity", options=dict(QUEUES))
+    c.submit("j9", maps=1, queue="adhoc")
+    c.submit("j0", maps=1, queue="adhoc")
+    c.submit("j1", maps=1, queue="prod")
+    assert [task for task, _ in c.run().launches("j")] == ["j9.m0", "j1.m0", "j0.m0"]
+
+
 def test_an_unknown_queue_is_refused():
     c = tiny_cluster(scheduler="capacity", options=dict(QUEUES))
     with pytest.raises(UsageError, match='unknown queue "prdo": did you mean "prod"'):
