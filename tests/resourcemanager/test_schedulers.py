@@ -131,6 +131,17 @@ def test_a_pool_gets_its_minimum_first():
     assert sum(held(c).values()) == 10
 
 
+def test_a_minimum_counts_only_as_far_as_there_is_demand_for_it():
+    """YARN compares held / min(minimum, demand): 2 of 3 for a, 1 of 4 for b, which goes first."""
+    c = tiny_cluster(nodes=4, options={"fair.min_slots.a": 20, "fair.min_slots.b": 4})
+    c.submit("j0", maps=2, map_s=9, queue="a")
+    c.submit("j1", maps=1, map_s=9, queue="b")
+    c.submit("j2", maps=1, map_s=1, queue="other")
+    c.submit("j3", maps=1, queue="a")
+    c.submit("j4", maps=3, queue="b")
+    assert c.run(until_s=1.0).placements[4:] == [("j4.m0", "r0n3", 1.0)]
+
+
 def test_a_job_that_comes_late_gets_the_next_slots():
     c = tiny_cluster(nodes=2, slots=1)
     c.submit("j0", maps=4, map_s=2)
