@@ -172,6 +172,7 @@ class Stage:
     """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
 
     __slots__ = (
+        "coflow",
         "coflow_ended_s",
         "coflow_started_s",
         "done",
@@ -213,13 +214,9 @@ class Stage:
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
         self.fetching = False  #: whether its attempts may fetch
+        self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
         self.coflow_started_s: float | None = None
         self.coflow_ended_s: float | None = None  #: when its latest network flow ended
-
-    @property
-    def coflow(self) -> CoflowId:
-        """Its shuffle, as the network knows it."""
-        return CoflowId(self.id)
 
     @property
     def size(self) -> int:
