@@ -123,6 +123,7 @@ def check_submission(event: JobSubmitted) -> None:
     """Raise ``UsageError`` unless the stages are a sound DAG whose numbers of tasks are settled."""
     where = f"job {event.job}"
     require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
+    require(event.weight > 0, f"{where}: weight", event.weight, "a number above 0")
     check_stages([StageSpec(name=s.name, reads=s.reads, tasks=s.tasks) for s in event.stages])
     for stage in event.stages:
         of_stage = f'{where}: stage "{stage.name}"'

@@ -268,3 +268,10 @@ def test_jobs_that_make_no_sense_are_refused(stages: tuple[StagePlan, ...], erro
         c.core.handle(event, 0.0)
     assert not c.core.records
     c.core.check_invariants()
+
+
+def test_a_job_without_weight_is_refused():
+    c = tiny_cluster()
+    with pytest.raises(UsageError, match=r"job j0: weight = 0.0: need a number above 0"):
+        c.submit("j0", weight=0.0)
+    assert not c.core.records
