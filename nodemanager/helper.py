@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from cluster.config import Daemon
 from cluster.ids import JobId
-from cluster.processes import die_with_parent
+from cluster.processes import adopt_orphans, die_with_parent, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from nodemanager.channel import Channel
@@ -65,6 +65,7 @@ class _Helper:
     def serve(self) -> NoReturn:
         """Fork and reap until the NodeManager is gone."""
         gc.collect()
+        adopt_orphans()  # what is left of a job when its helper is killed
         gc.freeze()  # collections in the children then leave the shared pages alone
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
@@ -106,4 +107,5 @@ class _Helper:
         os.close(ended)
         del self._pids[helper]
         _, status = os.waitpid(pid, 0)
+        kill_strays(self._pids.values())
         self._channel.send(JobHelperEnded(helper=helper, status=status))

@@ -18,7 +18,7 @@ from typing import NoReturn
 from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
-from cluster.processes import die_with_parent
+from cluster.processes import adopt_orphans, die_with_parent, environment_of, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from jobs.model import Job
@@ -34,6 +34,9 @@ from nodemanager.messages import (
     JobBroken,
     JobLoaded,
 )
+
+#: In the environment of attempts, and so of whatever they start: whose it is.
+_MARK = "RAILYARD_ATTEMPT"
 
 
 def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> NoReturn:
@@ -54,6 +57,7 @@ class _JobHelper:
 
     def serve(self) -> NoReturn:
         _write_to(self._outputs)
+        adopt_orphans()  # what attempts start and leave behind, also in a session of its own
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
         for attempt in list(self._pids):
@@ -109,6 +113,7 @@ class _JobHelper:
         try:
             die_with_parent(parent_pid)
             _lead_group(0)
+            os.environ[_MARK] = order.attempt
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             self._channel.close()
             for ended in self._endings.values():
@@ -136,6 +141,8 @@ class _JobHelper:
         os.close(ended)
         self._kill(attempt)  # what it started and left behind; its own pid is still ours
         _, status = os.waitpid(self._pids.pop(attempt), 0)
+        mark = f"{_MARK}={attempt}".encode()
+        kill_strays(self._pids.values(), lambda pid: mark in environment_of(pid))
         self._channel.send(AttemptExited(attempt=attempt, status=status))
 
 
