@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +22,7 @@ from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_na
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import FlowId, NodeId
-from cluster.processes import die_with_parent, how_it_ended, stop_on_sigterm
+from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
@@ -186,21 +184,13 @@ class EmulatedNetwork:
 
     def _fork(self, name: str, main: Callable[[Callable[[], None]], None]) -> None:
         """Run ``main(ready)`` in a child; returns once it is ready."""
-        parent_pid, (listen, tell) = os.getpid(), os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                die_with_parent(parent_pid)
-                os.close(listen)
-                main(lambda: os.close(tell))
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
+        listen, tell = os.pipe()
+
+        def become() -> None:
+            os.close(listen)
+            main(lambda: os.close(tell))
+
+        self.pids[name] = fork(become)
         os.close(tell)
-        self.pids[name] = pid
         os.read(listen, 1)
         os.close(listen)

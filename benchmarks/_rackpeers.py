@@ -67,8 +67,7 @@ class RackPeer:
     def _serve(self, request: Request) -> None:
         order = request.message
         assert isinstance(order, Serve)
-        transfer = self._serving.outgoing(
-            request.peer,
+        transfer = self._serving.with_peer(request.peer).outgoing(
             order.flow,
             self._data[: order.stored_bytes],
             on_done=lambda: None,

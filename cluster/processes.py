@@ -11,12 +11,44 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Container, Iterable
+from typing import NoReturn
 
 from cluster.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+def fork(main: Callable[[], int | None]) -> int:
+    """Run ``main`` in a child that dies with this process; the child's process id.
+
+    It exits with what ``main`` returns (None: 0), or with 1 and a traceback on its stderr.
+    """
+    parent_pid = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _live(main, parent_pid)
+    return pid
+
+
+def _live(main: Callable[[], int | None], parent_pid: int) -> NoReturn:
+    """Be a forked child: whatever happens, nothing of the parent's own work is done in it."""
+    status = 1
+    try:
+        die_with_parent(parent_pid)
+        status = main() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:  # a full disk
+            status = status or 1
+        finally:
+            os._exit(status)
 
 
 def die_with_parent(parent_pid: int) -> None:

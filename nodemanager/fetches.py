@@ -126,7 +126,7 @@ class Fetches:
             fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
             return
         del self._under_way[flow]
-        fetch.incoming.drop()
+        fetch.incoming.failed("nothing will be sent")
         if isinstance(answer, OutputsFound):
             self._failed(fetch.order, answer.reason, answer.lost)
         elif isinstance(answer, Refusal):
@@ -178,8 +178,8 @@ class Fetches:
         for flow, fetch in list(self._under_way.items()):
             if fetch.order.rack == rack:
                 del self._under_way[flow]
-                fetch.incoming.drop()
                 reason = f"nodemanager-{rack} is gone"
+                fetch.incoming.failed(reason)
                 self._failed(fetch.order, reason, fetch.order.outputs)
 
     # Results -----------------------------------------------------------------------------------

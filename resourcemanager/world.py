@@ -104,6 +104,10 @@ class World:
             del self.draining[job.id]
             self.emit(DiscardJob(job=job.id))
 
+    def avoidable(self) -> int:
+        """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
+        return sum(node.alive for node in self.nodes.values()) // 3
+
     def free_nodes(self) -> list[Node]:
         """Nodes with free slots, from the one after the last that was given a task.
 
