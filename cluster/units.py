@@ -72,6 +72,11 @@ def format_rate(bytes_per_s: float) -> str:
     return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
 
 
+def format_count(count: int, noun: str) -> str:
+    """Write "1 block" or "2 blocks"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """Write "10.0 ms", "3.21 s" or "2 min 05 s"."""
     if seconds >= 120:
