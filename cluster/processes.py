@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NoReturn
 
 from cluster.reactor import Reactor
@@ -119,6 +119,42 @@ def kill_descendants(grace_s: float = 2.0) -> None:
         if not family:
             return
         time.sleep(0.005)
+
+
+def kill_strays(known: Container[int], which: Callable[[int], bool] = lambda _: True) -> None:
+    """Kill and reap the children of this process that are not ``known``, if ``which`` says so.
+
+    For a process of one thread that adopts orphans: what its children had started and left behind.
+    What a stray has started becomes a stray, and is killed as well.
+    """
+    spared: set[int] = set()
+    while strays := [pid for pid in _children() if pid not in known and pid not in spared]:
+        for pid in strays:
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                continue  # it had ended
+            if which(pid):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            else:
+                spared.add(pid)
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """The "NAME=value" that a process was started with; empty if that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def _children() -> list[int]:
+    """Those of this thread: of the whole process if it has one.  Ended ones count until reaped."""
+    try:
+        with open("/proc/thread-self/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except FileNotFoundError:  # neither Linux, nor do orphans come here then
+        return []
 
 
 def reap() -> list[tuple[int, int]]:

@@ -215,6 +215,7 @@ class Attempts:
             reason = f"reported nothing for {self._timeout_s:g} s"
             if not running.forked:
                 reason = f"the job's module was not imported within {self._timeout_s:g} s"
+            reason += " (liveness.task_timeout of the topology)"
         if stderr is None:
             stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
         self._finish(attempt, AttemptFailed(attempt=attempt, reason=reason, stderr=stderr))

@@ -19,7 +19,7 @@ import socket
 
 from cluster.config import Daemon
 from cluster.ids import JobId
-from cluster.processes import fork, how_it_ended
+from cluster.processes import adopt_orphans, fork, how_it_ended, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from nodemanager.channel import Channel
@@ -58,6 +58,7 @@ class _Helper:
     def serve(self) -> None:
         """Fork and reap until the NodeManager is gone."""
         gc.collect()
+        adopt_orphans()  # what is left of a job when its helper is killed
         gc.freeze()  # collections in the children then leave the shared pages alone
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
@@ -96,4 +97,5 @@ class _Helper:
         os.close(ended)
         del self._pids[helper]
         _, status = os.waitpid(pid, 0)
+        kill_strays(self._pids.values())
         self._channel.send(JobHelperEnded(helper=helper, how=how_it_ended(status)))

@@ -17,7 +17,7 @@ from pathlib import Path
 from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
-from cluster.processes import fork
+from cluster.processes import adopt_orphans, environment_of, fork, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from jobs.model import Job
@@ -33,6 +33,9 @@ from nodemanager.messages import (
     JobBroken,
     JobLoaded,
 )
+
+#: In the environment of attempts, and so of whatever they start: whose it is.
+_MARK = "RAILYARD_ATTEMPT"
 
 
 def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
@@ -53,6 +56,7 @@ class _JobHelper:
 
     def serve(self) -> None:
         _write_to(self._outputs)
+        adopt_orphans()  # what attempts start and leave behind, also in a session of its own
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
         for attempt in list(self._pids):
@@ -101,6 +105,7 @@ class _JobHelper:
     def _become(self, order: LaunchAttempt) -> int:
         """Be the attempt, in a forked child; its exit status."""
         _lead_group(0)
+        os.environ[_MARK] = order.attempt
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._channel.close()
         for ended in self._endings.values():
@@ -122,6 +127,8 @@ class _JobHelper:
         os.close(ended)
         self._kill(attempt)  # what it started and left behind; its own pid is still ours
         _, status = os.waitpid(self._pids.pop(attempt), 0)
+        mark = f"{_MARK}={attempt}".encode()
+        kill_strays(self._pids.values(), lambda pid: mark in environment_of(pid))
         self._channel.send(AttemptExited(attempt=attempt, status=status))
 
 

@@ -79,8 +79,9 @@ def package_of(top, cluster):
     return pack_file(file)
 
 
-def starts_a_child(note):
-    return f"p = subprocess.Popen(['sleep', '60']); Path({str(note)!r}).write_text(str(p.pid))"
+def starts_a_child(note, session=False):
+    started = f"subprocess.Popen(['sleep', '60'], start_new_session={session})"
+    return f"p = {started}; Path({str(note)!r}).write_text(str(p.pid))"
 
 
 def kill_order(attempt, node="r0n0"):
@@ -240,10 +241,29 @@ def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
     wait_until(lambda: gone(pid) and gone(int(child.read_text())))
 
 
-def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path):
+@pytest.mark.parametrize("session", [False, True], ids=["same session", "session of its own"])
+def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path, session):
     child = tmp_path / "child"
-    cluster.load(job, job_source(starts_a_child(child)))
+    cluster.load(job, job_source(starts_a_child(child, session)))
     cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    wait_until(lambda: gone(int(child.read_text())))
+
+
+def test_what_one_attempt_left_behind_does_not_end_with_another(cluster, job, tmp_path):
+    child, done = tmp_path / "child", tmp_path / "done"
+    work = (
+        "if task.index: return\n"
+        f"        if os.fork() == 0: os.setsid(); {starts_a_child(child)}; os._exit(0)\n"
+        f"        while not Path({str(done)!r}).exists(): time.sleep(0.01)"
+    )
+    cluster.load(job, job_source(work))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    wait_until(lambda: child.exists() and child.read_text())
+    cluster.launch(f"{job}.m1.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptSucceeded)
+    assert not gone(int(child.read_text()))
+    done.touch()
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
     wait_until(lambda: gone(int(child.read_text())))
 
@@ -291,6 +311,15 @@ def test_discarding_a_job_kills_its_attempts_and_removes_its_output(cluster, job
     wait_until(lambda: gone(pid) and gone(helper) and not output.exists())
     cluster.launch(f"{job}.m2.0", partitions=1)
     assert "was not loaded" in cluster.ending(f"{job}.m2.0").reason
+
+
+def test_discarding_a_job_ends_what_it_started_in_other_sessions(cluster, job, tmp_path):
+    child = tmp_path / "child"
+    cluster.load(job, job_source(f"{starts_a_child(child, session=True)}; p.wait()"))
+    cluster.launch(f"{job}.m0.0")
+    wait_until(lambda: child.exists() and child.read_text())
+    cluster.tell("r0", DiscardJob(job=job))
+    wait_until(lambda: gone(int(child.read_text())))
 
 
 def test_job_helper_killed_takes_its_attempts_along_and_the_next_gets_a_new_one(cluster, job):
