@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +18,12 @@ from types import TracebackType
 
 import crc32c
 
-from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_name
+from benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import FlowId, NodeId
-from cluster.processes import die_with_parent, how_it_ended, stop_on_sigterm
+from cluster.messages.execution import FlowFailed
+from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
@@ -70,7 +69,7 @@ class EmulatedNetwork:
         self._data = os.urandom(stored_bytes_max)
         self._flows = 0
         self._peers: dict[str, Link] = {}
-        self._ended: dict[FlowId, Fetched | FetchFailed] = {}
+        self._ended: dict[FlowId, Fetched | FlowFailed] = {}
 
     def __enter__(self) -> EmulatedNetwork:
         self._fork("network", self._become_emulator)
@@ -119,7 +118,7 @@ class EmulatedNetwork:
         )
         return flow
 
-    def outcome(self, flow: FlowId, timeout_s: float = 60.0) -> Fetched | FetchFailed:
+    def outcome(self, flow: FlowId, timeout_s: float = 60.0) -> Fetched | FlowFailed:
         """Wait for a transfer to end; ``RailyardError`` if it takes longer than that."""
         if not self.transport.reactor.run_until(lambda: flow in self._ended, timeout_s):
             raise RailyardError(f"{flow} did not end within {timeout_s:g} s")
@@ -147,9 +146,9 @@ class EmulatedNetwork:
             self.transport.reactor.run_until(lambda: False, due_s - now_s())
 
     def _checked(
-        self, transfer: Transfer, started_s: float, outcome: Fetched | FetchFailed
+        self, transfer: Transfer, started_s: float, outcome: Fetched | FlowFailed
     ) -> Arrival:
-        if isinstance(outcome, FetchFailed):
+        if isinstance(outcome, FlowFailed):
             raise RailyardError(f"{outcome.flow} failed: {outcome.reason}")
         sent = crc32c.crc32c(memoryview(self._data)[: transfer.stored_bytes])
         if outcome.checksum != sent:
@@ -167,7 +166,7 @@ class EmulatedNetwork:
         if name not in self._peers:
             link = self._peers[name] = self.transport.link(name)
             link.on(Fetched, lambda event, _: self._ended.update({event.flow: event}))
-            link.on(FetchFailed, lambda event, _: self._ended.update({event.flow: event}))
+            link.on(FlowFailed, lambda event, _: self._ended.update({event.flow: event}))
         return self._peers[name]
 
     def _become_emulator(self, ready: Callable[[], None]) -> None:
@@ -186,21 +185,13 @@ class EmulatedNetwork:
 
     def _fork(self, name: str, main: Callable[[Callable[[], None]], None]) -> None:
         """Run ``main(ready)`` in a child; returns once it is ready."""
-        parent_pid, (listen, tell) = os.getpid(), os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                die_with_parent(parent_pid)
-                os.close(listen)
-                main(lambda: os.close(tell))
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
+        listen, tell = os.pipe()
+
+        def become() -> None:
+            os.close(listen)
+            main(lambda: os.close(tell))
+
+        self.pids[name] = fork(become)
         os.close(tell)
-        self.pids[name] = pid
         os.read(listen, 1)
         os.close(listen)

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks._emulated import Arrival, EmulatedNetwork, Transfer
 from cluster.ids import FlowId, NodeId
-from cluster.processes import die_with_parent
+from cluster.processes import fork
 from cluster.topology import Topology, load_topology
 from netemu.fabric import Fabric
 from netemu.schedulers import flow_scheduler
@@ -201,10 +201,8 @@ def _all_cores_busy() -> Iterator[None]:
 
 
 def _spin() -> int:
-    parent_pid = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        die_with_parent(parent_pid)
+    def spin() -> None:
         while True:
             pass
-    return pid
+
+    return fork(spin)

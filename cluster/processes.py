@@ -8,15 +8,49 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import resource
 import signal
 import sys
 import time
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Container, Iterable
+from typing import NoReturn
 
 from cluster.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_DESCRIPTORS = 2**16
+
+
+def fork(main: Callable[[], int | None]) -> int:
+    """Run ``main`` in a child that dies with this process; the child's process id.
+
+    It exits with what ``main`` returns (None: 0), or with 1 and a traceback on its stderr.
+    """
+    parent_pid = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _live(main, parent_pid)
+    return pid
+
+
+def _live(main: Callable[[], int | None], parent_pid: int) -> NoReturn:
+    """Be a forked child: whatever happens, nothing of the parent's own work is done in it."""
+    status = 1
+    try:
+        die_with_parent(parent_pid)
+        status = main() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:  # a full disk
+            status = status or 1
+        finally:
+            os._exit(status)
 
 
 def die_with_parent(parent_pid: int) -> None:
@@ -28,6 +62,16 @@ def die_with_parent(parent_pid: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
         os._exit(1)
+
+
+def allow_many_descriptors() -> None:
+    """Let this process and its children have as many as the system grants for the asking.
+
+    A map output that is being served takes one, and so does each connection to a daemon; what
+    shells allow by default, 1024, is too few for a large job.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _DESCRIPTORS)), hard))
 
 
 def adopt_orphans() -> None:
@@ -75,6 +119,42 @@ def kill_descendants(grace_s: float = 2.0) -> None:
         if not family:
             return
         time.sleep(0.005)
+
+
+def kill_strays(known: Container[int], which: Callable[[int], bool] = lambda _: True) -> None:
+    """Kill and reap the children of this process that are not ``known``, if ``which`` says so.
+
+    For a process of one thread that adopts orphans: what its children had started and left behind.
+    What a stray has started becomes a stray, and is killed as well.
+    """
+    spared: set[int] = set()
+    while strays := [pid for pid in _children() if pid not in known and pid not in spared]:
+        for pid in strays:
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                continue  # it had ended
+            if which(pid):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            else:
+                spared.add(pid)
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """The "NAME=value" that a process was started with; empty if that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def _children() -> list[int]:
+    """Those of this thread: of the whole process if it has one.  Ended ones count until reaped."""
+    try:
+        with open("/proc/thread-self/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except FileNotFoundError:  # neither Linux, nor do orphans come here then
+        return []
 
 
 def reap() -> list[tuple[int, int]]:

@@ -14,7 +14,9 @@ jobs/                   packages of the submitted jobs; events.jsonl of the whol
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster.errors import UsageError
+
+log = logging.getLogger(__name__)
 
 #: A Unix-domain socket's path may have 107 bytes; this leaves room for "/sockets/" and a name.
 _PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
@@ -90,7 +94,10 @@ class RunFolder:
 
     # Who runs here ---------------------------------------------------------------------------
     def record_process(self, role: str, name: str, pid: int) -> None:
-        """Note a process that was started, so that it can be found and stopped."""
+        """Note a process that was started, so that it can be found.
+
+        What can't be noted (the disk is full) is only logged: the process dies with its parent.
+        """
         self._append("processes.jsonl", {"role": role, "name": name, "pid": pid})
 
     def processes(self) -> list[dict[str, Any]]:
@@ -111,12 +118,19 @@ class RunFolder:
 
     def _append(self, name: str, row: dict[str, Any]) -> None:
         # One write of one line to an O_APPEND file: whole, whoever else writes.
-        with open(self.path / name, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with open(self.path / name, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            log.warning("%s: %s could not be noted: %s", name, row, error.strerror)
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         try:
             text = (self.path / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in text.splitlines() if line]
+        rows = []
+        for line in text.splitlines():
+            with contextlib.suppress(json.JSONDecodeError):  # cut short by a full disk
+                rows.append(json.loads(line))
+        return rows

@@ -21,16 +21,16 @@ import logging
 import os
 import select
 import signal
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from cluster.config import ClusterConfig, Daemon
 from cluster.processes import (
     adopt_orphans,
-    die_with_parent,
+    allow_many_descriptors,
+    fork,
     how_it_ended,
     kill_descendants,
     reap,
@@ -40,6 +40,8 @@ from cluster.runfolder import RunFolder
 
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
+#: All that a pipe can hold: what is read at once ends with the end of a name.
+_PIPE_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,7 @@ class Supervisor:
     def run(self) -> Ending:
         """Start the daemons, watch them until the cluster ends, and leave nothing behind."""
         adopt_orphans()
+        allow_many_descriptors()
         # Set before the first fork: a child that ends at once must be noticed too.
         wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
@@ -96,42 +99,29 @@ class Supervisor:
 
     # Starting ----------------------------------------------------------------------------------
     def _fork(self, spec: DaemonSpec) -> None:
-        parent_pid = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self._become(spec, parent_pid)
+        pid = fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready.add(spec.name)
         self._folder.record_process(spec.role, spec.name, pid)
 
-    def _become(self, spec: DaemonSpec, parent_pid: int) -> None:
-        """Turn the forked child into the daemon; does not return."""
-        status = 1
-        try:
-            die_with_parent(parent_pid)
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
-            self._write_to_log(spec.name)
-            if self._lifeline is not None and self._lifeline > 2:
-                os.close(self._lifeline)
-            name = f"{spec.name}\n".encode()
-            spec.main(
-                Daemon(
-                    role=spec.role,
-                    name=spec.name,
-                    folder=self._folder,
-                    config=self._config,
-                    ready=lambda: _write_all(self._ready_out, name),
-                )
+    def _become(self, spec: DaemonSpec) -> None:
+        """Be the daemon, in a forked child."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        self._write_to_log(spec.name)
+        if self._lifeline is not None and self._lifeline > 2:
+            os.close(self._lifeline)
+        name = f"{spec.name}\n".encode()
+        spec.main(
+            Daemon(
+                role=spec.role,
+                name=spec.name,
+                folder=self._folder,
+                config=self._config,
+                ready=lambda: _write_all(self._ready_out, name),
             )
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+        )
 
     def _write_to_log(self, name: str) -> None:
         log = os.open(self._folder.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -157,7 +147,7 @@ class Supervisor:
             if self._lifeline in readable and not os.read(self._lifeline, 1):
                 return Ending.ASKED
             if self._ready_in in readable:
-                self._note_ready(os.read(self._ready_in, 4096))
+                self._note_ready(os.read(self._ready_in, _PIPE_BYTES))
             if wake in readable:
                 signals = os.read(wake, 4096)
                 if signal.SIGTERM in signals or signal.SIGINT in signals:
@@ -196,7 +186,7 @@ class Supervisor:
     def _tell(self, **what: object) -> None:
         try:
             print(json.dumps(what), flush=True)
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             return  # nobody listens any more, as with a cluster that was left running
 
     # Ending ------------------------------------------------------------------------------------

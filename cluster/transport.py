@@ -11,11 +11,12 @@ A malformed frame is refused and counted and never ends the process.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -31,9 +32,12 @@ log = logging.getLogger(__name__)
 
 Payload = bytes | memoryview | None
 M = TypeVar("M", bound=Message)
+E = TypeVar("E", "Server", "Link")
 
 #: No frame may be larger; bulk bytes travel in chunks far below it.
 MAX_FRAME_BYTES = 64 * 2**20
+#: A flood on one socket must not starve timers and the other sockets.
+_MESSAGES_A_TURN = 256
 
 
 class Describe(Message, frozen=True):
@@ -87,9 +91,7 @@ class Transport:
             unfinished = published.with_suffix(".new")
             unfinished.write_text(str(port))
             unfinished.replace(published)
-        server = Server(name, socket, self.reactor)
-        self._open.append(server)
-        return server
+        return self._keep(Server(name, socket, self.reactor))
 
     def link(
         self,
@@ -107,9 +109,8 @@ class Transport:
         _configure(socket)
         if self._keys is not None:
             self._keys.secure_client(socket)
-        link = Link(name, socket, self.reactor, lambda: self._address(name), on_lost, patience_s)
-        self._open.append(link)
-        return link
+        address = functools.partial(self._address, name)
+        return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s))
 
     def close(self) -> None:
         """Close everything; messages already sent get a moment to leave."""
@@ -119,6 +120,12 @@ class Transport:
         if self._keys is not None:
             self._keys.stop_admitting()
         self.context.term()
+
+    def _keep(self, end: E) -> E:
+        """Remember a server or link for ``close``; those that are closed already are forgotten."""
+        self._open = [known for known in self._open if not known.closed]
+        self._open.append(end)
+        return end
 
     def _ipc(self, name: str) -> str:
         return f"ipc://{self.folder.sockets / name}"
@@ -164,6 +171,10 @@ class Server:
         """Send a message that is no answer; False if the peer is gone."""
         return self._send(peer, pack(message), payload)
 
+    @property
+    def closed(self) -> bool:
+        return bool(self._socket.closed)
+
     def close(self) -> None:
         """Stop serving."""
         self._reactor.remove(self._socket)
@@ -180,12 +191,7 @@ class Server:
         return True
 
     def _receive_all(self) -> None:
-        # A bound, so that a flood on one socket can't starve timers and the other sockets.
-        for _ in range(256):
-            try:
-                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
-            except zmq.Again:
-                return
+        for frames in itertools.islice(_arrived(self._socket), _MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
@@ -244,7 +250,6 @@ class Link:
         #: what was sent before there was an address to connect to; None from then on
         self._backlog: list[list[bytes | memoryview]] | None = []
         self._connected = False
-        self._closed = False
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
         self._monitor = socket.get_monitor_socket(events)
         reactor.add(self._monitor, self._on_monitor)
@@ -287,29 +292,37 @@ class Link:
         got: list[M | Refusal | PeerLost] = []
         self.request(message, answer, lambda reply, _: got.append(reply), payload)
         if not self._reactor.run_until(lambda: bool(got), timeout_s):
-            raise PeerLost(f"{self.name} did not answer {message.tag()} within {timeout_s:g} s")
+            how = f"within {timeout_s:g} s, or before this process was asked to stop"
+            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
         if isinstance(got[0], Refusal):
-            raise Refused(got[0].reason)
+            raise Refused(str(got[0]))
         if isinstance(got[0], PeerLost):
             raise got[0]
         return got[0]
 
+    @property
+    def closed(self) -> bool:
+        return bool(self._socket.closed)
+
     def close(self) -> None:
         """Close the link; what was sent gets a moment to leave.  Pending requests are dropped."""
-        if self._closed:
+        self.lost = True
+        self._replies.clear()
+        self._release(linger_ms=None)
+
+    def _release(self, linger_ms: int | None) -> None:
+        """Let go of the sockets, if that was not done; ``linger_ms`` None is as configured."""
+        if self.closed:
             return
-        linger_ms = 0 if self.lost else None  # nobody will take what is left
-        self._closed = self.lost = True
         self._patience.cancel()
         self._reactor.remove(self._socket)
         self._reactor.remove(self._monitor)
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
         self._socket.close(linger=linger_ms)
-        self._replies.clear()
 
     def _connect(self) -> None:
-        if self._closed or self.lost:
+        if self.lost:
             return
         address = self._address()
         if address is None:
@@ -330,13 +343,7 @@ class Link:
             self._socket.send_multipart(frames, copy=payload is None)
 
     def _receive_all(self) -> None:
-        for _ in range(256):
-            if self._closed:
-                return
-            try:
-                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
-            except zmq.Again:
-                return
+        for frames in itertools.islice(_arrived(self._socket), _MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
@@ -361,7 +368,8 @@ class Link:
             self._connected = True
             self._patience.cancel()
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            self._receive_all()  # what came before the end still counts
+            for frames in _arrived(self._socket):  # what came before the end still counts
+                self._handle(frames)
             self._lose()
 
     def _give_up(self) -> None:
@@ -372,6 +380,9 @@ class Link:
         if self.lost:
             return
         self.lost = True
+        # At once: ZeroMQ would connect anew behind our back, and hand to another server of that
+        # name what was meant for the one that is gone.
+        self._release(linger_ms=0)
         pending, self._replies = list(self._replies.values()), {}
         for reply in pending:
             reply(self._loss(), None)
@@ -381,6 +392,16 @@ class Link:
     def _loss(self) -> PeerLost:
         how = "is gone" if self._connected else "cannot be reached"
         return PeerLost(f"{self.name} {how}")
+
+
+def _arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
+    """The frames of each message that is there, until the socket is closed."""
+    while not socket.closed:
+        try:
+            frames = socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
+        except zmq.Again:
+            return
+        yield frames
 
 
 def _monitored_event(monitor: zmq.Socket[bytes]) -> int:

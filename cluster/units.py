@@ -72,6 +72,11 @@ def format_rate(bytes_per_s: float) -> str:
     return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
 
 
+def format_count(count: int, noun: str) -> str:
+    """Write "1 block" or "2 blocks"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """Write "10.0 ms", "3.21 s" or "2 min 05 s"."""
     if seconds >= 120:
@@ -88,6 +93,6 @@ def _number(match: re.Match[str]) -> Fraction:
 
 def _with_prefix(value: float, unit: str) -> str:
     for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= factor:
+        if value >= 0.9995 * factor:  # which three digits round up to 1
             return f"{value / factor:.3g} {prefix}{unit}"
     return f"{value:.0f} {unit}"

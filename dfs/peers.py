@@ -129,9 +129,7 @@ class OutgoingBlock:
         self._transfer.fail(reason)
 
     def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
-        if isinstance(answer, Refusal):
-            answer = BlockWritten(nodes=(), reason=answer.reason)
-        elif isinstance(answer, PeerLost):
+        if not isinstance(answer, BlockWritten):
             answer = BlockWritten(nodes=(), reason=str(answer))
         self._peer.transfers.drop(self._transfer.transfer)
         self._cancel()

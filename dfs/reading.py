@@ -29,6 +29,8 @@ STALLED_S = 60.0
 #: How often, and after which pauses, new locations are asked for when all replicas have failed:
 #: meanwhile the NameNode may have had new ones made.
 LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+#: How far a replica can be, by the number of switches' levels on the way to it.
+_DISTANCES = ("local", "rack", "remote")
 
 
 class BlockUnavailable(RailyardError):
@@ -99,14 +101,19 @@ class DfsFile:
 
     def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
         """Own node, own rack, others; equals in an order that differs from reader to reader."""
+
+        def preference(node: NodeId) -> tuple[bool, int, int]:
+            shuffled = zlib.crc32(f"{self._services.node} {block.block} {node}".encode())
+            return self._services.peers.is_lost(node), self._distance(node), shuffled
+
+        return sorted(block.nodes, key=preference)
+
+    def _distance(self, node: NodeId) -> int:
+        """0: the own node, 1: in the own rack, 2: elsewhere."""
         me = self._services.node
-
-        def distance(node: NodeId) -> tuple[bool, int, int]:
-            steps = 0 if node == me else 1 if me and rack_of(node) == rack_of(me) else 2
-            shuffled = zlib.crc32(f"{me} {block.block} {node}".encode())
-            return self._services.peers.is_lost(node), steps, shuffled
-
-        return sorted(block.nodes, key=distance)
+        if node == me:
+            return 0
+        return 1 if me is not None and rack_of(node) == rack_of(me) else 2
 
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
         located = self._services.namenode.call(LocateBlocks(path=self.path), BlocksLocated)
@@ -119,17 +126,10 @@ class DfsFile:
     def _read_replica(
         self, block: BlockLocation, node: NodeId, offset: int, length: int
     ) -> Iterator[memoryview]:
-        me = self._services.node
-        if node == me:
-            pieces, kind = self._read_own(block, node, offset, length), "local"
-        else:
-            near = me is not None and rack_of(node) == rack_of(me)
-            pieces, kind = (
-                self._read_other(block, node, offset, length),
-                "rack" if near else "remote",
-            )
-        for piece in pieces:
-            self._services.read_bytes[kind] += len(piece)
+        distance = self._distance(node)
+        read = self._read_own if distance == 0 else self._read_other
+        for piece in read(block, node, offset, length):
+            self._services.read_bytes[_DISTANCES[distance]] += len(piece)
             yield piece
 
     def _read_own(
@@ -161,7 +161,7 @@ class DfsFile:
 
         def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
             if not isinstance(answer, Done):
-                incoming.failed(answer.reason if isinstance(answer, Refusal) else str(answer))
+                incoming.failed(str(answer))
 
         request = ReadBlock(
             transfer=name,

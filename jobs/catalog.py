@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster.errors import UsageError, require, unknown_name
 from cluster.messages.execution import JobPackage
+from cluster.shown import printable
 from jobs.model import Job
 from jobs.package import load_job, pack_file, pack_job
 from jobs.sample import Files, Plan, Request, Sample, Step, Verdict
@@ -24,6 +25,7 @@ _Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
 _READ_BYTES = 2**22
 #: How many of the most frequent words are shown.
 _TOP = 10
+_SHOWN_LETTERS_MAX = 40
 
 
 def find(job: str) -> Sample:
@@ -135,7 +137,10 @@ def plan_wordcount(request: Request) -> Plan:
         return Verdict(
             True,
             f"{total} words, {len(expected)} distinct, as counted independently",
-            tuple(f"{count:>9}  {_decoded(word)}" for word, count in expected.most_common(_TOP)),
+            tuple(
+                f"{count:>9}  {printable(_decoded(word), _SHOWN_LETTERS_MAX)}"
+                for word, count in expected.most_common(_TOP)
+            ),
         )
 
     return _plan_text("wordcount", WordCount, request, bytes.split, compare)

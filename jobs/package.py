@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from cluster.errors import UsageError, unknown_name
 from cluster.messages.execution import JobPackage
+from cluster.shown import printable
 from jobs.model import Job
 from jobs.params import read_params
 
@@ -28,6 +29,8 @@ _OURS = "jobs."
 
 #: What a module of functions may define; all but ``map`` is optional.
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
+#: An error may tell a long story; a command that was wrong gets one line.
+_WORDS_LETTERS_MAX = 300
 #: The name of the class that stands for a module of functions.
 _FUNCTIONS_CLASS = "Functions"
 
@@ -93,7 +96,12 @@ def load_job(package: JobPackage) -> Job:
 
 
 def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackage) -> JobPackage:
-    job(**(params or {})).stage_specs()  # finds now what would fail in every task
+    try:
+        job(**(params or {})).stage_specs()  # finds now what would fail in every task
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(_where(error, package.file_name or package.module)) from error
     values = read_params(job, params or {})
     return JobPackage(
         module=package.module,
@@ -122,18 +130,19 @@ def _module_from_source(source: bytes, file_name: str) -> ModuleType:
     sys.modules[name] = module  # annotations are looked up there
     try:
         exec(code, module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(_where(error, file_name)) from error
     return module
 
 
-def _where(error: Exception, file_name: str) -> str:
+def _where(error: BaseException, file_name: str) -> str:
     """One line: the last place in the user's file that ``error`` came through, and what it is."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file_name]
     place = f"{file_name}:{lines[-1]}" if lines else file_name
     hint = " (a job is one file: others are not shipped)" if isinstance(error, ImportError) else ""
-    return f"{place}: {type(error).__name__}: {error}{hint}"
+    words = printable(str(error).partition("\n")[0], _WORDS_LETTERS_MAX)
+    return f"{place}: {type(error).__name__}{': ' if words else ''}{words}{hint}"
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:

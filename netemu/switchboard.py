@@ -8,7 +8,8 @@ two processes for as long as the transfer lasts, whichever direction it has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from cluster.errors import PeerError
 from cluster.reactor import Reactor
@@ -21,115 +22,23 @@ from netemu.transfer import Data, IncomingTransfer, OutgoingTransfer, Send
 PROBE_S = 2.0
 
 P = ParamSpec("P")
+End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
+Bulk = TypeVar("Bulk")  #: the bytes, or who takes them
 
-Take = Callable[[memoryview], None]
 OnDone = Callable[[], None]
 OnFailed = Callable[[str], None]
 
 
-class _Transfers:
-    """The transfers under way, by peer and name."""
+class Transfers:
+    """The transfers between this process and one other, by name."""
 
-    def __init__(self) -> None:
-        self._ends: dict[tuple[bytes, str], OutgoingTransfer | IncomingTransfer] = {}
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._ends: dict[str, OutgoingTransfer | IncomingTransfer] = {}
+        self._progress: dict[str, int] = {}  #: when last probed
 
     def __len__(self) -> int:
         return len(self._ends)
-
-    def _outgoing(
-        self,
-        peer: bytes,
-        send: Send,
-        transfer: str,
-        data: Data,
-        on_done: OnDone,
-        on_failed: OnFailed,
-        stored_total: int | None,
-    ) -> OutgoingTransfer:
-        key = self._key(peer, transfer)
-        end = OutgoingTransfer(
-            transfer,
-            data,
-            send,
-            on_done=self._forgetting(key, on_done),
-            on_failed=self._forgetting(key, on_failed),
-            stored_total=stored_total,
-        )
-        self._ends[key] = end
-        return end
-
-    def _incoming(
-        self,
-        peer: bytes,
-        send: Send,
-        transfer: str,
-        take: Take,
-        on_done: OnDone,
-        on_failed: OnFailed,
-        stored_total: int | None,
-    ) -> IncomingTransfer:
-        key = self._key(peer, transfer)
-        end = IncomingTransfer(
-            transfer,
-            take,
-            send,
-            on_done=self._forgetting(key, on_done),
-            on_failed=self._forgetting(key, on_failed),
-            stored_total=stored_total,
-        )
-        self._ends[key] = end
-        return end
-
-    def _key(self, peer: bytes, transfer: str) -> tuple[bytes, str]:
-        key = (peer, transfer)
-        known = self._ends.get(key)
-        if known is not None and not known.over:
-            raise PeerError(f'transfer "{transfer}" is under way already')
-        return key
-
-    def _forgetting(self, key: tuple[bytes, str], call: Callable[P, None]) -> Callable[P, None]:
-        """``call``, but first the transfer is forgotten."""
-
-        def ended(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._ends.pop(key, None)
-            call(*args, **kwargs)
-
-        return ended
-
-    def _drop(self, peer: bytes, transfer: str) -> None:
-        end = self._ends.pop((peer, transfer), None)
-        if end is not None:
-            end.drop()
-
-    def _chunk(self, peer: bytes, message: Chunk, payload: memoryview | None, send: Send) -> None:
-        end = self._ends.get((peer, message.transfer))
-        if isinstance(end, IncomingTransfer):
-            end.chunk(message, payload)
-        else:
-            # Chunks that were under way when their transfer ended come here: their sender stops.
-            reason = "the receiver knows of no such transfer"
-            send(TransferFailed(transfer=message.transfer, reason=reason), None)
-
-    def _taken(self, peer: bytes, message: ChunkTaken) -> None:
-        end = self._ends.get((peer, message.transfer))
-        if isinstance(end, OutgoingTransfer):
-            end.take(message)
-
-    def _failed(self, peer: bytes, message: TransferFailed) -> None:
-        end = self._ends.get((peer, message.transfer))
-        if end is not None:
-            end.failed(message.reason)
-
-
-class LinkTransfers(_Transfers):
-    """The transfers between this process and the server of one link."""
-
-    def __init__(self, link: Link) -> None:
-        super().__init__()
-        self._link = link
-        link.on(Chunk, lambda message, data: self._chunk(b"", message, data, self._send))
-        link.on(ChunkTaken, lambda message, _: self._taken(b"", message))
-        link.on(TransferFailed, lambda message, _: self._failed(b"", message))
 
     def outgoing(
         self,
@@ -139,104 +48,141 @@ class LinkTransfers(_Transfers):
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> OutgoingTransfer:
-        """Begin to send ``data``; nothing leaves before ``allow``."""
-        return self._outgoing(b"", self._send, transfer, data, on_done, on_failed, stored_total)
+        """Begin to send ``data``; nothing leaves before ``allow``.
+
+        Raises ``PeerError`` if a transfer of that name is under way.
+        """
+        return self._begin(OutgoingTransfer, transfer, data, on_done, on_failed, stored_total)
 
     def incoming(
         self,
         transfer: str,
-        take: Take,
+        take: Callable[[memoryview], None],
         on_done: OnDone,
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> IncomingTransfer:
-        """Expect bytes; to be called before the other side is asked for them."""
-        return self._incoming(b"", self._send, transfer, take, on_done, on_failed, stored_total)
+        """Expect bytes; to be called before the other side is asked for them.
+
+        Raises ``PeerError`` if a transfer of that name is under way.
+        """
+        return self._begin(IncomingTransfer, transfer, take, on_done, on_failed, stored_total)
 
     def drop(self, transfer: str) -> None:
         """Forget a transfer, without a word; nothing happens if there is none."""
-        self._drop(b"", transfer)
+        end = self._ends.pop(transfer, None)
+        if end is not None:
+            end.drop()
 
     def fail_all(self, reason: str) -> None:
-        """Fail every transfer: for the link's ``on_lost``."""
+        """Fail every transfer: for when the other process is gone."""
         for end in list(self._ends.values()):
             end.failed(reason)
 
-    def _send(self, message: Message, payload: Payload) -> bool:
-        self._link.send(message, payload)
-        return not self._link.lost
+    def probe(self) -> None:
+        """Have the transfers that stand still find out whether the other process is there."""
+        before, self._progress = self._progress, {}
+        for name, end in list(self._ends.items()):
+            if before.get(name) == end.progress:
+                end.probe()
+            self._progress[name] = end.progress
+
+    def take(self, message: Chunk | ChunkTaken, payload: memoryview | None) -> None:
+        """Hand a message of the other side to the end that it is for.
+
+        Chunks and acknowledgements that were under way when their transfer ended come here too:
+        the other side is told, since it may not know yet.
+        """
+        end = self._ends.get(message.transfer)
+        if isinstance(message, Chunk) and isinstance(end, IncomingTransfer):
+            end.chunk(message, payload)
+        elif isinstance(message, ChunkTaken) and isinstance(end, OutgoingTransfer):
+            end.take(message)
+        else:
+            reason = "the other side knows of no such transfer"
+            self._send(TransferFailed(transfer=message.transfer, reason=reason), None)
+
+    def failed(self, message: TransferFailed) -> None:
+        """The other side gave a transfer up."""
+        end = self._ends.get(message.transfer)
+        if end is not None:
+            end.failed(message.reason)
+
+    def _begin(
+        self,
+        kind: Callable[[str, Bulk, Send, OnDone, OnFailed, int | None], End],
+        transfer: str,
+        bulk: Bulk,
+        on_done: OnDone,
+        on_failed: OnFailed,
+        stored_total: int | None,
+    ) -> End:
+        known = self._ends.get(transfer)
+        if known is not None and not known.over:
+            raise PeerError(f'transfer "{transfer}" is under way already')
+        done, failed = self._forgetting(transfer, on_done), self._forgetting(transfer, on_failed)
+        end = kind(transfer, bulk, self._send, done, failed, stored_total)
+        self._ends[transfer] = end
+        return end
+
+    def _forgetting(self, transfer: str, call: Callable[P, None]) -> Callable[P, None]:
+        """``call``, but first the transfer is forgotten."""
+
+        def ended(*args: P.args, **kwargs: P.kwargs) -> None:
+            self._ends.pop(transfer, None)
+            call(*args, **kwargs)
+
+        return ended
 
 
-class ServerTransfers(_Transfers):
+class LinkTransfers(Transfers):
+    """The transfers between this process and the server of one link."""
+
+    def __init__(self, link: Link) -> None:
+        def send(message: Message, payload: Payload) -> bool:
+            link.send(message, payload)
+            return not link.lost
+
+        super().__init__(send)
+        link.on(Chunk, self.take)
+        link.on(ChunkTaken, self.take)
+        link.on(TransferFailed, lambda message, _: self.failed(message))
+
+
+class ServerTransfers:
     """The transfers between this process and all peers of one server.
 
     A server is not told when a peer ends, so transfers that stand still are probed.
     """
 
     def __init__(self, server: Server, reactor: Reactor) -> None:
-        super().__init__()
         self._server = server
-        self._seen: dict[tuple[bytes, str], int] = {}
-        server.on(Chunk, self._on_chunk)
-        server.on(ChunkTaken, self._on_taken)
-        server.on(TransferFailed, self._on_failed)
+        self._by_peer: dict[bytes, Transfers] = {}
+        server.on(Chunk, self._take)
+        server.on(ChunkTaken, self._take)
+        server.on(TransferFailed, self._failed)
         reactor.call_every(PROBE_S, self._probe)
 
-    def outgoing(
-        self,
-        peer: bytes,
-        transfer: str,
-        data: Data,
-        on_done: OnDone,
-        on_failed: OnFailed,
-        stored_total: int | None = None,
-    ) -> OutgoingTransfer:
-        """Begin to send ``data`` to a peer; nothing leaves before ``allow``.
+    def __len__(self) -> int:
+        return sum(map(len, self._by_peer.values()))
 
-        Raises ``PeerError`` if the peer has a transfer of that name under way.
-        """
-        send = self._sender(peer)
-        return self._outgoing(peer, send, transfer, data, on_done, on_failed, stored_total)
+    def with_peer(self, peer: bytes) -> Transfers:
+        """Those with one peer."""
+        known = self._by_peer.get(peer)
+        if known is None:
+            known = self._by_peer[peer] = Transfers(partial(self._server.push, peer))
+        return known
 
-    def incoming(
-        self,
-        peer: bytes,
-        transfer: str,
-        take: Take,
-        on_done: OnDone,
-        on_failed: OnFailed,
-        stored_total: int | None = None,
-    ) -> IncomingTransfer:
-        """Expect bytes from a peer; to be called before it is told to send them.
+    def _take(self, request: Request) -> None:
+        assert isinstance(request.message, Chunk | ChunkTaken)
+        self.with_peer(request.peer).take(request.message, request.payload)
 
-        Raises ``PeerError`` if the peer has a transfer of that name under way.
-        """
-        send = self._sender(peer)
-        return self._incoming(peer, send, transfer, take, on_done, on_failed, stored_total)
-
-    def drop(self, peer: bytes, transfer: str) -> None:
-        """Forget a transfer, without a word; nothing happens if there is none."""
-        self._drop(peer, transfer)
-
-    def _sender(self, peer: bytes) -> Send:
-        return lambda message, payload: self._server.push(peer, message, payload)
-
-    def _on_chunk(self, request: Request) -> None:
-        assert isinstance(request.message, Chunk)
-        self._chunk(request.peer, request.message, request.payload, self._sender(request.peer))
-
-    def _on_taken(self, request: Request) -> None:
-        assert isinstance(request.message, ChunkTaken)
-        self._taken(request.peer, request.message)
-
-    def _on_failed(self, request: Request) -> None:
+    def _failed(self, request: Request) -> None:
         assert isinstance(request.message, TransferFailed)
-        self._failed(request.peer, request.message)
+        self.with_peer(request.peer).failed(request.message)
 
     def _probe(self) -> None:
-        before, self._seen = self._seen, {}
-        for key, end in list(self._ends.items()):
-            done = end.acknowledged if isinstance(end, OutgoingTransfer) else end.received
-            if before.get(key) == done:
-                end.probe()
-            self._seen[key] = done
+        for peer, transfers in list(self._by_peer.items()):
+            transfers.probe()
+            if not transfers:
+                del self._by_peer[peer]

@@ -27,12 +27,48 @@ WINDOW_BYTES = 8 * 2**20
 ACKNOWLEDGE_BYTES = 2 * 2**20
 
 
-class OutgoingTransfer:
+class _End:
+    """What both ends have in common: how they end.
+
+    ``on_done`` or ``on_failed`` is called once, except after ``drop``.
+    """
+
+    def __init__(
+        self,
+        transfer: str,
+        send: Send,
+        on_done: Callable[[], None],
+        on_failed: Callable[[str], None],
+    ) -> None:
+        self.transfer = transfer
+        self.progress = 0  #: bytes that the receiver took, as far as is known here
+        self.over = False
+        self._send = send
+        self._on_done = on_done
+        self._on_failed = on_failed
+
+    def fail(self, reason: str) -> None:
+        """Give up: the other end is told, then ``on_failed(reason)`` is called."""
+        if not self.over:
+            self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
+            self.failed(reason)
+
+    def failed(self, reason: str) -> None:
+        """Handle the other end's giving up, or its process's end."""
+        if not self.over:
+            self.drop()
+            self._on_failed(reason)
+
+    def drop(self) -> None:
+        """Forget the transfer without telling anybody."""
+        self.over = True
+
+
+class OutgoingTransfer(_End):
     """The sender's end.
 
-    ``data`` is sent without copies: leave it unchanged until ``on_done`` or ``on_failed``, one of
-    which is called once, except after ``drop``.  A transfer whose data come bit by bit states
-    ``stored_total`` and gets the rest by ``extend``.
+    ``data`` is sent without copies: leave it unchanged until the end.  A transfer whose data come
+    bit by bit states ``stored_total`` and gets the rest by ``extend``.
     """
 
     def __init__(
@@ -44,13 +80,8 @@ class OutgoingTransfer:
         on_failed: Callable[[str], None],
         stored_total: int | None = None,
     ) -> None:
-        self.transfer = transfer
+        super().__init__(transfer, send, on_done, on_failed)
         self.sent = 0
-        self.acknowledged = 0
-        self.over = False
-        self._send = send
-        self._on_done = on_done
-        self._on_failed = on_failed
         self._pieces: deque[memoryview] = deque()  # what is held and not sent; none is empty
         self._allowed = 0
         self._begun = False
@@ -75,29 +106,16 @@ class OutgoingTransfer:
         if message.stored_bytes > self.sent:
             self.fail(f"the receiver claims {message.stored_bytes} bytes of {self.sent} sent")
             return
-        self.acknowledged = max(self.acknowledged, message.stored_bytes)
-        if self._begun and self.acknowledged == self.total:
-            self.over = True
-            self._pieces.clear()
+        self.progress = max(self.progress, message.stored_bytes)
+        if self._begun and self.progress == self.total:
+            self.drop()
             self._on_done()
         else:
             self._pump()
 
-    def fail(self, reason: str) -> None:
-        """Give up: the receiver is told, then ``on_failed(reason)`` is called."""
-        if not self.over:
-            self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
-            self.failed(reason)
-
-    def failed(self, reason: str) -> None:
-        """Handle the receiver's giving up, or its end."""
-        if not self.over:
-            self.drop()
-            self._on_failed(reason)
-
     def drop(self) -> None:
         """Forget the transfer without telling anybody."""
-        self.over = True
+        super().drop()
         self._pieces.clear()
 
     def probe(self) -> None:
@@ -119,7 +137,7 @@ class OutgoingTransfer:
 
     def _pump(self) -> None:
         while not self.over and self._pieces:
-            room = min(self._allowed, self.acknowledged + WINDOW_BYTES, self.total) - self.sent
+            room = min(self._allowed, self.progress + WINDOW_BYTES, self.total) - self.sent
             size = min(room, CHUNK_BYTES, len(self._pieces[0]))
             if size <= 0:
                 return
@@ -137,12 +155,11 @@ class OutgoingTransfer:
             self.failed("the receiver is gone")
 
 
-class IncomingTransfer:
+class IncomingTransfer(_End):
     """The receiver's end.
 
     ``take(data)`` gets the bytes in order; what it took counts as being in the receiver's hands.
-    An ``OSError`` that it raises (a full disk) fails the transfer.  ``on_done`` or ``on_failed``
-    is called once, except after ``drop``.
+    An ``OSError`` that it raises (a full disk) fails the transfer.
     """
 
     def __init__(
@@ -154,14 +171,9 @@ class IncomingTransfer:
         on_failed: Callable[[str], None],
         stored_total: int | None = None,
     ) -> None:
-        self.transfer = transfer
-        self.received = 0
+        super().__init__(transfer, send, on_done, on_failed)
         self.total = stored_total  #: None until the first chunk tells
-        self.over = False
         self._take = take
-        self._send = send
-        self._on_done = on_done
-        self._on_failed = on_failed
         self._acknowledged = 0
 
     def chunk(self, message: Chunk, payload: memoryview | None) -> None:
@@ -179,25 +191,9 @@ class IncomingTransfer:
             except OSError as error:
                 self.fail(f"the receiver cannot store it: {error}")
                 return
-            self.received += len(payload)
+            self.progress += len(payload)
         if not self.over:  # what took the bytes may have ended the transfer
             self._acknowledge()
-
-    def fail(self, reason: str) -> None:
-        """Give up: the sender is told, then ``on_failed(reason)`` is called."""
-        if not self.over:
-            self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
-            self.failed(reason)
-
-    def failed(self, reason: str) -> None:
-        """Handle the sender's giving up, or its end."""
-        if not self.over:
-            self.over = True
-            self._on_failed(reason)
-
-    def drop(self) -> None:
-        """Forget the transfer without telling anybody."""
-        self.over = True
 
     def probe(self) -> None:
         """Find out whether the sender still exists; fails the transfer if it does not."""
@@ -208,8 +204,8 @@ class IncomingTransfer:
         end = message.stored_offset + (len(payload) if payload is not None else 0)
         if payload is None:
             return "a chunk without its payload frame"
-        if message.stored_offset != self.received:
-            return f"a chunk at {message.stored_offset}, after {self.received} bytes"
+        if message.stored_offset != self.progress:
+            return f"a chunk at {message.stored_offset}, after {self.progress} bytes"
         if self.total is not None and message.stored_total != self.total:
             return f"a chunk of {message.stored_total} bytes in all: need {self.total}"
         if end > message.stored_total:
@@ -217,14 +213,14 @@ class IncomingTransfer:
         return ""
 
     def _acknowledge(self) -> None:
-        complete = self.received == self.total
-        if complete or self.received - self._acknowledged >= ACKNOWLEDGE_BYTES:
+        complete = self.progress == self.total
+        if complete or self.progress - self._acknowledged >= ACKNOWLEDGE_BYTES:
             self._tell()
         if complete and not self.over:
-            self.over = True
+            self.drop()
             self._on_done()
 
     def _tell(self) -> None:
-        self._acknowledged = self.received
-        if not self._send(ChunkTaken(transfer=self.transfer, stored_bytes=self.received), None):
+        self._acknowledged = self.progress
+        if not self._send(ChunkTaken(transfer=self.transfer, stored_bytes=self.progress), None):
             self.failed("the sender is gone")

@@ -46,7 +46,8 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
         outcome = _Attempt(daemon, job, order, transport, umbilical).run()
     except BaseException as error:  # user code may raise anything, SystemExit included
         lift_limit()
-        print(user_traceback(error), file=sys.stderr)
+        if told := user_traceback(error):
+            print(told, file=sys.stderr)
         reason = reason_of(error)
         if isinstance(error, MemoryError):
             allowed = format_size(daemon.config.topology.compute.memory)

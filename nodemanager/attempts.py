@@ -116,9 +116,10 @@ class Attempts:
             self._containers.kill(order)
 
     def fetch(self, order: FetchOutput) -> None:
-        """Have an attempt fetch."""
-        self._readers[order.flow] = order.reader
-        self._deliver(order.reader, order)
+        """Have an attempt fetch; one that has ended was told of."""
+        if order.reader in self._running:
+            self._readers[order.flow] = order.reader
+            self._deliver(order.reader, order)
 
     def cancel_fetch(self, order: CancelFlow) -> None:
         """Have an attempt forget a fetch."""
@@ -162,11 +163,11 @@ class Attempts:
         self._fail(attempt, reason, stderr)
 
     # What attempts say -------------------------------------------------------------------------
-    def _hello(self, request: Request) -> None:
+    def _hello(self, request: Request) -> Message | None:
         message = request.message
         assert isinstance(message, UmbilicalHello)
         attempt = self._running.get(message.attempt)
-        if attempt is None or attempt.peer is not None:
+        if attempt is None or attempt.peer is not None or request.peer in self._by_peer:
             raise PeerError(f"{message.attempt} is not expected here")
         attempt.peer = request.peer
         attempt.reported_s = now_s()
@@ -174,6 +175,7 @@ class Attempts:
         undelivered, attempt.undelivered = attempt.undelivered, []
         for order in undelivered:
             self._server.push(request.peer, order)
+        return Done() if request.number else None
 
     def _progressed(self, request: Request) -> None:
         message = request.message
@@ -213,6 +215,7 @@ class Attempts:
             reason = f"reported nothing for {self._timeout_s:g} s"
             if not running.forked:
                 reason = f"the job's module was not imported within {self._timeout_s:g} s"
+            reason += " (liveness.task_timeout of the topology)"
         if stderr is None:
             stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
         self._finish(attempt, AttemptFailed(attempt=attempt, reason=reason, stderr=stderr))
@@ -250,9 +253,7 @@ class Attempts:
                 self._containers.stop_loading(job_of(attempt))
 
     def _deliver(self, attempt: AttemptId, order: Message) -> None:
-        running = self._running.get(attempt)
-        if running is None:
-            return  # it has ended: the ResourceManager knows by now, or soon
+        running = self._running[attempt]
         if running.peer is None:
             running.undelivered.append(order)
         else:

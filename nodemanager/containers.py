@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cluster.config import Daemon
+from cluster.errors import PeerError
 from cluster.ids import AttemptId, JobId, job_of
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
-from cluster.processes import how_it_ended
 from cluster.reactor import Reactor
 from cluster.wire import Message, Vocabulary
 from nodemanager.channel import Channel
@@ -158,7 +158,13 @@ class Containers:
         helper.channel.send(order)
 
     def _on_job_helper(self, helper: _JobHelper) -> None:
-        for message in helper.channel.receive():
+        try:
+            messages = helper.channel.receive()
+        except PeerError as error:  # the user's module has got hold of our end of the channel
+            log.error("the helper of %s is killed: %s", helper.job, error)
+            self._helper.send(KillJobHelper(helper=helper.number))
+            return
+        for message in messages:
             self._note(helper, message)
         if helper.channel.at_end:  # how it ended will be told by the clean helper
             self._reactor.remove(helper.channel.fileno())
@@ -186,12 +192,12 @@ class Containers:
     def _on_helper(self) -> None:
         for message in self._helper.receive():
             assert isinstance(message, JobHelperEnded), message
-            self._forget(self._by_number.pop(message.helper), message.status)
+            self._forget(self._by_number.pop(message.helper), message.how)
         if self._helper.at_end:
             self._reactor.remove(self._helper.fileno())
             self._on_helper_lost()
 
-    def _forget(self, helper: _JobHelper, status: int) -> None:
+    def _forget(self, helper: _JobHelper, how: str) -> None:
         if not helper.channel.at_end:
             self._on_job_helper(helper)  # what it said before its end still counts
         self._reactor.remove(helper.channel.fileno())
@@ -199,7 +205,7 @@ class Containers:
         if self._by_job.get(helper.job) is helper:
             del self._by_job[helper.job]
         doing = "running attempts" if helper.loaded else "importing the job's module"
-        reason = f"the job's helper ended while {doing}: {how_it_ended(status)}"
+        reason = f"the job's helper ended while {doing}: {how}"
         self._lose_all(helper, reason, self._printed(helper))
 
     def _lose_all(self, helper: _JobHelper, reason: str, stderr: str) -> None:

@@ -6,21 +6,33 @@ import os
 import traceback
 from pathlib import Path
 
+from cluster.shown import printable
+from jobs.taskio import JobError
+
 _OWN_CODE = Path(__file__).resolve().parent.parent
 _OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
 _TAIL_BYTES = 8192
+_REASON_LETTERS_MAX = 300
 
 
 def reason_of(error: BaseException) -> str:
     """One line: "ValueError: invalid literal for int()"."""
-    lines = str(error).strip().splitlines()
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # a user's class of errors may have errors of its own
+        lines = ["(what it says cannot be told)"]
     # NumPy's MemoryError has a private name of its own
     name = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__
-    return f"{name}: {lines[0]}" if lines else name
+    return printable(f"{name}: {lines[0]}" if lines else name, _REASON_LETTERS_MAX)
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback as Python prints it, from the first frame on that is not Railyard's."""
+    """The traceback as Python prints it, from the first frame on that is not Railyard's.
+
+    Empty for a ``JobError``: it says all, and happens in none of the user's lines.
+    """
+    if isinstance(error, JobError):
+        return ""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         frames = frames.tb_next
@@ -38,6 +50,6 @@ def tail_of(path: Path) -> str:
             data = file.read()
     except OSError:
         return ""
-    if size > _TAIL_BYTES and b"\n" in data:
-        data = data.split(b"\n", 1)[1]
+    if size > _TAIL_BYTES:
+        data = data.split(b"\n", 1)[-1] or data  # one line that is longer than this: its end
     return data.decode(errors="replace")

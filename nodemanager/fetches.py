@@ -126,13 +126,12 @@ class Fetches:
             fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
             return
         del self._under_way[flow]
-        fetch.incoming.drop()
+        fetch.incoming.failed("nothing will be sent")
         if isinstance(answer, OutputsFound):
             self._failed(fetch.order, answer.reason, answer.lost)
-        elif isinstance(answer, Refusal):
-            self._failed(fetch.order, answer.reason)
-        else:  # the NodeManager that serves them is gone
-            self._failed(fetch.order, str(answer), fetch.order.outputs)
+        else:
+            gone = isinstance(answer, PeerLost)  # the NodeManager that serves them
+            self._failed(fetch.order, str(answer), fetch.order.outputs if gone else ())
 
     def _take(self, flow: FlowId, data: memoryview) -> None:
         fetch = self._under_way.get(flow)
@@ -178,8 +177,8 @@ class Fetches:
         for flow, fetch in list(self._under_way.items()):
             if fetch.order.rack == rack:
                 del self._under_way[flow]
-                fetch.incoming.drop()
                 reason = f"nodemanager-{rack} is gone"
+                fetch.incoming.failed(reason)
                 self._failed(fetch.order, reason, fetch.order.outputs)
 
     # Results -----------------------------------------------------------------------------------

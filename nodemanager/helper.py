@@ -16,12 +16,10 @@ import logging
 import os
 import signal
 import socket
-import traceback
-from typing import NoReturn
 
 from cluster.config import Daemon
 from cluster.ids import JobId
-from cluster.processes import die_with_parent
+from cluster.processes import adopt_orphans, fork, how_it_ended, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from nodemanager.channel import Channel
@@ -37,19 +35,14 @@ def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     To be called before this process makes a ZeroMQ context or starts a thread.
     """
     ours, theirs = socket.socketpair()
-    parent_pid = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            die_with_parent(parent_pid)
-            ours.close()
-            # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            _Helper(daemon, theirs).serve()
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
+
+    def help_out() -> None:
+        ours.close()
+        # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _Helper(daemon, theirs).serve()
+
+    pid = fork(help_out)
     theirs.close()
     daemon.folder.record_process("Helper", f"{daemon.name}-helper", pid)
     return pid, Channel(ours, Vocabulary([JobHelperEnded]))
@@ -62,16 +55,16 @@ class _Helper:
         self._reactor = Reactor()
         self._pids: dict[int, int] = {}  #: {number of a job helper: its process id}
 
-    def serve(self) -> NoReturn:
+    def serve(self) -> None:
         """Fork and reap until the NodeManager is gone."""
         gc.collect()
+        adopt_orphans()  # what is left of a job when its helper is killed
         gc.freeze()  # collections in the children then leave the shared pages alone
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
         for pid in self._pids.values():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        os._exit(0)
 
     def _on_orders(self) -> None:
         for order in self._channel.receive():
@@ -83,19 +76,17 @@ class _Helper:
             self._reactor.stop()
 
     def _fork(self, helper: int, job: JobId) -> None:
-        end = socket.socket(fileno=self._channel.take_fd())
-        parent_pid = os.getpid()
-        pid = os.fork()
-        if pid == 0:
+        def help_job() -> None:
+            self._channel.close()
+            serve_job(self._daemon, job, end)
+
+        with socket.socket(fileno=self._channel.take_fd()) as end:
             try:
-                die_with_parent(parent_pid)
-                self._channel.close()
-                serve_job(self._daemon, job, end)
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(1)
-        end.close()
+                pid = fork(help_job)
+            except OSError as error:
+                how = f"no process for it: {error.strerror}"
+                self._channel.send(JobHelperEnded(helper=helper, how=how))
+                return
         self._pids[helper] = pid
         self._daemon.folder.record_process("JobHelper", f"{self._daemon.name}-{job}", pid)
         ended = os.pidfd_open(pid)
@@ -106,4 +97,5 @@ class _Helper:
         os.close(ended)
         del self._pids[helper]
         _, status = os.waitpid(pid, 0)
-        self._channel.send(JobHelperEnded(helper=helper, status=status))
+        kill_strays(self._pids.values())
+        self._channel.send(JobHelperEnded(helper=helper, how=how_it_ended(status)))

@@ -11,14 +11,13 @@ import os
 import signal
 import socket
 import sys
-import traceback
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
-from cluster.processes import die_with_parent
+from cluster.processes import adopt_orphans, environment_of, fork, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from jobs.model import Job
@@ -35,8 +34,11 @@ from nodemanager.messages import (
     JobLoaded,
 )
 
+#: In the environment of attempts, and so of whatever they start: whose it is.
+_MARK = "RAILYARD_ATTEMPT"
 
-def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> NoReturn:
+
+def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
     """Serve one job over ``end`` until the NodeManager closes it."""
     _JobHelper(daemon, job, end).serve()
 
@@ -52,13 +54,13 @@ class _JobHelper:
         self._pids: dict[AttemptId, int] = {}
         self._endings: dict[AttemptId, int] = {}  #: {attempt: descriptor that tells of its end}
 
-    def serve(self) -> NoReturn:
+    def serve(self) -> None:
         _write_to(self._outputs)
+        adopt_orphans()  # what attempts start and leave behind, also in a session of its own
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
         for attempt in list(self._pids):
             self._kill(attempt)
-        os._exit(0)
 
     def _on_orders(self) -> None:
         for order in self._channel.receive():
@@ -88,42 +90,31 @@ class _JobHelper:
     def _launch(self, order: LaunchAttempt) -> None:
         sys.stdout.flush()  # or the attempt would write it once more
         sys.stderr.flush()
-        parent_pid = os.getpid()
         try:
-            pid = os.fork()
+            pid = fork(partial(self._become, order))
         except OSError as error:
             reason = f"no process for it: {error.strerror}"
             self._channel.send(AttemptNotForked(attempt=order.attempt, reason=reason))
             return
-        if pid == 0:
-            self._become(order, parent_pid)
         _lead_group(pid)
         self._pids[order.attempt] = pid
         self._endings[order.attempt] = ended = os.pidfd_open(pid)
         self._reactor.add(ended, lambda: self._reap(order.attempt))
         self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
 
-    def _become(self, order: LaunchAttempt, parent_pid: int) -> NoReturn:
-        """Turn the forked child into the attempt."""
-        status = 1
-        try:
-            die_with_parent(parent_pid)
-            _lead_group(0)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            self._channel.close()
-            for ended in self._endings.values():
-                os.close(ended)
-            _write_to(self._daemon.folder.attempt(order.attempt))
-            memory_bytes = self._daemon.config.topology.compute.memory
-            limit_memory(self._inherited_bytes + memory_bytes)
-            assert self._job is not None, "attempts are launched after JobLoaded"
-            status = run_attempt(self._daemon, self._job, order)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+    def _become(self, order: LaunchAttempt) -> int:
+        """Be the attempt, in a forked child; its exit status."""
+        _lead_group(0)
+        os.environ[_MARK] = order.attempt
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self._channel.close()
+        for ended in self._endings.values():
+            os.close(ended)
+        _write_to(self._daemon.folder.attempt(order.attempt))
+        memory_bytes = self._daemon.config.topology.compute.memory
+        limit_memory(self._inherited_bytes + memory_bytes)
+        assert self._job is not None, "attempts are launched after JobLoaded"
+        return run_attempt(self._daemon, self._job, order)
 
     def _kill(self, attempt: AttemptId) -> None:
         """Kill an attempt and the processes that it started; nothing happens if it has ended."""
@@ -136,6 +127,8 @@ class _JobHelper:
         os.close(ended)
         self._kill(attempt)  # what it started and left behind; its own pid is still ours
         _, status = os.waitpid(self._pids.pop(attempt), 0)
+        mark = f"{_MARK}={attempt}".encode()
+        kill_strays(self._pids.values(), lambda pid: mark in environment_of(pid))
         self._channel.send(AttemptExited(attempt=attempt, status=status))
 
 

@@ -47,11 +47,21 @@ def output_path(folder: RunFolder, node: NodeId, attempt: AttemptId) -> Path:
 
 
 def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[int, ...]:
-    """Write the file; the stored bytes of each partition."""
+    """Write the file, or leave none; the stored bytes of each partition."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.new")
+    try:
+        lengths = _write(unfinished, partitions)
+        unfinished.rename(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)  # a full disk does not get emptier by itself
+        raise
+    return tuple(lengths)
+
+
+def _write(path: Path, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
     index, lengths, offset = bytearray(), [], 0
-    with open(unfinished, "wb") as file:
+    with open(path, "wb") as file:
         for pieces in partitions:
             checksum, length = 0, 0
             for piece in pieces:
@@ -64,8 +74,7 @@ def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[in
             offset += length
         file.write(index)
         file.write(_FOOTER.pack(len(partitions), crc32c(index), _MAGIC))
-    unfinished.rename(path)
-    return tuple(lengths)
+    return lengths
 
 
 class MapOutput:

@@ -28,10 +28,10 @@ class KillJobHelper(Command, frozen=True, kw_only=True):
 
 
 class JobHelperEnded(Event, frozen=True, kw_only=True):
-    """A job's helper is gone; so are the attempts that it forked."""
+    """A job's helper is gone, or never was; so are the attempts that it forked."""
 
     helper: int
-    status: int  #: as of ``os.waitpid``
+    how: str  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
 
 
 # NodeManager and job helper ----------------------------------------------------------------------

@@ -48,7 +48,7 @@ class ShuffleService:
             del self._mapped[attempt]
         for flow, (sent_job, peer) in list(self._sending.items()):
             if sent_job == job:
-                self._transfers.drop(peer, flow)
+                self._transfers.with_peer(peer).drop(flow)
                 self._end(flow)
 
     def _read(self, request: Request) -> None:
@@ -60,6 +60,8 @@ class ShuffleService:
         assert isinstance(order, ReadOutputs)
         if order.src not in self._nodes:
             raise PeerError(f"{order.src} is no node of {self._server.name}")
+        if order.flow in self._sending:
+            raise PeerError(f"flow {order.flow}: is being sent already")
         if not order.outputs:
             raise PeerError(f"flow {order.flow}: asks for no output")
         found = self._look_up(order)
@@ -96,8 +98,7 @@ class ShuffleService:
     def _send(self, order: ReadOutputs, peer: bytes, pieces: Sequence[memoryview]) -> None:
         flow = order.flow
         total = sum(map(len, pieces))
-        transfer = self._transfers.outgoing(
-            peer,
+        transfer = self._transfers.with_peer(peer).outgoing(
             flow,
             pieces[0],
             on_done=lambda: self._end(flow),

@@ -26,11 +26,11 @@ from resourcemanager.output import attempt_file
 from resourcemanager.pending import Level
 from resourcemanager.records import FAILURES_KEPT
 from resourcemanager.shuffle import Shuffle
-from resourcemanager.state import Attempt, Node, Stage, Task
+from resourcemanager.state import Attempt, Job, Node, Stage, Task
 from resourcemanager.world import World
 
-#: A job is not offered the slots of a node on which this many of its attempts failed, unless a
-#: third of all nodes is blamed already; mapreduce.job.maxtaskfailures.per.tracker.
+#: A job is not offered the slots of a node on which this many of its attempts failed;
+#: mapreduce.job.maxtaskfailures.per.tracker.
 BLAME_MAX = 3
 
 
@@ -50,7 +50,9 @@ class Attempts:
         attempt = Attempt(task, task.launches, node, level, world.now_s)
         attempt.copy = bool(task.live)
         task.launches += 1
-        if not attempt.copy:
+        if attempt.copy:
+            self._restore_inputs(stage)  # what the other attempt has fetched already, say
+        else:
             stage.pending.remove(task.index)
             stage.reruns.pop(task.index, None)
             stage.running += 1
@@ -108,6 +110,9 @@ class Attempts:
         attempt = self._known(event.attempt)
         if attempt is None:
             return
+        if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
+            self.killed(AttemptKilled(attempt=event.attempt))
+            return
         self._end(attempt)
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1
@@ -138,6 +143,7 @@ class Attempts:
         for attempt in attempts:
             self._requeue(attempt.task)
         for job in self._world.jobs.values():
+            self._review_avoided(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
 
@@ -205,13 +211,18 @@ class Attempts:
         )
         job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
         job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame[node.id] >= BLAME_MAX:
-            alive = sum(other.alive for other in self._world.nodes.values())
-            if len(job.avoid) < alive // 3:
-                job.avoid[node.id] = None
+        if job.blame[node.id] >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
+            job.avoid[node.id] = None
         if task.failures >= job.submission.max_attempts:
             tries = f"{task.failures} of {job.submission.max_attempts} attempts"
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def _review_avoided(self, job: Job, lost: Node) -> None:
+        """Forgive nodes if the job would avoid too many of those that are left."""
+        job.avoid.pop(lost.id, None)
+        while len(job.avoid) > self._world.avoidable():
+            job.avoid.popitem()
+            self._world.ask(job)
 
     def _requeue(self, task: Task) -> None:
         """Make a running task that has no attempt left pending."""
@@ -237,11 +248,15 @@ class Attempts:
         stage.pending.add(task.index)
         if stage.readers:
             stage.reruns[task.index] = task
+        self._restore_inputs(stage)
+        self._world.ask(stage.job)
+
+    def _restore_inputs(self, stage: Stage) -> None:
+        """Make what a new attempt of the stage will read and is lost once more."""
         for source in stage.reads:
             missing, source.unreadable = source.unreadable, {}
             for lost in missing.values():
                 self._run_again(lost)
-        self._world.ask(stage.job)
 
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
@@ -273,14 +288,14 @@ class Attempts:
 
 
 def _needs(reader_stage: Stage, task: Task) -> bool:
-    """Whether some task of the reading stage has yet to fetch ``task``'s output.  O(its tasks)."""
+    """Whether an attempt has yet to fetch ``task``'s output, each copy for itself.
+
+    O(slots that the stage holds).
+    """
     if reader_stage.pending.count:
         return True
-    return any(
-        reader.winner is None
-        and not any(_has_fetched(attempt, task) for attempt in reader.live.values())
-        for reader in reader_stage.tasks
-    )
+    live = reader_stage.live.values()
+    return not all(attempt.killing or _has_fetched(attempt, task) for attempt in live)
 
 
 def _has_fetched(attempt: Attempt, task: Task) -> bool:

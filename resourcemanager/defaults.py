@@ -88,7 +88,7 @@ class SlowStart(ShufflePolicy):
         names = "+".join(source.name for source in stage.reads)
         needed = ceil(self._config.slowstart * size)
         if done < needed:
-            return f"slow start: {done} of {size} {names} done, needs {needed}"
+            return f"slow start: {done} of {size} {names} tasks done, needs {needed}"
         return f"ramp-up: {stage.held} may hold slots while {names} has pending tasks"
 
     def may_fetch(self, stage: StageView) -> bool:

@@ -14,7 +14,7 @@ def check_invariants(world: World) -> None:
     """Raise ``InvariantError`` with every law that does not hold."""
     broken = [
         *_of_nodes(world),
-        *(law for job in world.jobs.values() for law in _of_job(job)),
+        *(law for job in world.jobs.values() for law in _of_job(job, world)),
         *_of_fetches(world),
     ]
     if broken:
@@ -51,11 +51,13 @@ def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
             yield f"{attempt.id} holds a slot of {node.id} and its job does not know"
 
 
-def _of_job(job: Job) -> Iterator[str]:
+def _of_job(job: Job, world: World) -> Iterator[str]:
     if job.state not in ("running", "committing"):
         yield f"{job.id} is listed and is {job.state}"
     if job.wanting != job.has_ready_tasks():
         yield f"{job.id}: wanting = {job.wanting}"
+    if len(job.avoid) > world.avoidable() or not all(world.nodes[n].alive for n in job.avoid):
+        yield f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes"
     in_stages = sum(stage.held for stage in job.stages.values())
     if in_stages != job.held:
         yield f"{job.id} holds {job.held} slots, its stages {in_stages}"

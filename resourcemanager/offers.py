@@ -40,9 +40,8 @@ class Offers:
         job = self._world.jobs.get(JobId(name))
         if job is None or event.timer != name:
             return
-        if job.wake_s is not None and job.wake_s <= self._world.now_s:
-            job.wake_s = None
-            self._world.ask(job)
+        job.wake_s = None
+        self._world.ask(job)
 
     def make(self) -> None:
         """Offer until nobody takes anything."""
@@ -121,14 +120,14 @@ class Offers:
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Note why, and set the clock for when to ask again."""
         world = self._world
+        if not isinstance(decision, Wait | Pass):
+            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         job.answer = decision
         if isinstance(decision, Pass):
             return
-        if not isinstance(decision, Wait):
-            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         until_s = decision.until_s
-        if until_s is None or (job.wake_s is not None and world.now_s < job.wake_s <= until_s):
-            return
+        if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
+            return  # the timer that is set asks again, about this slot too
         if until_s <= world.now_s:
             what = f"let {job.id} wait until {until_s:.3f} s"
             self._invalid("tasks", what, "that is not in the future", job.id)

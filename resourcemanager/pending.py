@@ -23,13 +23,14 @@ class PendingTasks:
     operation costs O(replicas x log n) at most, spread over the calls.
     """
 
-    __slots__ = ("_all", "_by_node", "_by_rack", "_inputs", "_is_pending", "count")
+    __slots__ = ("_all", "_anywhere", "_by_node", "_by_rack", "_inputs", "_is_pending", "count")
 
     def __init__(self, tasks: int, inputs: Sequence[TaskInput]) -> None:
         self.count = 0  #: how many are pending
         self._is_pending = bytearray(tasks)
         self._inputs = inputs
         self._all: list[int] = []
+        self._anywhere: list[int] = []  #: those that have no place, although others have
         self._by_node: dict[NodeId, list[int]] = {}
         self._by_rack: dict[RackId, list[int]] = {}
 
@@ -47,6 +48,8 @@ class PendingTasks:
         heapq.heappush(self._all, index)
         if self._inputs:
             nodes = self._inputs[index].nodes
+            if not nodes:
+                heapq.heappush(self._anywhere, index)
             for node in nodes:
                 heapq.heappush(self._by_node.setdefault(node, []), index)
             for rack in dict.fromkeys(rack_of(node) for node in nodes):
@@ -69,6 +72,8 @@ class PendingTasks:
             return index, "node-local"
         if (index := self._top(self._by_rack.get(rack))) is not None:
             return index, "rack-local"
+        if (index := self._top(self._anywhere)) is not None:
+            return index, "anywhere"
         return self._top(self._all), "remote"
 
     def level(self, index: int, node: NodeId, rack: RackId) -> Level:

@@ -85,7 +85,9 @@ def cluster_status(
 def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
     """A job's line; ``job`` is None once it has ended."""
     if job is None:
-        state, progress, waiting = "succeeded" if record.ok else "failed", 1.0, ""
+        tasks = record.maps + record.reduces
+        state, waiting = "succeeded" if record.ok else "failed", ""
+        progress = 1.0 if record.ok else min(1.0, record.succeeded / tasks)
     else:
         tasks = sum(stage.size for stage in job.stages.values())
         done = sum(stage.progress * stage.size for stage in job.stages.values())

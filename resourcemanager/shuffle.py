@@ -194,13 +194,17 @@ def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
     """What is ready on ``node`` and was not asked for yet, and its bytes for this reader."""
     reader, partition = _reader_of(attempt), attempt.task.index
     reads = attempt.task.stage.reads
-    seen = reader.seen.setdefault(node.id, [0] * len(reads))
+    seen = reader.seen.get(node.id)
+    if seen is None:
+        seen = reader.seen[node.id] = [0] * len(reads)
     outputs: list[Attempt] = []
     size_bytes = 0
     for at, stage in enumerate(reads):
-        log, here = stage.outputs.get(node.id, ()), reader.fetched[stage.name]
-        for position in range(seen[at], len(log)):
-            output = log[position]
+        log = stage.outputs.get(node.id, ())
+        if len(log) == seen[at]:
+            continue  # as after most fetches
+        here = reader.fetched[stage.name]
+        for output in log[seen[at] :]:
             if not output.output_lost and not here[output.task.index]:
                 outputs.append(output)
                 size_bytes += output.partition_bytes[partition]

@@ -23,7 +23,7 @@ from cluster.ids import (
     stage_id,
     task_id,
 )
-from resourcemanager.decisions import Decision
+from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
@@ -172,6 +172,7 @@ class Stage:
     """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
 
     __slots__ = (
+        "coflow",
         "coflow_ended_s",
         "coflow_started_s",
         "done",
@@ -213,13 +214,9 @@ class Stage:
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
         self.fetching = False  #: whether its attempts may fetch
+        self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
         self.coflow_started_s: float | None = None
         self.coflow_ended_s: float | None = None  #: when its latest network flow ended
-
-    @property
-    def coflow(self) -> CoflowId:
-        """Its shuffle, as the network knows it."""
-        return CoflowId(self.id)
 
     @property
     def size(self) -> int:
@@ -286,11 +283,10 @@ class Job:
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
         self.wanting = False  #: whether it has pending tasks in open stages
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
-        self.avoid: dict[
-            NodeId, None
-        ] = {}  #: nodes with so many that it is not offered their slots
+        #: living nodes with so many that it is not offered their slots; at most a third of all
+        self.avoid: dict[NodeId, None] = {}
         self.at_risk_since_s: float | None = None  #: since when it is ``starved``
-        self.answer: Decision | None = None  #: what the tasks policy said last
+        self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
         self.wake_s: float | None = None  #: when it wants to be asked again
         self.record = JobRecord(
             id=self.id,
@@ -366,4 +362,5 @@ def stuck(stage: Stage) -> bool:
     return stage.held == 0 and stage.pending.count > 0
 
 
-_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "remote": 2, "anywhere": 3}
+#: A task that is as well off anywhere goes before one for which there may be a better slot.
+_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "anywhere": 2, "remote": 3}

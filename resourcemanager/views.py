@@ -127,6 +127,10 @@ class StageView(Protocol):
     @property
     def pending(self) -> PendingView: ...
     @property
+    def open(self) -> bool:
+        """Whether its tasks may ask for slots."""
+
+    @property
     def running(self) -> int: ...
     @property
     def done(self) -> int: ...

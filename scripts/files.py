@@ -11,6 +11,8 @@ from cluster.errors import RailyardError, UsageError
 from dfs.client import DfsClient
 from dfs.messages import FileStatus
 
+#: In place of a local path: standard input or output.
+STANDARD_STREAM = "-"
 _PIECE_BYTES = 4 * 2**20
 
 
@@ -47,7 +49,7 @@ def copy_in(
     store: DfsClient, local: str, path: str, *, overwrite: bool = False, replication: int = 0
 ) -> FileStatus:
     """Store a local file, "-" for standard input, piece by piece."""
-    if local == "-":
+    if local == STANDARD_STREAM:
         return store.write(
             path, _pieces(sys.stdin.buffer), replication=replication, overwrite=overwrite
         )

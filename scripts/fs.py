@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from cluster.errors import Refused, UsageError, unknown_name
-from cluster.units import format_size
+from cluster.units import format_count, format_size
 from dfs.client import DfsClient
-from scripts.files import copy_in, copy_out
+from scripts.files import STANDARD_STREAM, copy_in, copy_out
 from scripts.session import running_session
 
 
@@ -59,58 +59,61 @@ def ls(path: str) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.option("--replication", type=click.IntRange(min=1), default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
-    """Store a local file, or "-": standard input."""
+    """Store a local file, or "-": standard input; in PATH if that is a folder."""
     with _store() as store:
+        path = _in_folder(store, path, "" if local == STANDARD_STREAM else Path(local).name)
         status = copy_in(store, local, path, overwrite=overwrite, replication=replication or 0)
-        click.echo(f"{status.path}: {status.stored_length} bytes in {status.blocks} blocks")
+        size = format_count(status.stored_length, "byte")
+        click.echo(f"{status.path}: {size} in {format_count(status.blocks, 'block')}")
 
 
 @fs.command()
 @click.argument("path")
 @click.argument("local", type=click.Path(path_type=Path))
 def get(path: str, local: Path) -> None:
-    """Fetch a file, or a folder with all in it, to a local path that does not exist yet."""
+    """Fetch a file, or a folder with all in it, to a new local path or into a folder.
+
+    "-" is standard output.
+    """
     with _store() as store:
-        copy_out(store, path, local)
+        if str(local) == STANDARD_STREAM:
+            _write_out(store, path)
+        else:
+            copy_out(store, path, local / Path(path).name if local.is_dir() else local)
 
 
 @fs.command()
 @click.argument("paths", nargs=-1, required=True)
-def cat(paths: tuple[str, ...]) -> None:
+def cat(paths: tuple[str, ...]) -> int:
     """Write files to standard output."""
     with _store() as store:
-        for path in paths:
-            for piece in store.read(path):
-                sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+        return _each(paths, lambda path: _write_out(store, path))
 
 
 @fs.command()
 @click.argument("paths", nargs=-1, required=True)
-def mkdir(paths: tuple[str, ...]) -> None:
+def mkdir(paths: tuple[str, ...]) -> int:
     """Make folders, with those above them."""
     with _store() as store:
-        for path in paths:
-            store.mkdir(path)
+        return _each(paths, store.mkdir)
 
 
 @fs.command()
 @click.argument("paths", nargs=-1, required=True)
 @click.option("-r", "--recursive", is_flag=True, help="Folders with all in them.")
-def rm(paths: tuple[str, ...], recursive: bool) -> None:
+def rm(paths: tuple[str, ...], recursive: bool) -> int:
     """Remove files, and folders."""
     with _store() as store:
-        for path in paths:
-            store.remove(path, recursive=recursive)
+        return _each(paths, lambda path: store.remove(path, recursive=recursive))
 
 
 @fs.command()
 @click.argument("source")
 @click.argument("target")
 def mv(source: str, target: str) -> None:
-    """Rename a file or a folder."""
+    """Rename a file or a folder, or move it into TARGET if that is a folder."""
     with _store() as store:
-        store.rename(source, target)
+        store.rename(source, _in_folder(store, target, Path(source).name))
 
 
 @fs.command()
@@ -120,7 +123,8 @@ def du(path: str) -> None:
     with _store() as store:
         usage = store.usage(path)
         click.echo(
-            f"{path}: {usage.files} files, {usage.blocks} blocks, {usage.stored_bytes} bytes, "
+            f"{path}: {format_count(usage.files, 'file')}, {format_count(usage.blocks, 'block')}, "
+            f"{usage.stored_bytes} bytes, "
             f"{usage.stored_disk_bytes} with replicas"
         )
 
@@ -139,8 +143,9 @@ def fsck(path: str) -> int:
             click.echo(f"{kind:<8}{block.path} block {block.block}: {told}{corrupt}")
     lost = f"; nodes lost: {', '.join(report.nodes_lost)}" if report.nodes_lost else ""
     click.echo(
-        f"{path}: {'healthy' if report.healthy else 'NOT HEALTHY'}: {report.files} files, "
-        f"{report.blocks} blocks, {report.replicas} replicas, "
+        f"{path}: {'healthy' if report.healthy else 'NOT HEALTHY'}: "
+        f"{format_count(report.files, 'file')}, {format_count(report.blocks, 'block')}, "
+        f"{format_count(report.replicas, 'replica')}, "
         f"{format_size(report.stored_bytes)} on {report.nodes_alive} nodes{lost}"
     )
     return 0 if report.healthy else 1
@@ -154,3 +159,28 @@ def locations(path: str) -> None:
         for block in store.locations(path):
             nodes: Any = " ".join(block.nodes) or "LOST"
             click.echo(f"{block.stored_offset:>14} {block.stored_length:>12}  {nodes}")
+
+
+def _each(paths: Iterable[str], action: Callable[[str], Any]) -> int:
+    """Do something to each of several paths, also after a refusal; the exit status."""
+    status = 0
+    for path in paths:
+        try:
+            action(path)
+        except Refused as refused:
+            click.echo(f"railyard: {refused}", err=True)
+            status = 2
+    return status
+
+
+def _in_folder(store: DfsClient, path: str, name: str) -> str:
+    """``path``, or that of ``name`` in it if it is a folder, as a shell's commands take it."""
+    if not (name and store.exists(path) and store.status(path).folder):
+        return path
+    return f"{path.rstrip('/')}/{name}"
+
+
+def _write_out(store: DfsClient, path: str) -> None:
+    for piece in store.read(path):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()

@@ -37,6 +37,9 @@ def _run() -> int:
     try:
         status = railyard.main(prog_name="railyard", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:  # as of "railyard fs"
+        click.echo(error.format_message(), err=True)
+        return 2
     except click.UsageError as error:
         return _say(2, _in_one_line(error))
     except UsageError as error:

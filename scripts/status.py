@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cluster.errors import PeerLost, Refused
 from cluster.transport import Describe, Description, Link
-from cluster.units import format_duration, format_size
+from cluster.units import format_count, format_duration, format_size
 from dfs.client import DfsClient
 from resourcemanager.messages import ClusterStatus, GetClusterStatus
 from scripts.launch import daemons_of
@@ -122,7 +122,8 @@ def _files(session: Session) -> str:
         return f"block store: {error}"
     scale = session.config.topology.scale
     return (
-        f"block store: {usage.files} files in {usage.blocks} blocks, "
+        f"block store: {format_count(usage.files, 'file')} in "
+        f"{format_count(usage.blocks, 'block')}, "
         f"{format_size(usage.stored_bytes * scale)} "
         f"({format_size(usage.stored_bytes)} real, {format_size(usage.stored_disk_bytes)} on disk)"
     )

@@ -6,6 +6,7 @@ import contextlib
 
 from cluster.errors import PeerLost, RailyardError
 from cluster.ids import JobId
+from cluster.shown import printable
 from cluster.transport import Link
 from cluster.wire import Done
 from resourcemanager.messages import (
@@ -22,6 +23,8 @@ from scripts.progress import View
 from scripts.session import Session
 
 _STDERR_LINES = 15
+#: A longer line hides what is around it.
+_LETTERS_MAX = 400
 
 
 class JobFailed(RailyardError):
@@ -78,10 +81,10 @@ def _describe(failure: TaskFailure) -> list[str]:
     lines = [
         f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: {failure.reason}"
     ]
-    said = failure.stderr.strip().splitlines()
-    if said:
+    said = failure.stderr.strip("\n").split("\n")
+    if said != [""]:
         lines.append("  its standard error ends with:")
-        lines += [f"    {line}" for line in said[-_STDERR_LINES:]]
+        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in said[-_STDERR_LINES:]]
     return lines
 
 

@@ -16,7 +16,7 @@ import click
 from cluster.ids import job_of
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
-from cluster.units import format_duration, format_size
+from cluster.units import format_count, format_duration, format_size
 from resourcemanager.eventlog import replay
 from resourcemanager.messages import GetReport, Report
 from resourcemanager.trace import chrome_trace
@@ -75,7 +75,7 @@ def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology)
 
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
     [job] = summary["jobs"]
-    tasks, moved = summary["tasks"], summary["bytes"]
+    moved = summary["bytes"]
 
     def both(size_bytes: int) -> str:
         return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
@@ -86,7 +86,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         ("shuffle", both(job["shuffle_bytes"])),
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
         ("job time", _times(summary, outcome)),
-        ("tasks", f"{job['maps']} maps, {job['reduces']} reduces; {_attempts(tasks)}"),
+        ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
         ("map input", _shares(summary["locality"])),
         ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in moved.items() if n)),
         ("slots", f"{summary['slot_utilization']:.0%} used"),
@@ -117,10 +117,11 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
     return f"{format_duration(job['jct_s'])}{shuffled}{around}"
 
 
-def _attempts(tasks: dict[str, int]) -> str:
+def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:
     names = ("failed", "killed")
     odd = [f"{tasks[name]} {name}" for name in names if tasks[name]]
-    return ", ".join([f"{tasks['launched']} attempts", *odd])
+    attempts = ", ".join([format_count(tasks["launched"], "attempt"), *odd])
+    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {attempts}"
 
 
 def _shares(counts: dict[str, int]) -> str:

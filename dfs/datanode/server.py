@@ -114,8 +114,7 @@ class BlockServer:
 
         receiver = BlockReceiver(node, message.block, writer, ended)
         try:
-            transfer = self._transfers.incoming(
-                request.peer,
+            transfer = self._transfers.with_peer(request.peer).incoming(
                 message.transfer,
                 take=receiver.take,
                 on_done=receiver.done,
@@ -167,8 +166,8 @@ class BlockServer:
             if self._network is not None:
                 self._network.cancel(flow)
 
-        transfer = self._transfers.outgoing(
-            request.peer, message.transfer, data, on_done=ended, on_failed=ended
+        transfer = self._transfers.with_peer(request.peer).outgoing(
+            message.transfer, data, on_done=ended, on_failed=ended
         )
         self._sending[transfer] = node
         self._server.reply(request, Done())
@@ -232,9 +231,15 @@ class BlockServer:
         for receiver in list(self._receiving):
             if receiver.node == order.node and receiver.block in unwanted:
                 receiver.abort(f"block {receiver.block} is not wanted any more")
+        deleted: list[BlockId] = []
         for block in order.blocks:
-            store.delete(block)
-        self._tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+            try:
+                store.delete(block)
+            except OSError as error:
+                log.warning("block %d stays on %s: %s", block, order.node, error.strerror)
+            else:
+                deleted.append(block)
+        self._tell(ReplicasDeleted(node=order.node, blocks=tuple(deleted)))
 
     def _report_bad(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)

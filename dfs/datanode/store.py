@@ -52,7 +52,10 @@ class BlockStore:
         return read_verified(self._folder, block, offset, length)
 
     def delete(self, block: BlockId) -> None:
-        """Remove a block; fine if it is not there.  Who is reading it can go on."""
+        """Remove a block; fine if it is not there.  Who is reading it can go on.
+
+        Raises ``OSError`` if the disk is bad.
+        """
         self._path(block).unlink(missing_ok=True)
 
     def _path(self, block: BlockId) -> Path:

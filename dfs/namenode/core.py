@@ -258,6 +258,7 @@ class NameNode:
 
     # DataNodes -------------------------------------------------------------------------------
     def _register(self, message: RegisterDataNode, now_s: float) -> Done:
+        self._check_rack(message.rack)
         for node in message.nodes:
             if self._check_node(node) != message.rack:
                 raise PeerError(f"{node} is not in rack {message.rack}")
@@ -269,6 +270,7 @@ class NameNode:
         return Done()
 
     def _heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
+        self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
         if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
             self._orders.append(Order(message.rack, RegisterAgain()))
@@ -316,6 +318,10 @@ class NameNode:
         if rack is None:
             raise PeerError(f"{node!r} is no node of this cluster")
         return rack
+
+    def _check_rack(self, rack: RackId) -> None:
+        if rack not in self._nodes.values():
+            raise PeerError(f"{rack!r} is no rack of this cluster")
 
     def _alive_in(self, rack: RackId) -> list[NodeId]:
         return [node for node in self.blocks.load if self._nodes[node] == rack]

@@ -130,11 +130,11 @@ class Namespace:
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
         inode = self.get(path)
-        if inode.number == ROOT and not recursive:
-            raise PeerError("/: cannot be removed")
+        if inode.number == ROOT:
+            raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
-            raise PeerError(f"{path}: a folder that is not empty: need recursive")
-        gone = [each for each in self.below(inode) if each.number != ROOT]  # "/" is emptied
+            raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)")
+        gone = list(self.below(inode))
         for each in reversed(gone):
             self._set(each.number, None)
         folders = sum(each.folder for each in gone)

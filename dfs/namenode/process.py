@@ -26,9 +26,9 @@ class NameNodeServer:
 
     def _handle(self, request: Request) -> Message | None:
         message = request.message
+        outcome = self._core.handle(message, now_s())  # refuses racks that there are not
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
-        outcome = self._core.handle(message, now_s())
         self._send(outcome.orders)
         return outcome.reply
 

@@ -7,6 +7,7 @@ somewhere else if that is possible.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass
 
 from cluster.ids import NodeId, rack_of
@@ -38,7 +39,7 @@ class Replication:
         #: until then DataNodes are still reporting what they have, and nothing is decided
         self._not_before_s = not_before_s
         self._copies: dict[tuple[BlockId, NodeId], _Copy] = {}
-        self._sending: dict[NodeId, int] = {}
+        self._sending: Counter[NodeId] = Counter()
         #: blocks to look at again: (when, block)
         self._later: list[tuple[float, BlockId]] = []
         #: {block: nodes that a copy to has failed}, until the next try
@@ -110,6 +111,8 @@ class Replication:
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
     ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
+        if not self._free_sources(known):
+            return [], True  # before targets are chosen, which costs the more the more wait
         view = StorageView(load=self._blocks.load)
         shunned = {*known.nodes("corrupt", "leaving"), *self._failed.pop(block, ())}
         present = known.nodes("sound", "incoming")
@@ -120,7 +123,7 @@ class Replication:
             if source is None:
                 return orders, True
             self._copies[block, target] = _Copy(source, now_s + COPY_PATIENCE_S)
-            self._sending[source] = self._sending.get(source, 0) + 1
+            self._sending[source] += 1
             self._blocks.set_replica(block, target, "incoming")
             length = known.stored_length
             orders.append(
@@ -132,10 +135,12 @@ class Replication:
 
     def _source(self, known: Block, target: NodeId) -> NodeId | None:
         """The least busy node that has it, in the target's rack if possible; None: all are busy."""
-        free = [n for n in known.nodes("sound") if self._sending.get(n, 0) < COPIES_A_SOURCE_MAX]
         rack = rack_of(target)
-        key = {n: (self._sending.get(n, 0), rack_of(n) != rack, n) for n in free}
-        return min(free, key=key.__getitem__, default=None)
+        key = {n: (self._sending[n], rack_of(n) != rack, n) for n in self._free_sources(known)}
+        return min(key, key=key.__getitem__, default=None)
+
+    def _free_sources(self, known: Block) -> list[NodeId]:
+        return [n for n in known.nodes("sound") if self._sending[n] < COPIES_A_SOURCE_MAX]
 
     def _delete(self, block: BlockId, node: NodeId) -> DeleteReplicas:
         self._blocks.set_replica(block, node, "leaving")
@@ -156,3 +161,5 @@ class Replication:
             _, block = heapq.heappop(self._later)
             if block in self._blocks.blocks:
                 self._blocks.touched[block] = None
+            else:
+                self._failed.pop(block, None)

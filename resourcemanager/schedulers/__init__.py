@@ -26,12 +26,13 @@ OWN = (
 def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
     """Every recipe by its name; ``added`` are other packages', by default those installed.
 
-    Raises ``UsageError`` for a name that is taken twice and for what is no recipe.
+    Raises ``UsageError`` for a name that is taken twice, for what is no recipe and for what can't
+    be loaded.
     """
     recipes = {recipe.name: recipe for recipe in OWN}
     whose = dict.fromkeys(recipes, "railyard")
     for point in entry_points(group="railyard.schedulers") if added is None else added:
-        recipe = point.load()
+        recipe = _load(point)
         if not isinstance(recipe, Recipe):
             found = type(recipe).__name__
             raise UsageError(f'scheduler "{point.name}" of {point.value} is a {found}, no Recipe')
@@ -41,6 +42,15 @@ def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
         recipes[recipe.name] = recipe
         whose[recipe.name] = point.value
     return recipes
+
+
+def _load(point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except Exception as error:  # third parties' code
+        what = f"{type(error).__name__}: {error}"
+        text = f'scheduler "{point.name}" ({point.value}) cannot be loaded: {what}'
+        raise UsageError(text) from error
 
 
 def recipe_named(name: str) -> Recipe:

@@ -1,9 +1,12 @@
 """Capacity queues: each has a guaranteed part of the slots, and may use what others leave free.
 
-Source: YARN's Capacity Scheduler: the queue that uses least of its guarantee goes first; a queue
-grows beyond its guarantee while slots are free, up to its maximum; jobs in a queue are served
-first come, first served.
-Left out: preemption and limits of single users (off, or without effect, by default there).
+Source: YARN's Capacity Scheduler (PriorityUtilizationQueueOrderingPolicy): the queue that uses
+least of its guarantee goes first, of equal ones that with the larger guarantee; a queue grows
+beyond its guarantee while slots are free, up to its maximum; jobs in a queue are served first
+come, first served.
+Left out: preemption (off by default there), priorities, and the limits of single users (there
+user-limit-factor = 1 keeps one user at the queue's guarantee; here a queue is as elastic for one
+user as for many).
 """
 
 from __future__ import annotations
@@ -51,9 +54,9 @@ class _Queue:
         self.wanting: list[tuple[_Age, JobView]] = []  #: oldest first; no two ages are equal
         self.passed_over = False  #: its jobs were not offered slots because of ``maximum``
 
-    def use(self) -> tuple[float, str]:
-        """Sorts the queue that uses least of its guarantee first."""
-        return self.held / self.guaranteed, self.name
+    def use(self) -> tuple[float, float, str]:
+        """Sorts the queue that uses least of its guarantee first, then the largest."""
+        return self.held / self.guaranteed, -self.guaranteed, self.name
 
 
 class CapacityOrder(OrderPolicy):

@@ -1,25 +1,30 @@
 """Fair sharing: pools, users in a pool and jobs of a user get equal slots, by weight.
 
 Source: YARN's Fair Scheduler (FairSharePolicy.FairShareComparator), the hierarchy root -> pool ->
-user -> job, each level by the same rule: whoever is below its minimum share goes first, the one
-furthest below before the others; then whoever holds the fewest slots for its weight; then whoever
-came first.
+user -> job, each level by the same rule: whoever is below its minimum share (or below its demand,
+if that is less) goes first, the one furthest below before the others; then whoever holds the
+fewest slots for its weight; then whoever came first.
 Left out: preemption (off by default there).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
 from cluster.errors import require
+from cluster.ids import JobId
 from resourcemanager.policies import OrderPolicy
 from resourcemanager.recipe import Recipe
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
 
 #: (is not below its minimum share, held / minimum share, held / weight)
 _Need = tuple[bool, float, float]
+#: (held / weight, submitted, length of the id, id): no two are equal
+_JobKey = tuple[float, float, int, str]
 
 
 class FairConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +49,7 @@ class _User:
         self.weight = weight
         self.came = came
         self.held = 0
-        self.wanting: dict[str, JobView] = {}
+        self.wanting: list[tuple[_JobKey, JobView]] = []  #: the one that deserves a slot most first
 
     def key(self) -> tuple[_Need, int]:
         """Sorts the one that deserves a slot most first."""
@@ -63,7 +68,16 @@ class _Pool:
 
     def key(self) -> tuple[_Need, int]:
         """Sorts the one that deserves a slot most first."""
-        return _need(self.held, self.weight, self.min_slots), self.came
+        least = self.min_slots
+        if self.held < least:
+            least = min(least, self.held + self._asked())
+        return _need(self.held, self.weight, least), self.came
+
+    def _asked(self) -> int:
+        """How many more slots its jobs would take."""
+        jobs = (job for user in self.users.values() for _, job in user.wanting)
+        stages = (stage for job in jobs for stage in job.stages.values() if stage.open)
+        return sum(stage.pending.count for stage in stages)
 
 
 class FairOrder(OrderPolicy):
@@ -76,6 +90,7 @@ class FairOrder(OrderPolicy):
         super().__init__(config, cluster)
         self._config = config
         self._pools: dict[str, _Pool] = {}
+        self._keys: dict[JobId, _JobKey] = {}  #: those of jobs that want slots, as they are listed
 
     def job_submitted(self, job: JobView) -> None:
         if job.queue not in self._pools:
@@ -87,10 +102,12 @@ class FairOrder(OrderPolicy):
             users[job.user] = _User(self._config.user_weights.get(job.user, 1.0), len(users))
 
     def job_wants(self, job: JobView) -> None:
-        self._user(job).wanting[job.id] = job
+        key = self._keys[job.id] = _job_key(job)
+        insort(self._user(job).wanting, (key, job))
 
     def job_rests(self, job: JobView) -> None:
-        del self._user(job).wanting[job.id]
+        wanting, key = self._user(job).wanting, self._keys.pop(job.id)
+        del wanting[bisect_left(wanting, key, key=itemgetter(0))]
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         self._add(attempt.task.stage.job, 1)
@@ -104,7 +121,8 @@ class FairOrder(OrderPolicy):
         return among if len(among) == 1 else sorted(among, key=self._path)
 
     def why(self, job: JobView) -> str:
-        ahead = [other.id for other in self._all()].index(job.id) if self._wants(job) else 0
+        wants = job.id in self._keys
+        ahead = [other.id for other in self._all()].index(job.id) if wants else 0
         return f"{ahead} jobs ahead (holds {job.held} of {self.cluster.slots} slots)"
 
     def _all(self) -> Iterator[JobView]:
@@ -113,7 +131,8 @@ class FairOrder(OrderPolicy):
         for pool in sorted(pools, key=_Pool.key):
             users = (user for user in pool.users.values() if user.wanting)
             for user in sorted(users, key=_User.key):
-                yield from sorted(user.wanting.values(), key=_job_key)
+                for _, job in user.wanting:
+                    yield job
 
     def _path(self, job: JobView) -> tuple[tuple[_Need, int], tuple[_Need, int], object]:
         return self._pools[job.queue].key(), self._user(job).key(), _job_key(job)
@@ -121,12 +140,12 @@ class FairOrder(OrderPolicy):
     def _user(self, job: JobView) -> _User:
         return self._pools[job.queue].users[job.user]
 
-    def _wants(self, job: JobView) -> bool:
-        return job.id in self._user(job).wanting
-
     def _add(self, job: JobView, slots: int) -> None:
         self._pools[job.queue].held += slots
         self._user(job).held += slots
+        if job.id in self._keys:  # its place among those that want slots is another now
+            self.job_rests(job)
+            self.job_wants(job)
 
 
 def _need(held: int, weight: float, min_slots: int) -> _Need:
@@ -134,7 +153,7 @@ def _need(held: int, weight: float, min_slots: int) -> _Need:
     return not needy, held / min_slots if needy else 0.0, held / weight
 
 
-def _job_key(job: JobView) -> tuple[float, float, int, str]:
+def _job_key(job: JobView) -> _JobKey:
     # By length, then text: j9 came before j10.
     return job.held / job.weight, job.submitted_s, len(job.id), job.id
 

@@ -1,5 +1,7 @@
 """Server and Link in one process, on one reactor, over both transports."""
 
+from pathlib import Path
+
 import pytest
 import zmq
 
@@ -139,6 +141,36 @@ def test_a_server_that_ends_fails_what_it_owed(transport):
     assert "adder is gone" in str(answers[0])
     with pytest.raises(PeerLost):
         link.call(Add(numbers=(1,)), Sum)
+
+
+def test_a_lost_link_lets_go_of_its_descriptors_and_of_what_was_not_delivered(transport, adder):
+    link = transport.link("adder")
+    assert link.call(Add(numbers=(1,)), Sum).total == 1
+    adder.close()
+    assert transport.reactor.run_until(lambda: link.lost, timeout_s=5)
+    heard = []
+    link.send(Add(numbers=(1,)))
+    again = transport.server("adder")
+    again.on(Add, lambda request: heard.append(request.message))
+    transport.reactor.run_until(lambda: False, 0.3)  # time to connect anew, if it did
+    assert (link.closed, heard) == (True, [])
+
+
+def test_many_lost_links_leave_nothing_behind(transport, adder):
+    def open_descriptors():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    def lose_links(count):
+        links = [transport.link("nobody", patience_s=0.01) for _ in range(count)]
+        assert transport.reactor.run_until(lambda: all(link.lost for link in links), timeout_s=5)
+
+    lose_links(4)
+    before = open_descriptors()
+    for _ in range(4):
+        lose_links(2)
+    transport.reactor.call_every(0.01, lambda: None)  # ZeroMQ closes them in a thread of its own
+    assert transport.reactor.run_until(lambda: open_descriptors() <= before, timeout_s=5)
+    assert len(transport._open) <= 3  # the server and the last links
 
 
 def test_a_push_to_a_peer_that_left_says_so(transport):

@@ -85,6 +85,8 @@ def test_what_is_no_duration_is_refused(text):
 def test_figures_are_written_for_people():
     assert format_size(10**10) == "10 GB"
     assert format_size(999) == "999 B"
+    assert format_size(999_499) == "999 kB"
+    assert format_size(999_700) == "1 MB"
     assert format_rate(1.25e9) == "10 Gbps"
     assert format_rate(float("inf")) == "unlimited"
     assert [format_duration(s) for s in (0, 0.01, 3.214, 125)] == [

@@ -141,8 +141,35 @@ def test_a_package_cannot_name_any_other_module(module):
             "from jobs import Job\nclass A(Job): pass\nclass B(Job): pass\n",
             r"my_job.py: has 2 jobs: choose one of A, B",
         ),
+        ("import sys\nsys.exit(0)\n", r"my_job.py:2: SystemExit: 0"),
+        ("raise ValueError('a' * 10**6)", r"my_job.py:1: ValueError: a{300}\.\.\. "),
+        (
+            "def setup():\n    raise RuntimeError('no\\nway')\ndef map(line): pass\n",
+            r"my_job.py:2: RuntimeError: no$",
+        ),
+        (
+            "from jobs import Job\nclass A(Job):\n    def stages(self): return self.x\n",
+            r"my_job.py:3: AttributeError: .* no attribute 'x'",
+        ),
+        (
+            "from jobs import Job\nclass A(Job):\n    def stages(self): return 5\n",
+            r"my_job.py: TypeError: .*int",
+        ),
     ],
-    ids=["syntax", "name", "import", "no job", "null", "no map", "two jobs"],
+    ids=[
+        "syntax",
+        "name",
+        "import",
+        "no job",
+        "null",
+        "no map",
+        "two jobs",
+        "exit",
+        "long error",
+        "setup",
+        "stages",
+        "no stages",
+    ],
 )
 def test_a_wrong_file_is_told_in_one_line(write, source, told):
     with pytest.raises(UsageError, match=told) as error:

@@ -99,7 +99,7 @@ def test_the_sender_is_done_only_when_the_receiver_has_taken_everything(small):
     wire.there.pop()  # the last chunk is under way
     wire.deliver()
     assert wire.events == []
-    assert wire.out.acknowledged == 20
+    assert wire.out.progress == 20
 
 
 def test_an_empty_transfer_is_a_transfer(small):

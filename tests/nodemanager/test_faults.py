@@ -59,7 +59,7 @@ def test_an_attempt_that_reports_nothing_is_killed_one_that_reports_is_not(clust
     cluster.launch("j1.m20.0", "r0n1", partitions=1)  # takes 2 s, in silence of 0.1 s
     failed = cluster.ending("j1.m0.0")
     assert isinstance(failed, AttemptFailed)
-    assert failed.reason == "reported nothing for 0.8 s"
+    assert failed.reason == "reported nothing for 0.8 s (liveness.task_timeout of the topology)"
     assert isinstance(cluster.ending("j1.m20.0"), AttemptSucceeded)
 
 
@@ -70,7 +70,7 @@ def test_an_import_that_hangs_is_given_up(cluster, tmp_path):
     cluster.launch("j1.m0.0", partitions=1)
     failed = cluster.ending("j1.m0.0")
     assert isinstance(failed, AttemptFailed)
-    assert failed.reason == "the job's module was not imported within 0.8 s"
+    assert failed.reason.startswith("the job's module was not imported within 0.8 s (")
 
 
 def running_family(cluster):

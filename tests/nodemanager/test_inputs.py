@@ -6,7 +6,8 @@ import pytest
 
 from cluster.messages.execution import Split, TaskSpec
 from cluster.topology import Compute, Links, RackShape, Topology
-from nodemanager.failures import reason_of, tail_of
+from jobs.taskio import JobError
+from nodemanager.failures import reason_of, tail_of, user_traceback
 from nodemanager.inputs import BlockFile
 from nodemanager.pace import ComputeClock, paced_s
 
@@ -106,9 +107,27 @@ def test_tail_is_of_whole_lines(tmp_path):
     assert tail.endswith("line 4999\n")
     assert tail.startswith("line ")
     assert len(tail) <= 8192
+    file.write_text("x" * 20000 + "\n")
+    assert tail_of(file) == "x" * 8191 + "\n"
 
 
 def test_reason_is_one_line():
     assert reason_of(KeyError("a")) == "KeyError: 'a'"
     assert reason_of(ValueError("\n  first\nsecond")) == "ValueError: first"
     assert reason_of(AssertionError()) == "AssertionError"
+    assert reason_of(OSError("\x1b[31mred")) == "OSError: \\x1b[31mred"
+    assert len(reason_of(ValueError("y" * 10**6))) < 400
+
+
+def test_reason_of_an_error_that_cannot_tell():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert reason_of(Mute()) == "Mute: (what it says cannot be told)"
+
+
+def test_a_job_error_needs_no_traceback():
+    with pytest.raises(JobError) as raised:
+        raise JobError("gave 1: need a pair")
+    assert user_traceback(raised.value) == ""

@@ -30,6 +30,12 @@ def test_partitions_come_back_with_their_checksums(path):
             output.partition(number)
 
 
+def test_output_that_cannot_be_written_leaves_no_file(tmp_path):
+    with pytest.raises(TypeError):
+        write_output(tmp_path / "j1.m0.0", [[b"abc"], ["no bytes"]])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_views_outlive_the_file(path):
     data, _ = MapOutput(path).partition(0)
     path.unlink()

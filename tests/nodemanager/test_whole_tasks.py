@@ -147,9 +147,8 @@ def test_paced_compute_takes_what_the_model_says(cluster, dfs, job):
     (block,) = dfs.locations("/paced")
     cluster.load(job, JOB)
     split = Split(path="/paced", stored_offset=0, stored_length=block.stored_length)
-    cluster.launch(f"{job}.m0.0", block.nodes[0], splits=(split,), partitions=1)
-    cluster.pid(f"{job}.m0.0")
     begin_s = cluster.reactor_now()
+    cluster.launch(f"{job}.m0.0", block.nodes[0], splits=(split,), partitions=1)
     fact = cluster.ending(f"{job}.m0.0")
     took_s = cluster.reactor_now() - begin_s
     model_s = SCALE * block.stored_length / 4e6

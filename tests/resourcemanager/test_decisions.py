@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -129,6 +130,21 @@ def test_an_answer_stands_until_something_changes():
     ]
 
 
+def test_a_wait_that_is_over_is_not_put_off_by_an_offer_at_the_same_moment():
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task, _ = job.closest_pending_map(slot)
+        if job.id == "j0" and slot.id == "r0n1":
+            return Wait("not here", until_s=now_s + 50)
+        if job.id == "j0" and now_s < 5:
+            return Wait("for later", until_s=5.0)
+        return Place(task) if task else Pass("nothing to run")
+
+    c = tiny_cluster(nodes=2, slots=1, scheduler=recipe(offer))
+    c.at(5.0, lambda: c.join("r0n1"))  # before the timer of the same moment
+    c.submit("j0", maps=1)
+    assert c.run().placements == [("j0.m0", "r0n0", 5.0)]
+
+
 def test_a_policy_is_told_what_happens():
     told: list[str] = []
 
@@ -171,6 +187,16 @@ def test_a_policy_is_told_what_happens():
     ]
 
 
+def test_a_policy_that_breaks_when_it_is_told_something_is_named():
+    class Forgetful(FairOrder):
+        def job_wants(self, job):
+            self._nothing[job.id] = job
+
+    c = tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=Forgetful))
+    with pytest.raises(InvalidDecision, match="mine/Forgetful failed when told job_wants: Attr"):
+        c.submit("j0")
+
+
 class CopyTheFirst(CopyPolicy):
     """One copy of the first running map that has none."""
 
@@ -192,3 +218,42 @@ def test_the_first_of_two_copies_counts_and_the_other_is_killed():
     assert run.ended == {"j9": "", "j0": ""}
     record = c.core.records["j0"]
     assert (record.copies, record.succeeded, record.killed) == (1, 2, 1)
+
+
+class CopyReduces(CopyPolicy):
+    """One copy of the first running reduce that has none."""
+
+    def offer(self, slot: SlotView, now_s: float) -> Decision:
+        for job in self.cluster.jobs.values():
+            for task in job.stages["r"].tasks:
+                if task.state == "running" and len(task.live) == 1:
+                    return Place(task)
+        return Pass("every reduce has its copy")
+
+
+@pytest.mark.parametrize(
+    ("copied_s", "lost_s"),
+    [
+        pytest.param(4.0, 3.0, id="before the copy is launched"),
+        pytest.param(3.0, 4.0, id="while the copy fetches it"),
+    ],
+)
+def test_a_copy_gets_what_the_other_attempt_had_fetched_before_it_was_lost(
+    copied_s: float, lost_s: float
+):
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        reduce = job.next_pending_reduce()
+        if reduce is not None and slot.id == "r0n1":
+            return Place(reduce)
+        task, _ = job.closest_pending_map(slot)
+        return Place(task) if task else Pass("nothing to run here")
+
+    copying = replace(recipe(offer), copies=CopyReduces)
+    c = tiny_cluster(nodes=3, slots=2, scheduler=copying, flow_s=1.5)
+    c.fate = lambda attempt, node: "boom" if attempt == "j0.r0.0" else None
+    c.lose("r0n2")
+    c.submit("j0", maps=1, reduces=1, map_s=1, reduce_s=20)
+    c.at(copied_s, lambda: c.join("r0n2"))
+    c.at(lost_s, lambda: c.lose("r0n0"))
+    assert c.run().ended == {"j0": ""}
+    assert c.core.records["j0"].copies_chosen == 1

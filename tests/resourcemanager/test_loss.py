@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from cluster.ids import JobId
-from cluster.messages.execution import CancelFlow, FlowFailed, KillAttempt, StartFlow
+from cluster.messages.execution import (
+    AttemptFailed,
+    CancelFlow,
+    FlowFailed,
+    KillAttempt,
+    StartFlow,
+)
 from resourcemanager.shuffle import TRIES_MAX
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -178,3 +184,29 @@ def test_a_job_avoids_a_node_on_which_it_keeps_failing():
     run = c.run()
     assert run.ended == {"j0": ""}
     assert len([node for node in run.nodes_of("j0") if node == "r0n0"]) == 3
+
+
+def test_a_job_is_not_left_with_none_but_nodes_that_it_avoids():
+    c = tiny_cluster(racks=1, nodes=6, slots=1)
+    c.fate = lambda attempt, node: "bad disk" if node in ("r0n0", "r0n1") else None
+    c.submit("j0", maps=40, map_s=1, max_attempts=100)
+    c.run(until_s=5.0)
+    assert list(c.core.world.jobs[JobId("j0")].avoid) == ["r0n0", "r0n1"]
+    for node in ("r0n2", "r0n3", "r0n4", "r0n5"):
+        c.lose(node)
+    c.fate = lambda attempt, node: None  # somebody mended the disks
+    assert c.run().ended == {"j0": ""}
+
+
+def test_an_attempt_that_breaks_while_it_is_being_killed_did_not_fail():
+    c = tiny_cluster(racks=1, nodes=2, slots=1, flow_s=3.0, kill_s=0.5)
+    c.submit("j0", maps=1, reduces=2, map_s=1, reduce_s=50, max_attempts=1)
+    c.run(until_s=2.0)
+    c.lose("r0n0")
+    c.run(until_s=7.1)
+    (told,) = [o.attempt for _, o in c.commands if isinstance(o, KillAttempt)]
+    c.tell(AttemptFailed(attempt=told, reason="its fetch was cancelled"))
+    del c._workers[told]
+    assert c.run().ended == {"j0": ""}
+    record = c.core.records[JobId("j0")]
+    assert (record.failed, record.failures) == (0, [])

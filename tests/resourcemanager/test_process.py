@@ -216,7 +216,7 @@ def test_progress_is_pushed_to_watchers(office: Office):
         ("m", 1, 1),
         ("r", 0, 1),
     ]
-    assert progress.waiting == "slow start: 0 of 1 m done, needs 1"
+    assert progress.waiting == "slow start: 0 of 1 m tasks done, needs 1"
 
 
 def test_a_node_manager_that_is_gone_is_noticed_when_it_is_told_something(office: Office):

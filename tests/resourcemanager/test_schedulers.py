@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from cluster.errors import UsageError
+from resourcemanager.events import StagePlan
 from resourcemanager.schedulers import all_recipes, recipe_named
 from resourcemanager.schedulers.fair import RECIPE as FAIR
 from tests.harness import TinyCluster, tiny_cluster
@@ -63,6 +64,24 @@ def test_a_job_without_input_does_not_wait():
     assert [when for _, _, when in c.run().placements] == [0.0, 0.0]
 
 
+def test_a_task_whose_input_is_on_no_node_does_not_wait():
+    c = tiny_cluster(racks=2, nodes=1, scheduler="delay")
+    c.store("in", blocks=[["r0n0"], []])
+    c.occupy("r0n0")
+    c.submit("j0", input="in")
+    assert c.run(until_s=1.0).placements == [("j0.m1", "r1n0", 0.0)]
+
+
+def test_a_stage_without_input_does_not_wait_behind_one_that_waits_for_its_data():
+    c = tiny_cluster(racks=2, nodes=1, scheduler="delay")
+    c.store("in", blocks=[["r0n0"]])
+    c.occupy("r0n0")
+    stages = [StagePlan(name="m", tasks=1, inputs=tuple(c._files["in"]))]
+    stages.append(StagePlan(name="n", tasks=1))
+    c.submit("j0", stages=stages, durations={"m": 1.0, "n": 1.0})
+    assert c.run(until_s=1.0).placements == [("j0.n0", "r1n0", 0.0)]
+
+
 def test_small_jobs_find_their_data_where_fair_alone_runs_them_anywhere():
     """The paper's point: on a busy cluster a short wait makes nearly all maps node-local."""
     assert share_of_local_maps("delay") >= 0.9
@@ -110,6 +129,17 @@ def test_a_pool_gets_its_minimum_first():
     c.run(until_s=6.5)
     assert held(c)["j4"] == 4
     assert sum(held(c).values()) == 10
+
+
+def test_a_minimum_counts_only_as_far_as_there_is_demand_for_it():
+    """YARN compares held / min(minimum, demand): 2 of 3 for a, 1 of 4 for b, which goes first."""
+    c = tiny_cluster(nodes=4, options={"fair.min_slots.a": 20, "fair.min_slots.b": 4})
+    c.submit("j0", maps=2, map_s=9, queue="a")
+    c.submit("j1", maps=1, map_s=9, queue="b")
+    c.submit("j2", maps=1, map_s=1, queue="other")
+    c.submit("j3", maps=1, queue="a")
+    c.submit("j4", maps=3, queue="b")
+    assert c.run(until_s=1.0).placements[4:] == [("j4.m0", "r0n3", 1.0)]
 
 
 def test_a_job_that_comes_late_gets_the_next_slots():
@@ -174,6 +204,14 @@ def test_jobs_in_a_queue_are_served_first_come_first_served():
         "j1.m1",
         "j1.m2",
     ]
+
+
+def test_of_two_queues_that_use_nothing_the_larger_goes_first():
+    c = tiny_cluster(nodes=1, scheduler="capacity", options=dict(QUEUES))
+    c.submit("j9", maps=1, queue="adhoc")
+    c.submit("j0", maps=1, queue="adhoc")
+    c.submit("j1", maps=1, queue="prod")
+    assert [task for task, _ in c.run().launches("j")] == ["j9.m0", "j1.m0", "j0.m0"]
 
 
 def test_an_unknown_queue_is_refused():

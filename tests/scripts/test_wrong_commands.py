@@ -74,6 +74,12 @@ def test_wrong_topology_file_names_the_place(railyard, tmp_path):
     assert 'mine.toml: unknown key "links.nick": did you mean "links.nic"?' in done.stderr
 
 
+def test_fs_alone_shows_its_commands(railyard):
+    done = railyard.run("fs")
+    assert done.returncode == 2
+    assert "locations  Show on which nodes" in done.stderr
+
+
 def test_help_needs_no_cluster_and_no_heavy_import(railyard):
     code = "import sys, scripts.main; print('numpy' in sys.modules, 'rich' in sys.modules)"
     import subprocess

@@ -1,0 +1,24 @@
+"""What the run folder notes about processes, also when there is no room to note it."""
+
+import pytest
+
+from cluster.runfolder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(tmp_path)
+
+
+def test_a_full_disk_does_not_end_who_notes_a_process(folder, caplog):
+    (folder.path / "processes.jsonl").symlink_to("/dev/full")
+    folder.record_process("Attempt", "j1.m0.0", 17)
+    assert "No space left on device" in caplog.text
+
+
+def test_a_line_that_was_cut_short_is_left_out(folder):
+    folder.record_process("Attempt", "j1.m0.0", 17)
+    with open(folder.path / "processes.jsonl", "a") as file:
+        file.write('{"role": "Att\n')
+    folder.record_process("Attempt", "j1.m1.0", 18)
+    assert [row["pid"] for row in folder.processes()] == [17, 18]

@@ -1,0 +1,43 @@
+"""``railyard fs`` does what people know from shells and from HDFS."""
+
+import pytest
+
+
+@pytest.fixture
+def store(railyard, tmp_path):
+    """Runs an fs command in a local folder with one file."""
+    railyard.ok("up", "--topology", "unlimited-2x2")
+    (tmp_path / "one.txt").write_text("1")
+
+    def fs(*arguments, stdin=None):
+        done = railyard.run("fs", *arguments, cwd=tmp_path, stdin=stdin)
+        return done.returncode, (done.stdout + done.stderr).strip()
+
+    yield fs
+    railyard.ok("down")
+
+
+def test_a_folder_as_target_takes_things_in(store, tmp_path):
+    assert store("mkdir", "/in", "/old") == (0, "")
+    assert store("put", "one.txt", "/in") == (0, "/in/one.txt: 1 byte in 1 block")
+    assert store("put", "one.txt", "/in/") == (2, "railyard: /in/one.txt: exists already")
+    assert store("put", "-", "/in", stdin=b"2")[0] == 2
+    assert store("mv", "/in/one.txt", "/old") == (0, "")
+    assert store("mv", "/old", "/in") == (0, "")
+    assert store("cat", "/in/old/one.txt") == (0, "1")
+    (tmp_path / "here").mkdir()
+    assert store("get", "/in/old", "here") == (0, "")
+    assert (tmp_path / "here" / "old" / "one.txt").read_text() == "1"
+    assert store("get", "/in/old/one.txt", "-") == (0, "1")
+
+
+def test_one_bad_path_does_not_keep_the_others_back(store):
+    assert store("put", "-", "/a b/ü", stdin=b"2")[0] == 0
+    assert store("cat", "/none", "/a b/ü") == (2, "2railyard: /none: no such file or folder")
+    status, said = store("rm", "-r", "/none", "/a b", "/")
+    assert status == 2
+    assert said.splitlines() == [
+        "railyard: /none: no such file or folder",
+        "railyard: /: cannot be removed: need a path of what is in it",
+    ]
+    assert store("ls") == (0, "")
