@@ -12,6 +12,9 @@ from netemu.schedulers.base import Floats, Numbers
 
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
+#: With more rows than this, a round that fixes less than this share of them is too slow.
+_MANY_ROWS = 1500
+_SLOW_ROUND = 0.2
 
 
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
@@ -25,7 +28,8 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
     of them all, however many links elsewhere have smaller shares: links that do not depend on one
     another fill at once.
     """
-    # O(rounds x rows); a round is the depth of "waits for", not a link: 1 to 10 in shuffles
+    # O(rounds x rows); a round is the depth of "waits for", not a link: 1 to 10 in shuffles, but
+    # 85 with 10,000 flows between random pairs of 150 racks (20 ms; link by link, 7 ms)
     links = len(left)
     rates = np.zeros(len(weights))
     rows = np.flatnonzero(left.take(paths).min(axis=0, initial=np.inf) > 0)
@@ -52,7 +56,37 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
             break
         rest = np.flatnonzero(~fixed)
         rows, paths, weights = rows[rest], paths[:, rest], weights[rest]
+        if len(rows) > _MANY_ROWS and len(done) < len(rows) * _SLOW_ROUND:
+            rates[rows] = _link_by_link(paths, weights, left)
+            break
     return rates
+
+
+def _link_by_link(paths: Numbers, weights: Floats, left: Floats) -> Floats:
+    """The same, one bottleneck after the other: O(links) steps, each over one link's rows."""
+    links, rates = len(left), np.full(len(weights), np.inf)
+    flat = paths.ravel()
+    by_link = np.argsort(flat, kind="stable") % len(weights)
+    ends = np.cumsum(np.bincount(flat, minlength=links))
+    load = _sum_by_link(paths, weights, links)
+    rising = np.bincount(flat, minlength=links)  # rows that are not yet fixed
+    fixed = np.zeros(len(weights), dtype=bool)
+    while True:
+        share = np.divide(left, load, out=np.full(links, np.inf), where=(rising > 0) & (load > 0))
+        link = int(share.argmin())
+        rate = float(share[link])
+        if rate == np.inf:
+            return rates
+        rows = by_link[ends[link - 1] if link else 0 : ends[link]]
+        rows = rows[~fixed[rows]]
+        rates[rows], fixed[rows] = rate, True
+        through = paths[:, rows]
+        shed = _sum_by_link(through, weights[rows], links)
+        load -= shed
+        left -= shed * rate
+        np.maximum(left, 0.0, out=left)
+        rising -= np.bincount(through.ravel(), minlength=links)
+        left[link] = 0.0
 
 
 def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.errors import UsageError
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.filling import fill
+from netemu.schedulers.filling import _link_by_link, fill
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))
@@ -109,6 +109,20 @@ def test_order_does_not_matter(classes, capacities, order):
     rates = rates_of(*zip(*classes, strict=True), capacities)
     again = rates_of(*zip(*(row for _, row in shuffled), strict=True), capacities)
     assert again == pytest.approx([rates[number] for number, _ in shuffled])
+
+
+@given(
+    classes=st.lists(st.tuples(path, weight), min_size=1, max_size=12),
+    capacities=st.lists(
+        st.one_of(st.integers(1, 50), st.just(math.inf)), min_size=LINKS, max_size=LINKS
+    ),
+)
+def test_link_by_link_is_the_same(classes, capacities):
+    rows = [sorted(links) + [LINKS] * (4 - len(links)) for links, _ in classes]
+    paths, weights = np.array(rows).T, np.array([float(weight) for _, weight in classes])
+    left, again = np.array([[*capacities, math.inf]] * 2, dtype=float)
+    assert _link_by_link(paths, weights, left) == pytest.approx(fill(paths, weights, again))
+    assert left == pytest.approx(again, abs=1e-9)
 
 
 @pytest.mark.parametrize(
