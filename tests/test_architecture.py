@@ -12,7 +12,13 @@ ROOT = Path(__file__).parent.parent
 PARTS = ("cluster", "netemu", "dfs", "jobs", "resourcemanager", "nodemanager", "scripts")
 LINES_MAX = 500
 
-NETEMU_PURE = ("netemu.fabric", "netemu.schedulers", "netemu.messages", "netemu.statistics")
+NETEMU_PURE = (
+    "netemu.bounds",
+    "netemu.fabric",
+    "netemu.schedulers",
+    "netemu.messages",
+    "netemu.statistics",
+)
 NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
@@ -29,6 +35,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.bounds",
     "netemu.fabric",
     "netemu.flowclasses",
     "netemu.ledger",
