@@ -1,9 +1,9 @@
 """The network's links, and which of them a flow takes.
 
-A link is one direction: "r0n1.up" and "r0n1.down" are a node's NIC (none where NICs have no
-limit), "r0.up" and "r0.down" its rack's links to the packet-switched core, which itself is not a
-bottleneck, "r0.ocs.up" and "r0.ocs.down" its rack's optical port.  In a tree of switches, "r0.tor",
-"agg0" and "root" are the switches, since those are what has a limit there.
+A link is one direction: "r0n1.up" and "r0n1.down" are a node's NIC, "r0.up" and "r0.down" its
+rack's links to the packet-switched core, which itself is not a bottleneck, "r0.ocs.up" and
+"r0.ocs.down" its rack's optical port.  In a tree of switches, "r0.tor", "agg0" and "root" are the
+switches, since those are what has a limit there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.errors import UsageError, unknown_name
+from cluster.errors import unknown_name
 from cluster.ids import NodeId
 from cluster.topology import Ocs, Rack, SwitchTree, Topology
 
@@ -32,7 +32,7 @@ _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links that a flow takes, as their numbers; none where nothing limits it."""
+    """The links that a flow takes, as their numbers; none within a node."""
 
     links: tuple[int, ...]
     reach: Reach
@@ -59,7 +59,7 @@ class Network:
         #: bytes/s of each link, by number
         self.capacities: NDArray[np.float64] = np.array(list(links.values()), dtype=np.float64)
         #: links of the longest route
-        self.longest = (2 if tree is None else 5) + (2 if nics else 0)
+        self.longest = 4 if tree is None else 7
         #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
         #: the racks' optical ports
@@ -69,8 +69,8 @@ class Network:
         self._racks = tuple(rack.id for rack in racks)
         self._core_way: Way = topology.links.way
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
-        self._up = {node: self._numbers_if_any(f"{node}.up") for node in self.rack_number}
-        self._down = {node: self._numbers_if_any(f"{node}.down") for node in self.rack_number}
+        self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
+        self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
         #: {(rack, rack): links between the two}, as they were asked for
         self._between: dict[tuple[int, int], tuple[int, ...]] = {}
 
@@ -102,8 +102,6 @@ class Network:
         name = ".".join(_WORDS.get(word, word) for word in words)
         if name in self.number:
             return name
-        if name.removesuffix(".up").removesuffix(".down") in self.rack_number:
-            raise UsageError(f"{text}: NICs have no limit in this topology")
         raise unknown_name("link", name, [*self.cross_rack, *self.ports])
 
     # Inside --------------------------------------------------------------------------------------
@@ -134,9 +132,6 @@ class Network:
     def _numbers(self, *names: str) -> tuple[int, ...]:
         return tuple(self.number[name] for name in names)
 
-    def _numbers_if_any(self, name: str) -> tuple[int, ...]:
-        return (self.number[name],) if name in self.number else ()
-
 
 def _core_links(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
     for rack in racks:
@@ -157,9 +152,8 @@ def _switches(
 def _nics(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
     for rack in racks:
         for node in rack.nodes:
-            if node.nic_bytes_per_s < np.inf:
-                yield f"{node.id}.up", node.nic_bytes_per_s
-                yield f"{node.id}.down", node.nic_bytes_per_s
+            yield f"{node.id}.up", node.nic_bytes_per_s
+            yield f"{node.id}.down", node.nic_bytes_per_s
 
 
 def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, float]]:
