@@ -1,7 +1,12 @@
 """What a flow scheduler is: it sets the rates at which flows send.
 
-The fabric asks it again whenever a flow arrives or ends or a capacity changes; in between, rates
-are constant.  It must not know which clock runs it, nor keep time itself.
+The fabric asks it again whenever flows arrive, grow or end or a capacity changes, and when the
+scheduler itself asked for it; in between, rates are constant.  It must not know which clock runs
+it, nor keep time itself.
+
+A scheduler sees *groups* of flows: one for each coflow (a flow without a coflow is one of its
+own), or a single one for all flows if it does not care about coflows.  In a group, flows that are
+served alike are one row of arrays (see ``netemu.flowclasses``).
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,20 +35,53 @@ class FlowSpec:
     size_bytes: int
     coflow: CoflowId | None = None
     weight: float = 1.0
+    #: more bytes will come: it does not finish before ``Fabric.grow`` says that there are no more
+    more: bool = False
+
+
+class Group(Protocol):
+    """Flows that are ordered as one, as a scheduler sees them.  Arrays have a value for each row.
+
+    Reading ``weights`` and ``paths`` is free; ``remaining_bytes`` and ``sent_bytes`` are as of now
+    and cost a pass over the rows.
+    """
+
+    @property
+    def key(self) -> str:
+        """The coflow's name, or the flow's that has none."""
+    @property
+    def arrived_s(self) -> float:
+        """When its first flow started."""
+    @property
+    def paths(self) -> Numbers:
+        """[position, row]: numbers of the limited links that a row's flows cross.
+
+        Short routes are filled up with the last, unlimited link.
+        """
+    @property
+    def weights(self) -> Floats:
+        """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """At which all of it is sending."""
+
+    def remaining_bytes(self) -> Floats:
+        """What is left to send, more than 0."""
+    def sent_bytes(self) -> float:
+        """What all of its flows, finished ones included, have sent."""
+    def set_rates(self, rates: Floats) -> None:
+        """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """Who wants to send over which links: a row for each class of flows.
+class Traffic:
+    """Who wants to send over which links."""
 
-    A class is all flows with the same route for which ``FlowScheduler.group`` answers the same;
-    the bytes/s of a class are shared by its flows according to their weights.
-    """
-
-    #: numbers of each class's links; shorter routes are filled up with the last, unlimited link
-    paths: Numbers
-    weights: Floats  #: sum over the class's flows
-    capacities: Floats  #: bytes/s of each link
+    now_s: float
+    capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
+    groups: tuple[Group, ...]  #: those that have something to send
+    #: the groups among them whose flows have changed since the last decision
+    changed: frozenset[Group]
 
 
 class FlowScheduler(ABC):
@@ -51,11 +89,20 @@ class FlowScheduler(ABC):
 
     name: ClassVar[str]
     source: ClassVar[str]  #: where it was published
+    #: whether each coflow is a group; otherwise all flows are one
+    by_coflow: ClassVar[bool] = False
 
-    def group(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
-        """Tell apart flows of one route that are not to be served alike."""
+    def tells_apart(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
+        """Keep flows of one group and route apart that are not to be served alike."""
         return ()
 
+    def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
+        """How a row's rate is shared by its flows: in proportion to this."""
+        return flow.weight
+
     @abstractmethod
-    def rates(self, demand: Demand) -> Floats:
-        """Bytes/s for each unit of weight, for each class; inf where nothing limits it."""
+    def decide(self, traffic: Traffic) -> float:
+        """Set the rates of groups; those of groups left alone stay as they are.
+
+        Returns when to ask again even if nothing happens; inf: only when something has.
+        """

@@ -12,6 +12,7 @@ from cluster.topology import Topology
 from netemu.fabric import Fabric, Finished
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.filling import fill
 from netemu.schedulers.maxmin import MaxMin
 
 
@@ -198,8 +199,10 @@ def test_a_scheduler_that_breaks_a_capacity_is_named():
     class Greedy(MaxMin):
         name = "greedy"
 
-        def rates(self, demand):
-            return super().rates(demand) * 1.01
+        def decide(self, traffic):
+            for group in traffic.groups:
+                group.set_rates(fill(group.paths, group.weights, traffic.capacities * 1.01))
+            return math.inf
 
     f = Fabric(topology(), Greedy())
     start(f, "a", "r0n0", "r1n0", 10**9)

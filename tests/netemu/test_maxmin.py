@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.errors import UsageError
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import Demand
-from netemu.schedulers.maxmin import MaxMin
+from netemu.schedulers.filling import fill
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))
@@ -50,14 +49,13 @@ def max_min(paths, weights, capacities):
 
 
 def rates_of(paths, weights, capacities):
-    """What the scheduler answers for paths that are sets of links."""
+    """What progressive filling answers for paths that are sets of links."""
     rows = [sorted(links) + [len(capacities)] * (4 - len(links)) for links in paths]
-    demand = Demand(
-        np.array(rows, dtype=np.int64).reshape(-1, 4),
+    return fill(
+        np.array(rows, dtype=np.int64).reshape(-1, 4).T,
         np.array(weights, dtype=float),
         np.array([*capacities, math.inf], dtype=float),
     )
-    return MaxMin().rates(demand)
 
 
 @given(
