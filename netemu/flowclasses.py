@@ -250,7 +250,9 @@ class FlowGroup:
 
     def rate_of(self, flow: Flow) -> float:
         """Bytes/s of one of its flows."""
-        return 0.0 if flow.group is None else float(self._table[_RATE, flow.group.row]) * flow.weight
+        return (
+            0.0 if flow.group is None else float(self._table[_RATE, flow.group.row]) * flow.weight
+        )
 
     def limits_changed(self) -> None:
         """Find each class's limited links anew."""

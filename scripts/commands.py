@@ -17,6 +17,7 @@ COMMANDS = {
     "fs": ("scripts.fs", "Work with the files of the cluster that is up."),
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
+    "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

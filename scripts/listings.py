@@ -15,7 +15,8 @@ def topologies() -> None:
     """List the topologies that come with Railyard; a .toml file of your own works too."""
     for name in topology_names():
         topology = load_topology(name)
-        click.echo(f"{name}\n    {topology.description}\n    {_shape(topology)}; {_core(topology)}")
+        figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
+        click.echo(f"{name}\n    {topology.description}\n    {figures}")
         if topology.source:
             click.echo(f"    {topology.source}")
 
@@ -25,7 +26,7 @@ def _shape(topology: Topology) -> str:
     nodes = _range([len(rack.nodes) for rack in racks])
     slots = _range([node.slots for node in topology.nodes()])
     unit = "sites" if topology.links.way == "wan" else "racks"
-    return f"{len(racks)} {unit} x {nodes} nodes x {slots} slots; scale {topology.scale}"
+    return f"{len(racks)} {unit} x {nodes} nodes x {slots} slots"
 
 
 def _core(topology: Topology) -> str:

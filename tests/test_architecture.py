@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("cluster", "netemu", "dfs", "jobs", "resourcemanager", "nodemanager", "scripts")
+PARTS = (
+    "cluster",
+    "netemu",
+    "dfs",
+    "jobs",
+    "resourcemanager",
+    "nodemanager",
+    "simulator",
+    "scripts",
+)
 LINES_MAX = 500
 
 NETEMU_PURE = (
@@ -30,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "jobs": ("cluster",),
     "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
+    "simulator": ("cluster", "jobs.workloads", "resourcemanager.report", *NETEMU_PURE),
     "scripts": (*PARTS, "benchmarks"),
 }
 
@@ -63,6 +73,7 @@ PURE = (
     "resourcemanager.report",
     "resourcemanager.schedulers",
     "resourcemanager.trace",
+    "simulator.coflows",
 )
 IMPURE = {
     "time": "take now_s as an argument",

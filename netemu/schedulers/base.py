@@ -49,26 +49,32 @@ class Group(Protocol):
     @property
     def key(self) -> str:
         """The coflow's name, or the flow's that has none."""
+
     @property
     def arrived_s(self) -> float:
         """When its first flow started."""
+
     @property
     def paths(self) -> Numbers:
         """[position, row]: numbers of the limited links that a row's flows cross.
 
         Short routes are filled up with the last, unlimited link.
         """
+
     @property
     def weights(self) -> Floats:
         """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
+
     @property
     def rate_bytes_per_s(self) -> float:
         """At which all of it is sending."""
 
     def remaining_bytes(self) -> Floats:
         """What is left to send, more than 0."""
+
     def sent_bytes(self) -> float:
         """What all of its flows, finished ones included, have sent."""
+
     def set_rates(self, rates: Floats) -> None:
         """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
 
