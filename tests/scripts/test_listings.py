@@ -22,7 +22,7 @@ def test_topologies_tell_their_figures(railyard):
 
 
 def test_every_benchmark_can_be_named():
-    assert {"startup", "fidelity", "engine"} <= set(bench.benchmark_names())
+    assert {"startup", "fidelity", "engine", "coflows", "fabric"} <= set(bench.benchmark_names())
 
 
 def test_bench_writes_its_rows_and_fails_with_a_broken_bound(monkeypatch, tmp_path, capsys):
