@@ -245,6 +245,14 @@ class Fabric:
         free = np.maximum(self._capacities - self._load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
+    def capacities_bytes_per_s(self) -> dict[str, float]:
+        """What each link can carry now."""
+        return {name: float(self._capacities[n]) for name, n in self.network.number.items()}
+
+    def rates_bytes_per_s(self) -> dict[FlowId, float]:
+        """The rate of every open flow, as ``rate_bytes_per_s`` tells it."""
+        return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
+
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
         totals = dict(self._bytes)
