@@ -62,7 +62,8 @@ class Fabric:
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits)
         self._routes: dict[tuple[NodeId, NodeId], Route] = {}
-        self._limits_of: dict[Route, tuple[int, ...]] = {}
+        #: {id of a route in ``_routes``: those of its links that are limited}
+        self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -349,11 +350,13 @@ class Fabric:
             return
         self._stale = False
         for group in self._changed:
-            if not len(group):
+            if group.is_empty:
                 self._sending.pop(group, None)
                 self._count_load(group, None)
                 group.quiet()
-        changed = frozenset(group for group in self._changed if len(group))
+            else:
+                group.settle()
+        changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
         traffic = Traffic(self._world.now_s, capacities, tuple(self._sending), changed)
@@ -399,10 +402,10 @@ class Fabric:
         return route
 
     def _limits(self, route: Route) -> tuple[int, ...]:
-        limits = self._limits_of.get(route)
+        limits = self._limits_of.get(id(route))
         if limits is None:
             limits = tuple(link for link in route.links if np.isfinite(self._capacities[link]))
-            self._limits_of[route] = limits
+            self._limits_of[id(route)] = limits
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:

@@ -82,10 +82,10 @@ class FlowClass:
 
     __slots__ = ("flows", "key", "members", "route", "row")
 
-    def __init__(self, key: Hashable, route: Route, row: int) -> None:
+    def __init__(self, key: Hashable, route: Route) -> None:
         self.key = key
         self.route = route
-        self.row = row
+        self.row = -1  #: none yet
         self.members = 0
         #: heap of (needs, sequence, flow); may hold entries of flows that left or grew
         self.flows: list[tuple[float, int, Flow]] = []
@@ -116,6 +116,7 @@ class FlowGroup:
         self._rows: list[FlowClass] = []
         self._paths: Numbers = np.empty((1, 0), dtype=np.int64)
         self._table: Floats = np.empty((6, 0))
+        self._joining: list[Flow] = []
         self._settled_s = world.now_s
         self._sent_bytes = 0.0
 
@@ -162,26 +163,25 @@ class FlowGroup:
         self._world.retimed.append(self)
 
     # What the fabric does ------------------------------------------------------------------------
-    def __len__(self) -> int:
-        return len(self._rows)
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to send."""
+        return not self._by_key
 
     def add(self, flow: Flow, apart: Hashable, weight: float) -> None:
-        """Let a flow that has bytes to send join the class of its route."""
-        self.settle()
-        self.stale = True
-        key = (flow.route.links, apart)
-        joined = self._by_key.get(key) or self._new_class(key, flow.route)
-        table, row = self._table, joined.row
+        """Let a flow that has bytes to send join the class of its route.
+
+        It does so when ``settle`` is called: many that come at once are cheaper together.
+        """
+        key = (id(flow.route), apart)
+        joined = self._by_key.get(key)
+        if joined is None:
+            joined = self._by_key[key] = FlowClass(key, flow.route)
         flow.group = joined
         flow.weight = weight
-        flow.joined_at = float(table[_SERVED, row])
         flow.sent_before = flow.sent_bytes
-        flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / weight
-        heapq.heappush(joined.flows, (flow.needs, flow.sequence, flow))
-        joined.members += 1
-        table[_WEIGHT, row] += weight
-        table[_TOTAL, row] += weight * flow.needs
-        table[_NEEDS, row] = joined.first().needs
+        self._joining.append(flow)
+        self.stale = True
 
     def remove(self, flow: Flow) -> None:
         """Let a flow leave its class."""
@@ -203,6 +203,8 @@ class FlowGroup:
                 self._column(_SERVED)[:] += self._column(_RATE) * passed_s
                 self._sent_bytes += self.rate_bytes_per_s * passed_s
             self._settled_s = now_s
+        if self._joining:
+            self._join()
 
     def quiet(self) -> None:
         """Note that it has nothing to send."""
@@ -257,9 +259,8 @@ class FlowGroup:
     def limits_changed(self) -> None:
         """Find each class's limited links anew."""
         self.stale = True
-        self._paths = np.full((1, self._table.shape[1]), self._filler)
-        for flow_class in self._rows:
-            self._set_path(flow_class)
+        if self._rows:
+            self._set_paths(self._rows)
 
     # Inside --------------------------------------------------------------------------------------
     def _take(self, group: FlowClass, slack_s: float) -> list[Flow]:
@@ -294,24 +295,60 @@ class FlowGroup:
         else:
             self._end_class(left)
 
-    def _new_class(self, key: Hashable, route: Route) -> FlowClass:
-        row = len(self._rows)
-        if row == self._table.shape[1]:
-            self._grow()
-        made = FlowClass(key, route, row)
-        self._rows.append(made)
-        self._by_key[key] = made
-        self._table[:, row] = 0.0
-        self._set_path(made)
-        return made
+    def _join(self) -> None:
+        """Let the flows that have been added take their rows."""
+        joining, self._joining = self._joining, []
+        fresh: list[FlowClass] = []
+        first_row = len(self._rows)
+        for flow in joining:
+            joined = flow.group
+            assert joined is not None
+            remaining = flow.size_bytes - flow.sent_before
+            if joined.row < 0:
+                joined.row = first_row + len(fresh)
+                fresh.append(joined)
+            if joined.row >= first_row:
+                flow.joined_at = 0.0
+                flow.needs = remaining / flow.weight
+            else:
+                row = joined.row
+                flow.joined_at = float(self._table[_SERVED, row])
+                flow.needs = flow.joined_at + remaining / flow.weight
+                self._table[_WEIGHT, row] += flow.weight
+                self._table[_TOTAL, row] += flow.weight * flow.needs
+                self._table[_NEEDS, row] = min(float(self._table[_NEEDS, row]), flow.needs)
+            joined.members += 1
+            heapq.heappush(joined.flows, (flow.needs, flow.sequence, flow))
+        if fresh:
+            self._add_rows(fresh)
 
-    def _set_path(self, flow_class: FlowClass) -> None:
-        links = self._world.limits(flow_class.route)
-        if len(links) > len(self._paths):
-            more = np.full((len(links) - len(self._paths), self._paths.shape[1]), self._filler)
+    def _add_rows(self, fresh: list[FlowClass]) -> None:
+        first_row = len(self._rows)
+        self._rows += fresh
+        while len(self._rows) > self._table.shape[1]:
+            self._grow()
+        new = self._table[:, first_row : len(self._rows)]
+        new[:] = 0.0
+        flows = [[entry[2] for entry in flow_class.flows] for flow_class in fresh]
+        new[_WEIGHT] = [sum(flow.weight for flow in of_class) for of_class in flows]
+        new[_TOTAL] = [sum(flow.weight * flow.needs for flow in of_class) for of_class in flows]
+        new[_NEEDS] = [flow_class.flows[0][0] for flow_class in fresh]
+        self._set_paths(fresh)
+
+    def _set_paths(self, classes: list[FlowClass]) -> None:
+        """Note which limited links these classes, whose rows follow one another, cross."""
+        limits = [self._world.limits(flow_class.route) for flow_class in classes]
+        most = max(len(links) for links in limits)
+        if most > len(self._paths):
+            more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
             self._paths = np.concatenate([self._paths, more])
-        self._paths[:, flow_class.row] = self._filler
-        self._paths[: len(links), flow_class.row] = links
+        new = self._paths[:, classes[0].row : classes[0].row + len(classes)]
+        new[:] = self._filler
+        if all(len(links) == most for links in limits):
+            new[:most] = np.array(limits, dtype=np.int64).reshape(len(limits), most).T
+        else:
+            for row, links in enumerate(limits):
+                new[: len(links), row] = links
 
     def _end_class(self, ended: FlowClass) -> None:
         """Forget a class; the last row moves to its place."""

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from cluster.errors import unknown_name
+from netemu.schedulers.aalo import Aalo
 from netemu.schedulers.base import FlowScheduler
+from netemu.schedulers.fifo import Fifo
 from netemu.schedulers.maxmin import MaxMin
+from netemu.schedulers.sjf import ShortestFirst
+from netemu.schedulers.varys import Varys
 
-FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {kind.name: kind for kind in (MaxMin,)}
+FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
+    kind.name: kind
+    for kind in (
+        Aalo,
+        Fifo,
+        MaxMin,
+        ShortestFirst,
+        Varys,
+    )
+}
 
 
 def flow_scheduler(name: str) -> FlowScheduler:

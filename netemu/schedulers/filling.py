@@ -37,19 +37,20 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
         across = share.take(paths)
         hope = across.min(axis=0)
         full = load > 0
-        full[paths[across > hope * _ROUNDING]] = False  # some row is held up elsewhere
+        hope_most = hope * _ROUNDING
+        for links_there, shares_there in zip(paths, across, strict=True):
+            full[links_there[shares_there > hope_most]] = False  # some row is held up elsewhere
         fixed = full.take(paths).any(axis=0)
 
-        found = hope[fixed]
-        rates[rows[fixed]] = found
-        taken = found * weights[fixed]
-        taken[np.isinf(taken)] = 0.0
-        left -= _sum_by_link(paths[:, fixed], taken, links)
+        done = np.flatnonzero(fixed)
+        found = hope[done]
+        rates[rows[done]] = found
+        left -= load_of(paths[:, done], found * weights[done], links)
         np.maximum(left, 0.0, out=left)
         left[full & np.isfinite(share)] = 0.0
-        if fixed.all():
+        if len(done) == len(rows):
             break
-        rest = ~fixed
+        rest = np.flatnonzero(~fixed)
         rows, paths, weights = rows[rest], paths[:, rest], weights[rest]
     return rates
 
@@ -61,7 +62,7 @@ def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
 
 
 def _sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
-    total = np.bincount(paths[0], values, links)
+    total = np.bincount(paths[0], values, links).astype(np.float64, copy=False)
     for position in paths[1:]:
         total += np.bincount(position, values, links)
     return total

@@ -1,0 +1,37 @@
+"""First come, first served, by coflow: whoever came first gets all that it can use.
+
+Source: Chowdhury et al., Managing Data Transfers in Computer Clusters with Orchestra, SIGCOMM
+2011: FIFO between transfers (section 5) and weighted shuffle scheduling inside of one (4.3), where
+a flow's rate is in proportion to its bytes, so that the flows that share the bottleneck end at
+the same time.
+
+Left open there, chosen here: a flow's bytes are those that remain; coflows that came at the same
+time are ordered by name; flows without a coflow are coflows of their own.  What a coflow can't use
+goes to the next ones, so that no link idles that an open flow could use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netemu.schedulers.base import Floats, FlowSpec, Group, Traffic
+from netemu.schedulers.inorder import InOrder, by_arrival
+
+
+class Fifo(InOrder):
+    """Coflows in the order in which their first flows came."""
+
+    name = "fifo"
+    source = "Chowdhury et al., Orchestra, SIGCOMM 2011, 4.3 and 5"
+
+    def order(self, traffic: Traffic) -> Sequence[Group]:
+        """By arrival."""
+        return sorted(traffic.groups, key=by_arrival)
+
+    def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
+        """Flows of one route end at the same time."""
+        return remaining_bytes
+
+    def shares(self, group: Group) -> Floats:
+        """In proportion to what remains."""
+        return group.remaining_bytes()

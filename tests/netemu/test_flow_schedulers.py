@@ -1,0 +1,362 @@
+"""What each flow scheduler does, by hand-made examples, and what all of them must keep."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.fabric import Fabric
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.filling import fill
+from netemu.schedulers.sjf import _greedy
+
+GB = 10**9
+#: those that leave no link idle that an open flow could use
+WORK_CONSERVING = sorted(FLOW_SCHEDULERS)
+
+
+def fabric(scheduler, racks=3, nodes=1, uplink="8Gbps", nic="unlimited"):
+    """8 Gbps is 1 GB a second."""
+    data = {
+        "name": "test",
+        "racks": {"count": racks, "nodes": nodes},
+        "links": {"nic": nic, "uplink": uplink},
+    }
+    return Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+
+
+def run(scheduler, coflows, **shape):
+    """``coflows``: {name: (arrival, [(src rack, dst rack, GB), ...])}; returns {name: its end}."""
+    f = fabric(scheduler, **shape)
+    ends = {}
+    coming = sorted(coflows.items(), key=lambda item: item[1][0])
+    while coming or f.open_flows:
+        due_s = min(f.next_event_s(), coming[0][1][0] if coming else math.inf)
+        assert due_s < math.inf, "flows are stuck"
+        for ended in f.advance(due_s):
+            ends[ended.flow.split("/")[0]] = ended.finished_s
+        while coming and coming[0][1][0] <= due_s:
+            name, (_, flows) = coming.pop(0)
+            f.register_coflow(name)
+            for number, (src, dst, gigabytes) in enumerate(flows):
+                f.start(
+                    FlowSpec(
+                        flow=f"{name}/{number}",
+                        src=f"r{src}n0",
+                        dst=f"r{dst}n0",
+                        size_bytes=round(gigabytes * GB),
+                        coflow=name,
+                    )
+                )
+    return ends
+
+
+# A uses 0->1 (3 GB) and 0->2 (1 GB): bottleneck 4 s.  B uses 2->1 (2 GB): bottleneck 2 s.
+TWO = {"A": (0, [(0, 1, 3), (0, 2, 1)]), "B": (0, [(2, 1, 2)])}
+# the same, but B comes at 1 s
+LATER = {"A": (0, [(0, 1, 3), (0, 2, 1)]), "B": (1, [(2, 1, 2)])}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "coflows", "ends"),
+    [
+        # downlink 1: 1/2 each; uplink 0: the rest, 1/2, for 0->2, done at 2 s.  0->1 goes on at
+        # 1/2 until B is done at 4 s with 1 GB to go
+        pytest.param("maxmin", TWO, {"A": 5, "B": 4}, id="maxmin"),
+        # 0->2 (1 GB) first, all of uplink 0 until 1 s; meanwhile 2->1 (2 GB) has downlink 1, until
+        # 2 s; then 0->1
+        pytest.param("sjf", TWO, {"A": 5, "B": 2}, id="sjf"),
+        # until 1 s 0->2, done; then 0->1 has 3 to go and 2->1, new, has 2
+        pytest.param("sjf", LATER, {"A": 6, "B": 3}, id="sjf: preempts"),
+        pytest.param(
+            "sjf",
+            {"A": (0, [(0, 1, 1)]), "B": (0, [(2, 1, 1)])},
+            {"A": 2, "B": 2},
+            id="sjf: equals",
+        ),
+        # A first, in proportion 3:1 on uplink 0: 4 s; B gets the quarter of downlink 1: 1 GB by
+        # 4 s, the other by 5 s
+        pytest.param("fifo", TWO, {"A": 4, "B": 5}, id="fifo: by name if at once"),
+        # B gets the quarter from 1 s on: .75 GB by 4 s
+        pytest.param("fifo", LATER, {"A": 4, "B": 5.25}, id="fifo: whoever came first"),
+        # B first: downlink 1 is its own until 2 s.  A gets nothing there, but 0->2 is backfilled
+        # and done at 1 s; 0->1 from 2 s to 5 s
+        pytest.param("varys", TWO, {"A": 5, "B": 2}, id="varys: the smaller bottleneck"),
+        # at 1 s, A has 2.25 + .75 left (3 s), B 2: B first until 3 s; then 2.25 s for 0->1
+        pytest.param("varys", LATER, {"A": 5.25, "B": 3}, id="varys: preempts"),
+        pytest.param(
+            "maxmin", {"A": (0, [(0, 1, 1)]), "B": (0, [(0, 1, 1)])}, {"A": 2, "B": 2}, id="fair"
+        ),
+        pytest.param(
+            "fifo", {"A": (0, [(0, 1, 1)]), "B": (0, [(0, 1, 1)])}, {"A": 1, "B": 2}, id="not fair"
+        ),
+        # Γ of C is 2 s; MADD slows 1->2 to 1/2, which leaves 1/2 of downlink 2 to D until 2 s
+        pytest.param(
+            "varys",
+            {"C": (0, [(0, 1, 2), (1, 2, 1)]), "D": (0, [(3, 2, 2.5)])},
+            {"C": 2, "D": 3.5},
+            id="varys: what MADD spares is another's",
+        ),
+    ],
+)
+def test_worked_examples(scheduler, coflows, ends):
+    assert run(scheduler, coflows, racks=4) == pytest.approx(ends)
+
+
+def test_aalo_serves_who_has_sent_least():
+    """10 MB at 1 GB/s: A leaves the first queue at 10 ms, B at 20 ms; then A, which came first,
+    in the second queue until it has sent 100 MB at 110 ms, and so on.
+    """
+    f = fabric("aalo")
+    for name in "AB":
+        f.register_coflow(name)
+        f.start(FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=GB, coflow=name))
+    changes = []
+    while f.open_flows:
+        sending = [n for n in "AB" if f.is_open(n) and f.rate_bytes_per_s(n) > 0]
+        changes.append((round(f.now_s, 9), *sending))
+        f.advance(f.next_event_s())
+    assert changes == [
+        (0, "A"), (0.01, "B"), (0.02, "A"), (0.11, "B"), (0.2, "A"), (1.1, "B")
+    ]  # fmt: skip
+    assert f.now_s == pytest.approx(2.0)
+
+
+def test_aalo_prefers_a_small_newcomer_to_a_large_veteran():
+    ends = run("aalo", {"old": (0, [(0, 1, 5)]), "new": (2, [(0, 1, 0.005)])})
+    assert ends == pytest.approx({"old": 5.005, "new": 2.005})
+
+
+# What all must keep ------------------------------------------------------------------------------
+RACKS = 3
+NODES = [f"r{rack}n{node}" for rack in range(RACKS) for node in range(2)]
+a_size = st.one_of(st.just(0), st.integers(1, 100), st.integers(1, 5 * GB))
+an_event = st.one_of(
+    st.tuples(
+        st.just("start"),
+        st.sampled_from(NODES),
+        st.sampled_from(NODES),
+        a_size,
+        st.sampled_from([None, "j0", "j1", "j2"]),
+        st.booleans(),
+    ),
+    st.tuples(st.just("grow"), st.integers(0, 9), a_size, st.booleans()),
+    st.tuples(st.just("cancel"), st.integers(0, 9)),
+    st.tuples(
+        st.just("set_capacity"),
+        st.sampled_from(["r0.up", "r1.down", "r2n0.up"]),
+        st.sampled_from([0.0, 1e7, 5e8, 1e9, math.inf]),
+    ),
+    st.tuples(st.just("wait"), st.floats(0, 2, allow_subnormal=False)),
+)
+
+
+class World:
+    """A fabric to which things happen, and what must hold between them."""
+
+    def __init__(self, scheduler):
+        self.f = fabric(scheduler, racks=RACKS, nodes=2, nic="8Gbps")
+        self.capacity = dict.fromkeys(self.f.network.number, 1e9)
+        self.route = {}
+        self.size = {}  # {flow: bytes, as far as known}
+        self.growing = {}
+        self.sent = dict.fromkeys(self.f.network.number, 0.0)
+        self.done = {}
+        for coflow in ("j0", "j1", "j2"):
+            self.f.register_coflow(coflow)
+
+    def do(self, event):
+        getattr(self, event[0])(*event[1:])
+        self.check()
+
+    def start(self, src, dst, size, coflow, more):
+        flow = f"f{len(self.size)}"
+        self.f.start(
+            FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
+        )
+        names = {number: name for name, number in self.f.network.number.items()}
+        self.route[flow] = [names[link] for link in self.f.network.route(src, dst).links]
+        self.size[flow] = size
+        if more:
+            self.growing[flow] = True
+
+    def grow(self, number, size, more):
+        flow = f"f{number}"
+        if flow in self.growing and self.f.is_open(flow):
+            self.f.grow(flow, size, more)
+            self.size[flow] += size
+            if not more:
+                del self.growing[flow]
+
+    def cancel(self, number):
+        flow = f"f{number}"
+        if self.f.is_open(flow):
+            sent = self.f.sent_bytes(flow)
+            self.f.cancel(flow)
+            self.size[flow] = sent
+            self.growing.pop(flow, None)
+
+    def set_capacity(self, link, bytes_per_s):
+        self.f.set_capacity(link, bytes_per_s)
+        self.capacity[link] = bytes_per_s
+
+    def wait(self, seconds):
+        until_s = self.f.now_s + seconds
+        while self.f.next_event_s() <= until_s:
+            self.step()
+        self.f.advance(until_s)
+
+    def step(self):
+        before, began_s = self.f.bytes_by_link(), self.f.now_s
+        for ended in self.f.advance(self.f.next_event_s()):
+            assert ended.flow not in self.growing
+            self.done[ended.flow] = ended.finished_s
+        passed_s = self.f.now_s - began_s
+        for link, total in self.f.bytes_by_link().items():
+            if self.capacity[link] < math.inf:
+                most = self.capacity[link] * passed_s * (1 + 1e-9)
+                assert total - before[link] <= most + 10, link
+        self.check()
+
+    def check(self):
+        """No link above its capacity; none idle that an open flow could use."""
+        busy = [
+            flow
+            for flow, size in self.size.items()
+            if self.f.is_open(flow) and self.f.sent_bytes(flow) < size and self.route[flow]
+        ]
+        rates = {flow: self.f.rate_bytes_per_s(flow) for flow in busy}
+        if any(all(self.capacity[x] == math.inf for x in self.route[flow]) for flow in busy):
+            return  # finishes before time passes
+        used = dict.fromkeys(self.capacity, 0.0)
+        for flow, rate in rates.items():
+            for link in self.route[flow]:
+                used[link] += rate
+        for link, total in used.items():
+            assert total <= self.capacity[link] * (1 + 1e-9) + 1e-3
+        if self.f._scheduler.name in WORK_CONSERVING:
+            for flow in busy:
+                full = [used[x] >= self.capacity[x] * (1 - 1e-9) for x in self.route[flow]]
+                assert any(full), f"{flow} could send faster"
+
+    def finish(self):
+        """Mend all links, end all growing, and run to the end."""
+        for link, capacity in self.capacity.items():
+            if capacity != 1e9:
+                self.set_capacity(link, 1e9)
+        for flow in list(self.growing):
+            if self.f.is_open(flow):
+                self.f.grow(flow, 0, False)
+        self.growing.clear()
+        while self.f.open_flows:
+            assert self.f.next_event_s() < math.inf, "flows are stuck"
+            self.step()
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+@given(events=st.lists(an_event, min_size=1, max_size=25))
+def test_whatever_happens(scheduler, events):
+    """Flows come, grow and are cancelled, capacities change; then all ends and adds up."""
+    world = World(scheduler)
+    for event in events:
+        world.do(event)
+    world.finish()
+    expected = dict.fromkeys(world.capacity, 0)
+    for flow, links in world.route.items():
+        for link in links:
+            expected[link] += world.size[flow]
+    for link, total in world.f.bytes_by_link().items():
+        assert total == pytest.approx(expected[link], abs=1 + len(world.size))
+
+
+a_coflow = st.lists(
+    st.tuples(st.sampled_from(NODES), st.sampled_from(NODES), st.integers(1, 5 * GB)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+@given(
+    coflows=st.lists(st.tuples(st.integers(0, 2), a_coflow), min_size=1, max_size=5),
+    order=st.randoms(use_true_random=False),
+)
+def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, order):
+    named = [(at_s, f"c{n}", flows) for n, (at_s, flows) in enumerate(coflows)]
+    shuffled = list(named)
+    order.shuffle(shuffled)
+
+    def ends(coflows):
+        f, done = fabric(scheduler, racks=RACKS, nodes=2, nic="8Gbps"), {}
+        for at_s, name, flows in sorted(coflows, key=lambda item: item[0]):
+            done |= {ended.flow: ended.finished_s for ended in f.advance(float(at_s))}
+            f.register_coflow(name)
+            for number, (src, dst, size) in enumerate(flows):
+                f.start(
+                    FlowSpec(
+                        flow=f"{name}/{number}", src=src, dst=dst, size_bytes=size, coflow=name
+                    )
+                )
+        while f.open_flows:
+            done |= {ended.flow: ended.finished_s for ended in f.advance(f.next_event_s())}
+        return done
+
+    assert ends(shuffled) == pytest.approx(ends(named), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+def test_a_growing_flow_waits_for_its_last_bytes(scheduler):
+    f = fabric(scheduler)
+    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB, more=True))
+    assert f.advance(3.0) == []
+    assert f.sent_bytes("a") == GB
+    assert f.rate_bytes_per_s("a") == 0
+    f.grow("a", GB, more=True)
+    f.advance(3.5)
+    assert f.sent_bytes("a") == 1_500_000_000
+    f.grow("a", GB, more=False)
+    assert [ended.finished_s for ended in f.advance(10.0)] == pytest.approx([5.0])
+    with pytest.raises(ValueError, match='flow "a" is not open'):
+        f.grow("a", 1, more=False)
+
+
+def test_only_a_flow_that_said_so_grows():
+    f = fabric("maxmin")
+    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
+    with pytest.raises(ValueError, match='flow "a" is complete'):
+        f.grow("a", 1, more=False)
+
+
+a_flow = st.tuples(
+    st.sets(st.integers(0, 5), min_size=1, max_size=3), st.integers(1, 4), st.integers(1, 3)
+)
+
+
+@given(
+    flows=st.lists(a_flow, min_size=1, max_size=12),
+    caps=st.lists(st.integers(0, 9), min_size=6, max_size=6),
+)
+def test_sjf_equals_serving_lengths_one_after_the_other(flows, caps):
+    """The vectorised greedy against the definition: lengths ascending, max-min among equals."""
+
+    class Rows:
+        paths = np.array([sorted(p) + [6] * (3 - len(p)) for p, _, _ in flows]).T
+        weights = np.array([float(w) for _, _, w in flows])
+
+        @staticmethod
+        def remaining_bytes():
+            return np.array([1e6 * size for _, size, _ in flows])
+
+    left = np.array([*map(float, caps), math.inf])
+    expected = np.zeros(len(flows))
+    for size in (1, 2, 3, 4):
+        rows = [n for n, flow in enumerate(flows) if flow[1] == size]
+        if rows:
+            expected[rows] = fill(Rows.paths[:, rows], Rows.weights[rows], left)
+    again = _greedy(Rows, np.array([*map(float, caps), math.inf]))
+    assert again == pytest.approx(expected)
