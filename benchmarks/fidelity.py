@@ -141,7 +141,7 @@ def _single_flows(topology: Topology, rounds: int) -> Scenario:
 def _shared_uplink(topology: Topology, rounds: int) -> Scenario:
     """Two to eight flows leave one rack; they start and end at different times."""
     dice = random.Random(2)
-    uplink_stored = topology.links.uplink / topology.scale
+    uplink_stored = topology.rack_list()[0].uplink_bytes_per_s / topology.scale
     return [
         [
             _transfer(
@@ -161,7 +161,7 @@ def _shared_uplink(topology: Topology, rounds: int) -> Scenario:
 def _shuffle(topology: Topology, rounds: int) -> Scenario:
     """Every node sends to a reader in every rack; sizes and starts differ."""
     dice = random.Random(3)
-    uplink_stored = topology.links.uplink / topology.scale
+    uplink_stored = topology.rack_list()[0].uplink_bytes_per_s / topology.scale
     nodes = topology.nodes()
     readers = [rack.nodes[dice.randrange(len(rack.nodes))].id for rack in topology.rack_list()]
     fair_share = uplink_stored / (topology.racks.nodes * (topology.racks.count - 1))

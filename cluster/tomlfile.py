@@ -27,13 +27,17 @@ def load_toml(path: Path, into: type[T]) -> T:
     Fields annotated ``Size``, ``Rate`` or ``Duration`` take text with units.  Raises
     ``UsageError``, one line that starts with the file's name.
     """
+    return build(read_toml(path), into, str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a file says, as it stands there; raises ``UsageError`` if it can't be read."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: is not TOML: {error}") from None
-    return build(data, into, str(path))
 
 
 def build(data: dict[str, Any], into: type[T], source: str) -> T:
@@ -66,11 +70,19 @@ def _value(value: Any, kind: Any, where: str) -> Any:
             title = (option.extra_json_schema or {}).get("title", "")
             if title in _PARSERS:
                 return _PARSERS[title](value, where)
+        if isinstance(option, msgspec.inspect.DictType) and isinstance(value, dict):
+            inner = option.value_type
+            if isinstance(inner, msgspec.inspect.StructType):
+                return {k: _table(v, inner.cls, f"{where}.{k}") for k, v in value.items()}
         if isinstance(option, msgspec.inspect.StructType):
-            if not isinstance(value, dict):
-                raise UsageError(f"{where} = {value!r}: need a table [{where}]")
-            return _with_units(value, option.cls, f"{where}.")
+            return _table(value, option.cls, where)
     return value
+
+
+def _table(value: Any, into: type[Any], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} = {value!r}: need a table [{where}]")
+    return _with_units(value, into, f"{where}.")
 
 
 def _in_words(error: str) -> str:

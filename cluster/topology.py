@@ -4,21 +4,32 @@ A topology is written as TOML with the published figures ("10Gbps", "1.125GB"); 
 frozen objects in bytes, bytes per second and seconds.  All figures are the model's: ``scale``
 says how many of the model's bytes one real byte stands for, and only the edges (network client,
 task attempts, command line) convert.
+
+Between the racks (or sites: the same, but their bytes count as the wide area's) is one of
+
+* a core without limits, reached by each rack's uplink and downlink: [links], and
+* optionally an optical circuit switch beside it, with a port of its own in each rack: [ocs];
+* a tree whose switches, not its links, have a limit: [tree].
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from cluster.errors import require, unknown_name
+from cluster.errors import UsageError, require, unknown_name
 from cluster.ids import NodeId, RackId, node_id, rack_id
-from cluster.tomlfile import Duration, Rate, Size, load_toml
+from cluster.overrides import Change, apply_changes, split_changes
+from cluster.tomlfile import Duration, Rate, Size, build, read_toml
 
 ComputeMode = Literal["real", "paced"]
+#: What carries bytes between racks, as results count them.
+CoreWay = Literal["eps", "wan"]
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,31 +43,82 @@ class RackShape(_Table, frozen=True, kw_only=True):
     nodes: int
     slots: int = 1
 
+    def __post_init__(self) -> None:
+        for key in ("count", "nodes", "slots"):
+            value = getattr(self, key)
+            require(value >= 1, f"racks.{key}", value, "a whole number >= 1")
+
+
+class RackFigures(_Table, frozen=True, kw_only=True):
+    """[rack.r3]: what one rack has otherwise than [racks] and [links] say of all."""
+
+    name: str = ""  #: for people, such as "Oregon"
+    nodes: int | None = None
+    slots: int | None = None
+    nic: Rate | None = None
+    uplink: Rate | None = None
+    downlink: Rate | None = None  #: default: its uplink, if that is stated here
+
 
 class Links(_Table, frozen=True, kw_only=True):
     """[links]: capacities in bytes/s, each direction on its own."""
 
-    nic: Rate  #: a node's link to its rack's switch
-    uplink: Rate  #: a rack's link to the packet-switched core
-    background: float = 0.0  #: share of every uplink and downlink taken by other traffic, 0 to 1
+    nic: Rate  #: a node's link to its rack's switch; unlimited = there is no such link
+    uplink: Rate | None = None  #: a rack's link to the core
+    downlink: Rate | None = None  #: the core's link to a rack; default: its uplink
+    oversubscription: float | None = None  #: instead of uplink: all of a rack's NICs over it
+    #: share of the core taken by other traffic, 0 to 1: of every uplink and downlink, and of a
+    #: tree's switches above the racks' own
+    background: float = 0.0
+    way: CoreWay = "eps"  #: "wan" if racks are sites, and what is between them a wide area
 
     def __post_init__(self) -> None:
         require(self.nic > 0, "links.nic", self.nic, "a rate above 0")
-        require(self.uplink > 0, "links.uplink", self.uplink, "a rate above 0")
+        for key in ("uplink", "downlink"):
+            rate = getattr(self, key)
+            require(rate is None or rate > 0, f"links.{key}", rate, "a rate above 0")
+        ratio, right = self.oversubscription, "a number above 0, such as 5 for 5:1"
+        require(ratio is None or 0 < ratio < math.inf, "links.oversubscription", ratio, right)
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
+
+    def capacity_given(self) -> int:
+        """In how many ways a rack's uplink is stated."""
+        return (self.uplink is not None) + (self.oversubscription is not None)
+
+
+class SwitchTree(_Table, frozen=True, kw_only=True):
+    """[tree]: switches that pass so many bytes/s in all, whichever of their links they come by.
+
+    A flow goes up as far as it must, and counts once at each switch on its way.
+    """
+
+    tor: Rate  #: each rack's own switch
+    aggregation: Rate  #: each switch that joins racks
+    root: Rate  #: the one that joins those
+    racks_per_aggregation: int
+
+    def __post_init__(self) -> None:
+        for key in ("tor", "aggregation", "root"):
+            rate = getattr(self, key)
+            require(rate > 0, f"tree.{key}", rate, "a rate above 0")
+        racks = self.racks_per_aggregation
+        require(racks >= 1, "tree.racks_per_aggregation", racks, "a whole number >= 1")
 
 
 class Ocs(_Table, frozen=True, kw_only=True):
     """[ocs]: the optical circuit switch."""
 
-    port: Rate  #: capacity of a rack's optical port, each direction
+    port: Rate  #: capacity of a circuit: of a rack's optical port, each direction and wavelength
     reconfigure: Duration = 0.010  #: δ: how long a port is dark while its circuit is set up
     elephant: Size = 1_125_000_000  #: T_e: a rack pair's bytes ride a circuit from here on
+    wavelengths: int = 1  #: W: circuits that a port can have at once, each direction
 
     def __post_init__(self) -> None:
         require(self.port > 0, "ocs.port", self.port, "a rate above 0")
         right = "seconds >= 0 (0 switches at once)"
         require(self.reconfigure >= 0, "ocs.reconfigure", self.reconfigure, right)
+        right = "a whole number >= 1 (1: one circuit a port)"
+        require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
 
 
 class Storage(_Table, frozen=True, kw_only=True):
@@ -111,12 +173,21 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rack(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes under one switch, and that switch's links to the core."""
+    """The nodes under one switch, or of one site, and what joins them to the core.
+
+    Its capacities are what other traffic leaves of them.  In a tree both are those of its switch.
+    """
 
     id: RackId
+    name: str  #: for people; its id unless the topology has a better one
     nodes: tuple[Node, ...]
     uplink_bytes_per_s: float
     downlink_bytes_per_s: float
+
+    @property
+    def slots(self) -> int:
+        """Slots of all its nodes."""
+        return sum(node.slots for node in self.nodes)
 
 
 class Topology(_Table, frozen=True, kw_only=True):
@@ -125,49 +196,40 @@ class Topology(_Table, frozen=True, kw_only=True):
     Raises ``UsageError`` for figures that make no sense.
     """
 
-    name: str
+    name: str  #: with ",KEY=VALUE" for each figure that was changed on the way
     description: str = ""
     source: str = ""  #: the paper and section that the figures come from
     scale: int = 1  #: bytes of the model for each real byte
     racks: RackShape
     links: Links
+    rack: dict[RackId, RackFigures] = {}  #: racks that differ
     ocs: Ocs | None = None
+    tree: SwitchTree | None = None
     storage: Storage = Storage()
     compute: Compute = Compute()
     liveness: Liveness = Liveness()
 
     def __post_init__(self) -> None:
         require(self.scale >= 1, "scale", self.scale, "a whole number >= 1")
-        for key in ("count", "nodes", "slots"):
-            value = getattr(self.racks, key)
-            require(value >= 1, f"racks.{key}", value, "a whole number >= 1")
         require(
             self.storage.block >= self.scale,
             "storage.block",
             self.storage.block,
             f"at least one real byte: {self.scale} bytes at scale {self.scale}",
         )
+        if self.tree is None:
+            self._check_links(self.links)
+        else:
+            self._check_tree(self.tree)
+        known = {rack_id(r): None for r in range(self.racks.count)}
+        for rack, figures in self.rack.items():
+            if rack not in known:
+                raise unknown_name("rack", f"rack.{rack}", [f"rack.{name}" for name in known])
+            _check_figures(rack, figures, is_in_tree=self.tree is not None)
 
     def rack_list(self) -> tuple[Rack, ...]:
         """The racks, in order of their number."""
-        usable = 1.0 - self.links.background
-        return tuple(
-            Rack(
-                id=rack_id(r),
-                nodes=tuple(
-                    Node(
-                        id=node_id(rack_id(r), n),
-                        rack=rack_id(r),
-                        slots=self.racks.slots,
-                        nic_bytes_per_s=self.links.nic,
-                    )
-                    for n in range(self.racks.nodes)
-                ),
-                uplink_bytes_per_s=self.links.uplink * usable,
-                downlink_bytes_per_s=self.links.uplink * usable,
-            )
-            for r in range(self.racks.count)
-        )
+        return tuple(self._rack(rack_id(r)) for r in range(self.racks.count))
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, rack by rack."""
@@ -176,12 +238,87 @@ class Topology(_Table, frozen=True, kw_only=True):
     @property
     def slots(self) -> int:
         """Slots of the whole cluster."""
-        return self.racks.count * self.racks.nodes * self.racks.slots
+        alike = self.racks.count - len(self.rack)
+        others = sum(self._shape(figures)[0] * self._shape(figures)[1] for figures in self._others)
+        return alike * self.racks.nodes * self.racks.slots + others
+
+    @property
+    def usable(self) -> float:
+        """Share of what is between the racks that background traffic leaves."""
+        return 1.0 - self.links.background
 
     @property
     def stored_block_bytes(self) -> int:
         """Real bytes of one full block."""
         return self.storage.block // self.scale
+
+    # Inside --------------------------------------------------------------------------------------
+    @property
+    def _others(self) -> list[RackFigures]:
+        return list(self.rack.values())
+
+    def _shape(self, figures: RackFigures) -> tuple[int, int]:
+        """Nodes of a rack, and slots of each."""
+        return figures.nodes or self.racks.nodes, figures.slots or self.racks.slots
+
+    def _rack(self, rack: RackId) -> Rack:
+        figures = self.rack.get(rack, RackFigures())
+        nodes, slots = self._shape(figures)
+        nic = self.links.nic if figures.nic is None else figures.nic
+        up, down = self._capacities(figures, nodes * nic)
+        return Rack(
+            id=rack,
+            name=figures.name or rack,
+            nodes=tuple(
+                Node(id=node_id(rack, n), rack=rack, slots=slots, nic_bytes_per_s=nic)
+                for n in range(nodes)
+            ),
+            uplink_bytes_per_s=up,
+            downlink_bytes_per_s=down,
+        )
+
+    def _capacities(self, figures: RackFigures, nics: float) -> tuple[float, float]:
+        """What a rack's uplink and downlink have for us."""
+        if self.tree is not None:
+            return self.tree.tor, self.tree.tor
+        links = self.links
+        up = nics / links.oversubscription if links.oversubscription else links.uplink
+        assert up is not None
+        down = links.downlink or up
+        if figures.uplink is not None:
+            up = down = figures.uplink
+        down = down if figures.downlink is None else figures.downlink
+        return up * self.usable, down * self.usable
+
+    def _check_links(self, links: Links) -> None:
+        if links.capacity_given() != 1:
+            both = "both" if links.capacity_given() else "neither"
+            raise UsageError(f"links: need uplink or oversubscription, not {both}")
+        if links.oversubscription is not None and not math.isfinite(links.nic):
+            raise UsageError("links.oversubscription: need a limit for links.nic to divide")
+
+    def _check_tree(self, tree: SwitchTree) -> None:
+        for key in ("uplink", "downlink", "oversubscription"):
+            value = getattr(self.links, key)
+            right = "none where there is a [tree]: its switches are the limit"
+            require(value is None, f"links.{key}", value, right)
+        if self.ocs is not None:
+            raise UsageError("ocs: need no [tree]; circuits are beside a core with uplinks")
+        racks, count = tree.racks_per_aggregation, self.racks.count
+        right = f"at most racks.count = {count}"
+        require(racks <= count, "tree.racks_per_aggregation", racks, right)
+
+
+def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> None:
+    for key in ("nodes", "slots"):
+        count = getattr(figures, key)
+        right = "a whole number >= 1"
+        require(count is None or count >= 1, f"rack.{rack}.{key}", count, right)
+    for key in ("nic", "uplink", "downlink"):
+        rate = getattr(figures, key)
+        require(rate is None or rate > 0, f"rack.{rack}.{key}", rate, "a rate above 0")
+        if rate is not None and key != "nic" and is_in_tree:
+            raise UsageError(f"rack.{rack}.{key}: need none where there is a [tree]")
 
 
 def topology_names() -> list[str]:
@@ -190,15 +327,46 @@ def topology_names() -> list[str]:
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def load_topology(name_or_file: str) -> Topology:
+def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology:
     """Load a topology by its name, or from a ``.toml`` file of the user.
+
+    ``changes`` are figures to be replaced, such as ("delta", "1ms") or ("links.nic", "1Gbps"); see
+    ``cluster.overrides``.  They become part of its name, and that name loads the same again:
+    "hybrid-8x4,delta=1ms".
 
     Raises ``UsageError`` for an unknown name, a file that cannot be read, an unknown key and an
     impossible value; the message says where, what, and what would be right.
     """
+    base, more = split_changes(name_or_file)
+    changes = (*more, *changes)
+    data, source = _read(base)
+    if changes:
+        told = ",".join(f"{key}={value}" for key, value in changes)
+        source = f"{base} with {told}"
+        data = apply_changes(data, changes, TABLES, source)
+        data["name"] = f"{data.get('name', base)},{told}"
+    return build(data, Topology, source)
+
+
+#: The tables of which figures can be changed, and their fields.
+TABLES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(field.encode_name for field in msgspec.structs.fields(table))
+    for name, table in (
+        ("racks", RackShape),
+        ("links", Links),
+        ("ocs", Ocs),
+        ("tree", SwitchTree),
+        ("rack", RackFigures),
+    )
+}
+
+
+def _read(name_or_file: str) -> tuple[dict[str, Any], str]:
+    """What a topology's file says, and how to call it in errors."""
     if name_or_file.endswith(".toml"):
-        return load_toml(Path(name_or_file), Topology)
+        return read_toml(Path(name_or_file)), name_or_file
     if name_or_file not in topology_names():
         raise unknown_name("topology", name_or_file, topology_names())
     with resources.as_file(resources.files("cluster") / "topologies") as folder:
-        return load_toml(folder / f"{name_or_file}.toml", Topology)
+        path = folder / f"{name_or_file}.toml"
+        return read_toml(path), str(path)

@@ -23,6 +23,7 @@ from cluster.processes import stop_on_sigterm
 from cluster.reactor import Timer, now_s
 from cluster.topology import Topology
 from cluster.transport import Request, Transport
+from cluster.units import format_rate
 from cluster.wire import Done, Message
 from netemu.fabric import Fabric
 from netemu.ledger import Ledger
@@ -34,7 +35,9 @@ from netemu.messages import (
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
+    SetCapacity,
 )
+from netemu.publisher import Publisher
 from netemu.schedulers import flow_scheduler
 from netemu.schedulers.base import FlowScheduler, FlowSpec
 
@@ -68,7 +71,9 @@ class NetworkEmulator:
         self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
         self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
         self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
+        self._on(SetCapacity, lambda order, _: self._set_capacity(order))
         self._server.on(GetNetworkStats, self._stats)
+        self._publisher = Publisher(self._server, self._reactor, self._look)
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
@@ -97,6 +102,14 @@ class NetworkEmulator:
             weight=order.weight,
         )
         self._ledger.open(spec, peer if order.attach else None)
+
+    def _set_capacity(self, order: SetCapacity) -> None:
+        self._fabric.set_capacity(order.link, order.bytes_per_s)
+        log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
+
+    def _look(self) -> Fabric:
+        self._bring_turn_near()
+        return self._fabric
 
     # Time --------------------------------------------------------------------------------------
     def _now_s(self) -> float:

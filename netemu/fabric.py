@@ -246,6 +246,14 @@ class Fabric:
         free = np.maximum(self._capacities - self._load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
+    def capacities_bytes_per_s(self) -> dict[str, float]:
+        """What each link can carry now."""
+        return {name: float(self._capacities[n]) for name, n in self.network.number.items()}
+
+    def rates_bytes_per_s(self) -> dict[FlowId, float]:
+        """The rate of every open flow, as ``rate_bytes_per_s`` tells it."""
+        return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
+
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
         totals = dict(self._bytes)
@@ -301,10 +309,13 @@ class Fabric:
 
     def _take_ended(self) -> list[Flow]:
         """The flows that finish now; those that wait for more bytes only stop."""
-        ended = list(self._instant)
-        self._instant.clear()
-        for flow in ended:
-            flow.sent_bytes = float(flow.size_bytes)
+        if self._instant:  # alone: those that are nearly due have their own time
+            instant = list(self._instant)
+            self._instant.clear()
+            for flow in instant:
+                flow.sent_bytes = float(flow.size_bytes)
+            return instant
+        ended: list[Flow] = []
         limit_s = self._world.now_s + _SAME_TIME_S
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]

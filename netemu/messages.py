@@ -4,6 +4,7 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 (real) bytes, and their fields say so.
 
     ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
+    anybody --SetCapacity--> emulator;  anybody --WatchNetwork--> emulator --NetworkView--> ...
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
@@ -19,6 +20,7 @@ from cluster.wire import Command, Event, Message
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+BytesPerS = Annotated[float, msgspec.Meta(ge=0)]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -65,6 +67,24 @@ class CloseFlow(Command, frozen=True, kw_only=True):
     flow: FlowId
 
 
+class SetCapacity(Command, frozen=True, kw_only=True):
+    """Give a link, such as "r3.up", another capacity from now on; answered with ``Done``."""
+
+    link: str
+    bytes_per_s: BytesPerS  #: 0 stops it, inf is no limit
+
+
+class WatchNetwork(Message, frozen=True, kw_only=True):
+    """Tell me how the network is: at once, as the answer, and again when that has changed.
+
+    Asking again changes what is told; who hangs up is told no more.
+    """
+
+    #: a change is told within this time, and changes within it are told at once
+    period_s: Annotated[float, msgspec.Meta(ge=0.05, le=3600)] = 1.0
+    with_rates: bool = False  #: also the rate of every flow
+
+
 class GetNetworkStats(Message, frozen=True, kw_only=True):
     """What has the network done so far?  Answered with ``NetworkStats``."""
 
@@ -95,6 +115,23 @@ class Grants(Event, frozen=True, kw_only=True):
 
     total_bytes: dict[FlowId, int]  #: flows under way
     finished: tuple[FlowId, ...] = ()  #: flows of which everything may be sent; told once
+
+
+class LinkState(msgspec.Struct, frozen=True, kw_only=True):
+    """A link now."""
+
+    capacity_bytes_per_s: float
+    free_bytes_per_s: float  #: what of it no flow uses
+
+
+class NetworkView(Event, frozen=True, kw_only=True):
+    """How the network is now."""
+
+    now_s: float  #: on the network's own clock
+    links: dict[str, LinkState]
+    flows_open: int
+    #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
+    rates_bytes_per_s: dict[FlowId, float] | None = None
 
 
 # Between the two ends of a transfer --------------------------------------------------------------

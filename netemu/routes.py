@@ -1,12 +1,14 @@
 """The network's links, and which of them a flow takes.
 
 A link is one direction: "r0n1.up" and "r0n1.down" are a node's NIC, "r0.up" and "r0.down" its
-rack's links to the packet-switched core, which itself is not a bottleneck.  Other ways between
-racks (an OCS, a wide area, a tree of switches) are links and routes of their own, made here.
+rack's links to the packet-switched core, which itself is not a bottleneck, "r0.ocs.up" and
+"r0.ocs.down" its rack's optical port.  In a tree of switches, "r0.tor", "agg0" and "root" are the
+switches, since those are what has a limit there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -14,13 +16,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.ids import NodeId, RackId, rack_of
-from cluster.topology import Topology
+from cluster.errors import unknown_name
+from cluster.ids import NodeId
+from cluster.topology import Ocs, Rack, SwitchTree, Topology
 
 #: How far a flow's ends are apart.
 Reach = Literal["local", "rack", "cross_rack"]
 #: What carries bytes between racks.
 Way = Literal["eps", "ocs", "wan"]
+
+#: Other words that people use for parts of a link's name.
+_WORDS = {"uplink": "up", "downlink": "down"}
+_SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +48,116 @@ class Network:
     """A topology's links, numbered, and the routes over them."""
 
     def __init__(self, topology: Topology) -> None:
-        links = dict(_links(topology))
+        racks = topology.rack_list()
+        tree, usable = topology.tree, topology.usable
+        core = dict(_core_links(racks) if tree is None else _switches(racks, tree, usable))
+        nics = dict(_nics(racks))
+        ports = dict(_ports(racks, topology.ocs))
+        links = core | nics | ports
         #: a link's name and number
         self.number: dict[str, int] = {name: number for number, name in enumerate(links)}
         #: bytes/s of each link, by number
         self.capacities: NDArray[np.float64] = np.array(list(links.values()), dtype=np.float64)
-        self.longest = 4  #: links of the longest route
-        #: the racks' links
-        self.cross_rack = tuple(
-            f"{rack.id}.{direction}"
-            for rack in topology.rack_list()
-            for direction in ("up", "down")
-        )
-        self._nodes = frozenset(node.id for node in topology.nodes())
+        #: links of the longest route
+        self.longest = 4 if tree is None else 7
+        #: what is between the racks, apart from circuits
+        self.cross_rack = tuple(core)
+        #: the racks' optical ports
+        self.ports = tuple(ports)
+        #: {node: number of its rack}
+        self.rack_number = {node.id: r for r, rack in enumerate(racks) for node in rack.nodes}
+        self._racks = tuple(rack.id for rack in racks)
+        self._core_way: Way = topology.links.way
+        self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
+        self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
+        self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
+        #: {(rack, rack): links between the two}, as they were asked for
+        self._between: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def route(self, src: NodeId, dst: NodeId) -> Route:
-        """The way from one node to another; ``ValueError`` if there is no such node."""
-        for node in (src, dst):
-            if node not in self._nodes:
-                raise ValueError(f'"{node}" is no node of this topology')
+        """The packet-switched way from one node to another; ``ValueError`` without such a node."""
+        near, far = self._rack(src), self._rack(dst)
         if src == dst:
             return Route((), "local")
-        near, far = rack_of(src), rack_of(dst)
-        if near == far:
-            return Route(self._numbers(f"{src}.up", f"{dst}.down"), "rack")
-        return Route(
-            self._numbers(f"{src}.up", f"{near}.up", f"{far}.down", f"{dst}.down"),
-            "cross_rack",
-            "eps",
-        )
+        links = self._up[src] + self._links_between(near, far) + self._down[dst]
+        return Route(links, "rack") if near == far else Route(links, "cross_rack", self._core_way)
+
+    def circuit(self, src: NodeId, dst: NodeId) -> Route:
+        """The way through the optical circuit switch.
+
+        Raises ``ValueError`` without such a node, within a rack, and where there are no circuits.
+        """
+        near, far = self._rack(src), self._rack(dst)
+        if near == far or not self.ports:
+            raise ValueError(f"{src} to {dst}: need two racks with optical ports")
+        ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
+        return Route(self._up[src] + ports + self._down[dst], "cross_rack", "ocs")
+
+    def link_named(self, text: str) -> str:
+        """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".
+
+        Raises ``UsageError`` with the nearest name if there is none.
+        """
+        words = _SPELLED.sub(r"r\1", text.strip()).split(".")
+        name = ".".join(_WORDS.get(word, word) for word in words)
+        if name in self.number:
+            return name
+        raise unknown_name("link", name, [*self.cross_rack, *self.ports])
+
+    # Inside --------------------------------------------------------------------------------------
+    def _rack(self, node: NodeId) -> int:
+        number = self.rack_number.get(node)
+        if number is None:
+            raise ValueError(f'"{node}" is no node of this topology')
+        return number
+
+    def _links_between(self, near: int, far: int) -> tuple[int, ...]:
+        links = self._between.get((near, far))
+        if links is None:
+            links = self._between[near, far] = self._numbers(*self._names_between(near, far))
+        return links
+
+    def _names_between(self, near: int, far: int) -> Iterator[str]:
+        here, there = self._racks[near], self._racks[far]
+        if not self._racks_per_aggregation:
+            if near != far:
+                yield from (f"{here}.up", f"{there}.down")
+            return
+        yield f"{here}.tor"
+        if near != far:
+            first, last = near // self._racks_per_aggregation, far // self._racks_per_aggregation
+            yield from [f"agg{first}"] if first == last else [f"agg{first}", "root", f"agg{last}"]
+            yield f"{there}.tor"
 
     def _numbers(self, *names: str) -> tuple[int, ...]:
         return tuple(self.number[name] for name in names)
 
 
-def _links(topology: Topology) -> Iterator[tuple[str, float]]:
-    for rack in topology.rack_list():
-        yield from _both_ways(rack.id, rack.uplink_bytes_per_s, rack.downlink_bytes_per_s)
-        for node in rack.nodes:
-            yield from _both_ways(node.id, node.nic_bytes_per_s, node.nic_bytes_per_s)
+def _core_links(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
+    for rack in racks:
+        yield f"{rack.id}.up", rack.uplink_bytes_per_s
+        yield f"{rack.id}.down", rack.downlink_bytes_per_s
 
 
-def _both_ways(
-    of: RackId | NodeId, up_bytes_per_s: float, down_bytes_per_s: float
+def _switches(
+    racks: tuple[Rack, ...], tree: SwitchTree, usable: float
 ) -> Iterator[tuple[str, float]]:
-    yield f"{of}.up", up_bytes_per_s
-    yield f"{of}.down", down_bytes_per_s
+    for rack in racks:
+        yield f"{rack.id}.tor", tree.tor
+    for number in range(-(-len(racks) // tree.racks_per_aggregation)):
+        yield f"agg{number}", tree.aggregation * usable
+    yield "root", tree.root * usable
+
+
+def _nics(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
+    for rack in racks:
+        for node in rack.nodes:
+            yield f"{node.id}.up", node.nic_bytes_per_s
+            yield f"{node.id}.down", node.nic_bytes_per_s
+
+
+def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, float]]:
+    for rack in racks if ocs is not None else ():
+        assert ocs is not None
+        yield f"{rack.id}.ocs.up", ocs.port * ocs.wavelengths
+        yield f"{rack.id}.ocs.down", ocs.port * ocs.wavelengths

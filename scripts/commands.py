@@ -15,8 +15,10 @@ COMMANDS = {
     "down": ("scripts.down", "Stop the cluster that is up."),
     "status": ("scripts.status", "Show the cluster that is up: daemons, slots, jobs, files."),
     "fs": ("scripts.fs", "Work with the files of the cluster that is up."),
+    "network": ("scripts.network", "See and change the links of the cluster that is up."),
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
+    "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

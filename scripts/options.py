@@ -11,7 +11,7 @@ import click
 
 from cluster.config import ClusterConfig
 from cluster.errors import UsageError
-from cluster.topology import load_topology
+from cluster.topology import Topology, load_topology
 from cluster.units import parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +24,7 @@ class ClusterChoice:
     """What a person said about the cluster; None where nothing was said."""
 
     topology: str | None
+    network: tuple[tuple[str, str], ...]  #: figures of the topology to change
     scheduler: str | None
     flow_scheduler: str | None
     scheduler_options: tuple[tuple[str, str], ...]
@@ -40,7 +41,7 @@ class ClusterChoice:
         options = dict(self._options())
         read_options(recipe, options)
         return ClusterConfig(
-            topology=load_topology(self.topology or DEFAULT_TOPOLOGY),
+            topology=load_topology(self.topology or DEFAULT_TOPOLOGY, self.network),
             scheduler=recipe.name,
             flow_scheduler=flow_scheduler(self.flow_scheduler or "maxmin").name,
             seed=1 if self.seed is None else self.seed,
@@ -51,30 +52,59 @@ class ClusterChoice:
     def require_like(self, running: ClusterConfig) -> None:
         """Raise ``UsageError`` if something else was asked for than the cluster that is up has."""
         pairs = {
-            "--topology": (self.topology, running.topology.name),
             "--scheduler": (self.scheduler, running.scheduler),
             "--flow-scheduler": (self.flow_scheduler, running.flow_scheduler),
             "--transport": (self.transport, running.transport),
         }
-        if self.topology is not None and self.topology.endswith(".toml"):
-            same = load_topology(self.topology) == running.topology
-            pairs["--topology"] = (self.topology, self.topology if same else running.topology.name)
         for option, (wanted, has) in pairs.items():
             if wanted is not None and wanted != has:
-                right = "leave the option out, or railyard down first"
-                raise UsageError(f"{option} {wanted}: the cluster that is up has {has}; {right}")
+                raise _another(option, wanted, has)
+        self._require_topology_like(running.topology)
         for key, value in self._options():
             if running.scheduler_options.get(key) != value:
                 raise UsageError(f"--set {key}={value}: the cluster that is up was started without")
+
+    def _require_topology_like(self, running: Topology) -> None:
+        if self.topology is None:
+            changes = running.name.split(",")[1:]
+            for key, value in self.network:
+                if f"{key}={value}" not in changes:
+                    raise _another("--network", f"{key}={value}", running.name)
+        elif load_topology(self.topology, self.network) != running:
+            wanted = ",".join([self.topology, *(f"{key}={value}" for key, value in self.network)])
+            raise _another("--topology", wanted, running.name)
 
     def _options(self) -> Iterator[tuple[str, str | int | float | bool]]:
         return ((key, as_number(text)) for key, text in self.scheduler_options)
 
 
+def _another(option: str, wanted: str, has: str) -> UsageError:
+    right = "leave the option out, or railyard down first"
+    return UsageError(f"{option} {wanted}: the cluster that is up has {has}; {right}")
+
+
+def topology_options(command: F) -> F:
+    """Add the options that say what the cluster and its network are like."""
+    options = [
+        click.option("--topology", metavar="NAME|FILE.toml", help="Default: hybrid-8x4."),
+        click.option(
+            "--network",
+            metavar="KEY=VALUE",
+            callback=settings,
+            multiple=True,
+            help="A figure of the topology to change: oversubscription=10, delta=1ms, "
+            "elephant=1GB, wavelengths=4, background=0.5, uplink=1Gbps, or a key of its file such "
+            "as rack.r3.uplink=1Gbps or racks.count=9; repeatable.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def cluster_options(command: F) -> F:
     """Add the options that say what cluster to start; they arrive as ``choice``."""
     options = [
-        click.option("--topology", metavar="NAME|FILE.toml", help="Default: hybrid-8x4."),
         click.option("--scheduler", metavar="NAME", help="Default: fair; railyard schedulers."),
         click.option("--flow-scheduler", metavar="NAME", help="Default: maxmin."),
         click.option(
@@ -94,7 +124,7 @@ def cluster_options(command: F) -> F:
     ]
     for option in reversed(options):
         command = option(command)
-    return command
+    return topology_options(command)
 
 
 def as_number(text: str) -> str | int | float | bool:

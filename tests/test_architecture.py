@@ -9,10 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("cluster", "netemu", "dfs", "jobs", "resourcemanager", "nodemanager", "scripts")
+PARTS = (
+    "cluster",
+    "netemu",
+    "dfs",
+    "jobs",
+    "resourcemanager",
+    "nodemanager",
+    "simulator",
+    "scripts",
+)
 LINES_MAX = 500
 
-NETEMU_PURE = ("netemu.fabric", "netemu.schedulers", "netemu.messages", "netemu.statistics")
+NETEMU_PURE = (
+    "netemu.bounds",
+    "netemu.fabric",
+    "netemu.schedulers",
+    "netemu.messages",
+    "netemu.statistics",
+)
 NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
@@ -24,11 +39,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "jobs": ("cluster",),
     "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
+    "simulator": ("cluster", "jobs.workloads", "resourcemanager.report", *NETEMU_PURE),
     "scripts": (*PARTS, "benchmarks"),
 }
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.bounds",
     "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
@@ -57,6 +74,7 @@ PURE = (
     "resourcemanager.report",
     "resourcemanager.schedulers",
     "resourcemanager.trace",
+    "simulator.coflows",
 )
 IMPURE = {
     "time": "take now_s as an argument",

@@ -1,6 +1,8 @@
 import pytest
 
+from cluster.config import ClusterConfig
 from cluster.errors import UsageError
+from cluster.runfolder import RunFolder
 from cluster.topology import load_topology, topology_names
 
 SOUND = """
@@ -16,6 +18,14 @@ uplink = "2Gbps"
 background = 0.5
 [storage]
 block = "1MB"
+"""
+
+TREE = """
+[tree]
+tor = "3Gbps"
+aggregation = "2Gbps"
+root = "2Gbps"
+racks_per_aggregation = 1
 """
 
 
@@ -58,6 +68,26 @@ def test_figures_become_bytes_and_seconds(write):
             "[ocs]\nport = '1Gbps'\nreconfigure = '-1ms'\n[storage]",
             "ocs.reconfigure =",
         ),
+        (
+            "background = 0.5",
+            "oversubscription = 5",
+            "links: need uplink or oversubscription, not b",
+        ),
+        ('uplink = "2Gbps"', "", "links: need uplink or oversubscription, not neither"),
+        ('uplink = "2Gbps"', "oversubscription = 0", "links.oversubscription = 0.0: need a number"),
+        ('uplink = "2Gbps"', 'uplink = "0Gbps"', "links.uplink = 0.0: need a rate above 0"),
+        ("background = 0.5", 'way = "van"', "links.way: Invalid enum value 'van'"),
+        ("[storage]", "[rack.r2]\nslots = 3\n[storage]", 'unknown rack "rack.r2": did you mean'),
+        ("[storage]", "[rack.r1]\nslots = 0\n[storage]", "rack.r1.slots = 0: need a whole number"),
+        ("[storage]", "[rack]\nr1 = 3\n[storage]", "rack.r1 = 3: need a table [rack.r1]"),
+        ("[storage]", "[rack.r1]\nslot = 3\n[storage]", 'unknown key "rack.r1.slot": did you mean'),
+        ("[storage]", "[rack.r1]\nuplink = 3\n[storage]", "rack.r1.uplink = 3: need a rate such"),
+        ("[storage]", f"{TREE}\n[storage]", "links.uplink = 250000000.0: need none where there is"),
+        (
+            "[storage]",
+            "[ocs]\nport = '1Gbps'\nwavelengths = 0\n[storage]",
+            "ocs.wavelengths = 0: need a whole number >= 1",
+        ),
         ("[links]", "[links", "is not TOML"),
         ('name = "t"', "", "missing required field name"),
     ],
@@ -91,3 +121,91 @@ def test_every_topology_that_comes_along_loads_under_its_own_name(name):
     assert topology.name == name
     assert topology.description
     assert len(topology.nodes()) == topology.racks.count * topology.racks.nodes
+    assert topology.source or name in ("flat-4x4", "unlimited-2x2")
+
+
+def test_racks_that_differ(write):
+    figures = """
+[rack.r1]
+name = "Tokyo"
+nodes = 1
+slots = 7
+nic = "3Gbps"
+uplink = "4Gbps"
+downlink = "8Gbps"
+[storage]"""
+    alike, other = load_topology(write(SOUND.replace("[storage]", figures))).rack_list()
+    assert (alike.id, alike.name, len(alike.nodes), alike.slots) == ("r0", "r0", 3, 6)
+    assert (other.id, other.name, len(other.nodes), other.slots) == ("r1", "Tokyo", 1, 7)
+    assert other.nodes[0].nic_bytes_per_s == 375e6
+    assert (other.uplink_bytes_per_s, other.downlink_bytes_per_s) == (250e6, 500e6)
+
+
+def test_oversubscription_divides_what_a_rack_s_nics_send(write):
+    text = SOUND.replace('uplink = "2Gbps"', "oversubscription = 3").replace("background = 0.5", "")
+    topology = load_topology(write(text.replace("[storage]", "[rack.r1]\nnodes = 6\n[storage]")))
+    assert [rack.uplink_bytes_per_s for rack in topology.rack_list()] == [125e6, 250e6]
+
+
+# Changed figures ---------------------------------------------------------------------------------
+def test_changed_figures_are_part_of_the_name_and_the_name_loads_again():
+    topology = load_topology("hybrid-8x4", [("delta", "1ms"), ("wavelengths", "2")])
+    assert topology.ocs is not None
+    assert (topology.ocs.reconfigure, topology.ocs.wavelengths) == (0.001, 2)
+    assert topology.name == "hybrid-8x4,delta=1ms,wavelengths=2"
+    assert load_topology(topology.name) == topology
+
+
+def test_a_file_of_ones_own_can_be_changed_too(write):
+    topology = load_topology(write(SOUND), [("background", "0")])
+    assert topology.rack_list()[0].uplink_bytes_per_s == 250e6
+    assert topology.name == "t,background=0"
+
+
+def test_what_is_said_of_all_racks_replaces_what_the_file_says_of_one():
+    topology = load_topology("tetrium-8", [("uplink", "1Gbps"), ("rack.r3.uplink", "2Gbps")])
+    uplinks = [rack.uplink_bytes_per_s for rack in topology.rack_list()]
+    assert uplinks == [125e6] * 3 + [250e6] + [125e6] * 4
+
+
+def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
+    ten_to_one = load_topology("corral-7x30,oversubscription=10,background=0")
+    assert ten_to_one.rack_list()[0].uplink_bytes_per_s == 30 * 1.25e9 / 10
+    assert load_topology("corral-50x40,uplink=1Gbps").rack_list()[0].uplink_bytes_per_s == 125e6
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hybrid-8x4,delt=1ms", 'unknown key of the network "delt": did you mean "delta"?'),
+        ("hybrid-8x4,rack.r1.uplnk=1", 'did you mean "rack.r0.uplink"?'),
+        ("hybrid-8x4,ocs=1", 'unknown key of the network "ocs": did you mean "ocs.port"?'),
+        ("hybrid-8x4,compute.mode=real", "unknown key of the network"),
+        ("hybrid-8x4,delta", "hybrid-8x4,delta: need KEY=VALUE, not 'delta'"),
+        (
+            "flat-4x4,delta=1ms",
+            "flat-4x4 with delta=1ms: delta: this topology has no [ocs]; ocs.port=RATE before it",
+        ),
+        ("flat-4x4,tree.root=1Gbps", "this topology has no [tree]"),
+        ("hybrid-8x4,delta=-1ms", "hybrid-8x4 with delta=-1ms: ocs.reconfigure = '-1ms': need a t"),
+        ("hybrid-8x4,rack.r9.slots=2", 'unknown rack "rack.r9": did you mean "rack.'),
+        (
+            "joint-16x6,uplink=1Gbps",
+            "links.uplink = 125000000.0: need none where there is a [tree]",
+        ),
+        ("ports-150x1,oversubscription=2", "links.oversubscription: need a limit for links.nic"),
+    ],
+)
+def test_a_wrong_change_is_told_in_one_line(text, told):
+    with pytest.raises(UsageError) as error:
+        load_topology(text)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", [*topology_names(), "hybrid-8x4,delta=1ms"])
+def test_a_configuration_is_read_as_it_was_written(name, tmp_path):
+    folder = RunFolder(tmp_path)
+    config = ClusterConfig(topology=load_topology(name))
+    config.save(folder)
+    assert ClusterConfig.load(folder) == config

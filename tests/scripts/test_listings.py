@@ -14,11 +14,15 @@ def test_schedulers_name_their_papers_and_settings(railyard):
 def test_topologies_tell_their_figures(railyard):
     said = railyard.ok("topologies")
     assert "hybrid-8x4" in said
-    assert "8 racks x 4 nodes x 1 slots; NIC 10 Gbps, uplink 10 Gbps; scale 1000" in said
+    assert "4 racks x 4 nodes x 1 slots; NIC 10 Gbps, uplink 40 Gbps; scale 1000" in said
+    assert "circuits 100 Gbps, set up in 10.0 ms, from 1.12 GB on; scale 1000" in said
+    assert "uplink 30 Gbps, 50% of the core already taken off for other traffic" in said
+    assert "8 sites x 1 nodes x 4 to 16 slots; NIC unlimited, uplink 100 Mbps to 1 Gbps" in said
+    assert "switches 3 Gbps / 2 Gbps / 2 Gbps" in said
 
 
 def test_every_benchmark_can_be_named():
-    assert {"startup", "fidelity", "engine"} <= set(bench.benchmark_names())
+    assert {"startup", "fidelity", "engine", "coflows", "fabric"} <= set(bench.benchmark_names())
 
 
 def test_bench_writes_its_rows_and_fails_with_a_broken_bound(monkeypatch, tmp_path, capsys):

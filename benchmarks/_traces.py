@@ -1,0 +1,19 @@
+"""Where benchmarks find the public traces, which are no part of this project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cluster.errors import UsageError
+
+_BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+def trace_file(name: str) -> Path:
+    """A trace by its path below the folder of traces; raises ``UsageError`` if it is not there."""
+    path = Path(os.environ.get("RAILYARD_TRACES", _BESIDE)) / name
+    if not path.is_file():
+        right = "set RAILYARD_TRACES to the folder of traces"
+        raise UsageError(f"{path}: no such file: {right} that has {name}")
+    return path

@@ -1,0 +1,160 @@
+"""The hour of coflows on 150 racks at Facebook under each flow scheduler: cost, and coflow times.
+
+Each runs in a process of its own, one after the other, so that its memory can be told.  What a
+published ratio was measured on is close to this but not this: their simulators' time goes in steps
+(see ``simulator.coflows``), so the ratios stand side by side and are no bounds.
+
+    python -m benchmarks.coflows NAME TOPOLOGY COFLOWS       one run, as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks._traces import trace_file
+from cluster.topology import load_topology
+from jobs.workloads.coflows import load_coflow_benchmark
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from simulator.coflows import CoflowRun
+
+TRACE = "coflow-benchmark/FB2010-1Hr-150-0.txt"
+MEMORY_MB_BOUND = 500.0
+#: Coflows of a quick run; bounds are for the whole trace.
+QUICK = 150
+_BASELINE = "maxmin"
+_PORTS = "ports-150x1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How one flow scheduler is measured."""
+
+    cpu_s_bound: float
+    topology: str = _PORTS
+    coflowsim: str = ""  #: what CoflowSim needs for the same trace
+    published: str = ""
+
+
+SETUPS = {
+    "maxmin": Setup(cpu_s_bound=120.0, coflowsim="474 s (its FAIR)"),
+    "sjf": Setup(cpu_s_bound=120.0),
+    "fifo": Setup(
+        cpu_s_bound=40.0,
+        coflowsim="402 s",
+        published="Varys over 5 times faster than non-preemptive coflow schedulers (its abstract)",
+    ),
+    "varys": Setup(
+        cpu_s_bound=40.0,
+        coflowsim="198 s (its SEBF)",
+        published="mean up to 3.16 times faster than per-flow mechanisms (its abstract)",
+    ),
+    "aalo": Setup(
+        cpu_s_bound=40.0,
+        coflowsim="250 s",
+        published="mean 1.93, p95 3.59 times faster than per-flow mechanisms on EC2 (its abstract)",
+    ),
+    "sunflow": Setup(
+        cpu_s_bound=40.0,
+        topology=f"{_PORTS},ocs.port=1Gbps,delta=10ms,elephant=1",
+        published="mean about that of Varys on packets, all bytes on circuits (its abstract)",
+    ),
+}
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Measure those flow schedulers that there are; ``quick`` takes the first coflows only."""
+    trace_file(TRACE)  # before minutes of work
+    rows: list[dict[str, Any]] = []
+    baseline: dict[str, float] = {}
+    for name, setup in SETUPS.items():
+        if name not in FLOW_SCHEDULERS:
+            print(f"  no flow scheduler {name}: left out", file=sys.stderr)
+            continue
+        done = _measure(name, setup, QUICK if quick else sys.maxsize)
+        baseline = done["cct_s"] if name == _BASELINE else baseline
+        rows += _cost(name, setup, done, quick)
+        rows += _times(name, setup, done, baseline)
+    return rows
+
+
+def _measure(name: str, setup: Setup, coflows: int) -> dict[str, Any]:
+    print(f"  {name} on {setup.topology} ...", file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.coflows", name, setup.topology, str(coflows)]
+    one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    root = Path(__file__).parent.parent
+    done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def _cost(name: str, setup: Setup, done: dict[str, Any], quick: bool) -> list[dict[str, Any]]:
+    size = f"{done['coflows']} coflows, {done['flows']} flows"
+    notes = [f"{done['events']} events, load {done['load']:.1f}"]
+    if setup.coflowsim and not quick:
+        notes.append(f"CoflowSim on a like machine: {setup.coflowsim}")
+    figures = (
+        ("CPU", done["cpu_s"], "s", None if quick else setup.cpu_s_bound, "; ".join(notes)),
+        ("memory", done["memory_mb"], "MB", MEMORY_MB_BOUND, "the whole process at its largest"),
+    )
+    return [
+        {
+            "name": f"{name}: {figure} for {size}",
+            "value": value,
+            "unit": unit,
+            "reference": None,
+            "ratio": None,
+            "bound": bound,
+            "ok": None if bound is None else value <= bound,
+            "note": note,
+        }
+        for figure, value, unit, bound, note in figures
+    ]
+
+
+def _times(
+    name: str, setup: Setup, done: dict[str, Any], baseline: dict[str, float]
+) -> list[dict[str, Any]]:
+    """Coflow times; the reference is per-flow fairness, the ratio how much faster this is."""
+    return [
+        {
+            "name": f"{name}: CCT {figure}",
+            "value": done["cct_s"][key],
+            "unit": "s",
+            "reference": baseline.get(key),
+            "ratio": baseline[key] / done["cct_s"][key] if baseline else None,
+            "bound": None,
+            "ok": None,
+            "note": setup.published if key == "mean" else "",
+        }
+        for figure, key in (("mean", "mean"), ("median", "p50"), ("p95", "p95"))
+    ]
+
+
+def _one_run(name: str, topology: str, coflows: int) -> dict[str, Any]:
+    begun_s = time.process_time()
+    trace = load_coflow_benchmark(trace_file(TRACE)).first(coflows)
+    done = CoflowRun(trace, load_topology(topology), flow_scheduler(name))
+    done.run()
+    cpu_s = time.process_time() - begun_s
+    summary = done.summary()
+    return {
+        "cpu_s": cpu_s,
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        "cct_s": summary["cct_s"],
+        "coflows": len(trace.coflows),
+        "flows": trace.width,
+        "events": done.events,
+        "load": os.getloadavg()[0],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(_one_run(sys.argv[1], sys.argv[2], int(sys.argv[3])), sys.stdout)

@@ -1,0 +1,150 @@
+"""What an arrival or an end of a flow costs, against the number of flows that are active.
+
+Flows of coflows of a hundred go between 150 racks at random.  Their number stays the same while
+it is measured: one arrives, one ends.  An event is done when the new rates, and the time of the
+next event, are known.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import statistics
+import sys
+import time
+from typing import Any
+
+from cluster.ids import CoflowId, FlowId, node_id, rack_id
+from cluster.topology import load_topology
+from netemu.fabric import Fabric
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+#: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
+SETUPS = {
+    "maxmin": ("ports-150x1", 5.0),
+    "sjf": ("ports-150x1", 5.0),
+    "fifo": ("ports-150x1", 1.0),
+    "varys": ("ports-150x1", 1.0),
+    "aalo": ("ports-150x1", None),
+    "sunflow": ("ports-150x1,ocs.port=1Gbps,delta=10ms,elephant=1", 1.0),
+    "afap": ("joint-16x6,racks.count=150", 1.0),
+}
+SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+BOUND_AT = 10_000
+#: Growth of an event's cost over growth of rows: 1 is linear; rounding and caches are allowed for.
+EXPONENT_BOUND = 1.1
+RACKS = 150
+COFLOW_WIDTH = 100
+#: An event is measured so often, or for so long.
+EVENTS_MAX = 200
+MEASURED_S_MAX = 10.0
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Measure those flow schedulers that there are; ``quick`` goes to 10,000 flows only."""
+    rows: list[dict[str, Any]] = []
+    for name, (topology, bound_ms) in SETUPS.items():
+        if name not in FLOW_SCHEDULERS:
+            print(f"  no flow scheduler {name}: left out", file=sys.stderr)
+            continue
+        measured: list[tuple[int, float]] = []
+        for size in SIZES:
+            if quick and size > BOUND_AT:
+                break
+            print(f"  {name}, {size} flows ...", file=sys.stderr)
+            crowd = Crowd(name, topology, size)
+            arrive_ms, end_ms = crowd.measure()
+            measured.append((crowd.rows, max(arrive_ms, end_ms)))
+            bound = bound_ms if size == BOUND_AT else None
+            rows += _events(name, size, crowd.rows, (arrive_ms, end_ms), bound)
+        rows.append(_growth(name, measured))
+    return rows
+
+
+class Crowd:
+    """A fabric with so many active flows."""
+
+    def __init__(self, scheduler: str, topology: str, size: int) -> None:
+        self._dice = random.Random(size)
+        self._size = size
+        self._fabric = Fabric(load_topology(topology), flow_scheduler(scheduler))
+        self._started = 0
+        self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
+        for coflow in self._coflows:
+            self._fabric.register_coflow(coflow)
+        pairs = {self._start() for _ in range(size)}
+        by_coflow = getattr(FLOW_SCHEDULERS[scheduler], "by_coflow", False)
+        #: what the scheduler decides on: pairs of racks, of each coflow if it minds coflows
+        self.rows = len(pairs) if by_coflow else len({pair for _, pair in pairs})
+        self._fabric.next_event_s()
+
+    def measure(self) -> tuple[float, float]:
+        """Median CPU time in ms of an arrival and of an end."""
+        arrivals_s: list[float] = []
+        ends_s: list[float] = []
+        until_s = time.monotonic() + MEASURED_S_MAX
+        fabric = self._fabric
+        while len(ends_s) < EVENTS_MAX and (time.monotonic() < until_s or len(ends_s) < 3):
+            while fabric.open_flows > self._size:  # several may have ended at once, or none
+                begun_s = time.process_time()
+                fabric.advance(fabric.next_event_s())
+                fabric.next_event_s()
+                ends_s.append(time.process_time() - begun_s)
+            begun_s = time.process_time()
+            self._start()
+            fabric.next_event_s()
+            arrivals_s.append(time.process_time() - begun_s)
+        return statistics.median(arrivals_s) * 1e3, statistics.median(ends_s) * 1e3
+
+    def _start(self) -> tuple[CoflowId, tuple[int, int]]:
+        dice = self._dice
+        src, dst = dice.sample(range(RACKS), 2)
+        coflow = dice.choice(self._coflows)
+        self._fabric.start(
+            FlowSpec(
+                flow=FlowId(f"f{self._started}"),
+                src=node_id(rack_id(src), 0),
+                dst=node_id(rack_id(dst), 0),
+                size_bytes=int(10 ** dice.uniform(6, 10)),
+                coflow=coflow,
+            )
+        )
+        self._started += 1
+        return coflow, (src, dst)
+
+
+def _events(
+    name: str, size: int, pairs: int, costs_ms: tuple[float, float], bound_ms: float | None
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"{name}: {event} with {size} active flows",
+            "value": cost_ms,
+            "unit": "ms",
+            "reference": None,
+            "ratio": None,
+            "bound": bound_ms,
+            "ok": None if bound_ms is None else cost_ms <= bound_ms,
+            "note": f"{pairs} rack pairs, load {os.getloadavg()[0]:.1f}",
+        }
+        for event, cost_ms in zip(("an arrival", "an end"), costs_ms, strict=True)
+    ]
+
+
+def _growth(name: str, measured: list[tuple[int, float]]) -> dict[str, Any]:
+    """How cost grows from a thousand flows on, as the exponent of the number of rack pairs."""
+    large = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= 1_000]
+    (first_rows, first_ms), (last_rows, last_ms) = large[0], large[-1]
+    exponent = math.log(last_ms / first_ms) / math.log(last_rows / first_rows)
+    return {
+        "name": f"{name}: growth of an event's cost (1 = linear)",
+        "value": exponent,
+        "unit": "",
+        "reference": None,
+        "ratio": None,
+        "bound": EXPONENT_BOUND,
+        "ok": exponent <= EXPONENT_BOUND,
+        "note": f"{first_ms:.3g} ms at {first_rows} rack pairs, {last_ms:.3g} at {last_rows}",
+    }

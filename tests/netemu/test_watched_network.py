@@ -1,0 +1,113 @@
+"""Capacities that change while bytes flow, and what those who watch are told, for real."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks._emulated import EmulatedNetwork
+from cluster.errors import Refused
+from cluster.reactor import now_s
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from cluster.wire import Done
+from netemu.client import NetworkClient
+from netemu.messages import NetworkView, SetCapacity, WatchNetwork
+
+DATA = {
+    "name": "test",
+    "scale": 1000,  # 80 Gbps are 10 MB of real bytes a second
+    "racks": {"count": 3, "nodes": 2},
+    "links": {"nic": "80Gbps", "uplink": "80Gbps"},
+}
+
+
+@pytest.fixture
+def network(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("n")
+    with EmulatedNetwork(build(DATA, Topology, "test"), folder) as network:
+        yield network
+    assert list(Path(folder).iterdir()) == []
+
+
+@pytest.fixture
+def client(network):
+    client = NetworkClient(network.transport, network.topology)
+    yield client
+    client.close()
+
+
+def wait(network, condition):
+    assert network.transport.reactor.run_until(condition, 20), "waited in vain"
+
+
+def set_capacity(network, link, bytes_per_s):
+    network.link.call(SetCapacity(link=link, bytes_per_s=bytes_per_s), Done)
+
+
+def watch(network, **wish):
+    """The views so far, as they come."""
+    views = []
+    link = network.transport.link("network")
+    link.on(NetworkView, lambda view, _: views.append(view))
+    views.append(link.call(WatchNetwork(**wish), NetworkView))
+    return link, views
+
+
+def test_grants_follow_a_capacity_that_changes(network, client):
+    totals = []
+    set_capacity(network, "r0.up", 0.0)
+    client.open("mine", "r0n0", "r1n0", 500_000, totals.append)
+    network.transport.reactor.run_until(lambda: False, 0.3)
+    assert totals == []  # a dark link grants nothing
+    set_capacity(network, "r0.up", 1e9)  # a tenth
+    began_s = now_s()
+    wait(network, lambda: bool(totals) and totals[-1] == 500_000)
+    assert now_s() - began_s > 0.49
+
+
+def test_watchers_are_told_at_once_and_when_something_changed(network, client):
+    link, views = watch(network, period_s=0.05, with_rates=True)
+    assert views[0].links["r1.down"].capacity_bytes_per_s == 10e9
+    assert views[0].links["r1.down"].free_bytes_per_s == 10e9
+    assert (views[0].flows_open, views[0].rates_bytes_per_s) == (0, {})
+    client.open("mine", "r0n0", "r1n0", 10**7, lambda _: None)
+    wait(network, lambda: views[-1].flows_open == 1)
+    assert views[-1].rates_bytes_per_s == {"mine": pytest.approx(10e9)}
+    assert views[-1].links["r1.down"].free_bytes_per_s == pytest.approx(0.0, abs=1)
+    set_capacity(network, "r0.up", 4e9)
+    wait(network, lambda: views[-1].links["r0.up"].capacity_bytes_per_s == 4e9)
+    assert views[-1].links["r1.down"].free_bytes_per_s == pytest.approx(6e9)
+    told = len(views)
+    network.transport.reactor.run_until(lambda: False, 0.3)
+    assert len(views) == told  # nothing has changed
+    client.cancel("mine")
+    wait(network, lambda: views[-1].flows_open == 0)
+    link.close()
+
+
+def test_a_watcher_can_ask_for_less_and_hang_up(network, client):
+    link, views = watch(network, period_s=0.05, with_rates=True)
+    assert link.call(WatchNetwork(period_s=3600.0), NetworkView).rates_bytes_per_s is None
+    client.open("mine", "r0n0", "r1n0", 10**9, lambda _: None)
+    network.transport.reactor.run_until(lambda: False, 0.3)
+    assert len(views) == 1
+    link.close()
+    other, _ = watch(network, period_s=0.05)
+    other.close()
+    client.cancel("mine")
+    network.transport.reactor.run_until(lambda: False, 0.2)
+    assert network.stats().flows_open == 0  # the emulator lives on
+
+
+def test_nonsense_is_refused(network):
+    with pytest.raises(Refused, match=r'"r9\.up" is no link of this topology'):
+        set_capacity(network, "r9.up", 1.0)
+    for wrong in (-1.0, math.nan):
+        with pytest.raises(Refused):
+            set_capacity(network, "r0.up", wrong)
+    with pytest.raises(Refused):
+        network.link.call(WatchNetwork(period_s=0.0), NetworkView)
+    set_capacity(network, "r0.up", math.inf)
+    _, views = watch(network)
+    assert views[0].links["r0.up"].free_bytes_per_s == math.inf

@@ -1,0 +1,38 @@
+"""``railyard simulate`` as people type it."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text("3 2\n1 0 1 0 1 1:250\n2 1000 1 0 1 2:125\n")
+    return f"coflow-benchmark:{path}"
+
+
+def test_a_trace_gives_a_table_and_a_summary(railyard, trace, tmp_path):
+    said = railyard.ok("simulate", "--workload", trace, "--json", tmp_path / "s.json")
+    assert "small.txt: 2 coflows, 2 flows, 375 MB, on ports-150x1,racks.count=3" in said
+    assert "maxmin" in said
+    assert "2.50 s" in said
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert (summary["workload"], summary["clock"]) == (trace, "virtual")
+    assert summary["cct_s"]["mean"] == pytest.approx(2.5)
+
+
+def test_network_and_number_of_coflows_can_be_chosen(railyard, trace):
+    said = railyard.ok(
+        "simulate", "--workload", trace, "--first", "1",
+        "--topology", "hybrid-8x4", "--network", "uplink=100Mbps",
+    )  # fmt: skip
+    assert "1 coflows, 1 flows, 250 MB, on hybrid-8x4,uplink=100Mbps" in said
+    assert "20.00 s" in said
+
+
+def test_several_flow_schedulers_stand_in_one_table(railyard, trace, tmp_path):
+    twice = ("--flow-scheduler", "maxmin") * 2
+    railyard.ok("simulate", "--workload", trace, *twice, "--json", tmp_path / "s.json")
+    first, second = json.loads((tmp_path / "s.json").read_text())
+    assert first["jobs"] == second["jobs"]
