@@ -315,7 +315,7 @@ def test_the_order_of_simultaneous_arrivals_does_not_matter(flows, order):
     order.shuffle(items)
     _, done = replay(named)
     _, again = replay(dict(items))
-    assert again == pytest.approx(done)
+    assert again == pytest.approx(done, abs=1e-8)  # within 1 ns, flows end at once
 
 
 @given(flows=st.lists(a_flow, min_size=1, max_size=12), step_s=st.floats(0.01, 3))
