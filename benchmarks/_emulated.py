@@ -17,10 +17,11 @@ from types import TracebackType
 
 import crc32c
 
-from benchmarks._rackpeers import Fetch, Fetched, FetchFailed, RackPeer, peer_name
+from benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import FlowId, NodeId
+from cluster.messages.execution import FlowFailed
 from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.topology import Topology
@@ -65,7 +66,7 @@ class EmulatedNetwork:
         self._data = os.urandom(stored_bytes_max)
         self._flows = 0
         self._peers: dict[str, Link] = {}
-        self._ended: dict[FlowId, Fetched | FetchFailed] = {}
+        self._ended: dict[FlowId, Fetched | FlowFailed] = {}
 
     def __enter__(self) -> EmulatedNetwork:
         self._fork("network", self._become_emulator)
@@ -115,7 +116,7 @@ class EmulatedNetwork:
         )
         return flow
 
-    def outcome(self, flow: FlowId, timeout_s: float = 60.0) -> Fetched | FetchFailed:
+    def outcome(self, flow: FlowId, timeout_s: float = 60.0) -> Fetched | FlowFailed:
         """Wait for a transfer to end; ``RailyardError`` if it takes longer than that."""
         if not self.transport.reactor.run_until(lambda: flow in self._ended, timeout_s):
             raise RailyardError(f"{flow} did not end within {timeout_s:g} s")
@@ -143,9 +144,9 @@ class EmulatedNetwork:
             self.transport.reactor.run_until(lambda: False, due_s - now_s())
 
     def _checked(
-        self, transfer: Transfer, started_s: float, outcome: Fetched | FetchFailed
+        self, transfer: Transfer, started_s: float, outcome: Fetched | FlowFailed
     ) -> Arrival:
-        if isinstance(outcome, FetchFailed):
+        if isinstance(outcome, FlowFailed):
             raise RailyardError(f"{outcome.flow} failed: {outcome.reason}")
         sent = crc32c.crc32c(memoryview(self._data)[: transfer.stored_bytes])
         if outcome.checksum != sent:
@@ -163,7 +164,7 @@ class EmulatedNetwork:
         if name not in self._peers:
             link = self._peers[name] = self.transport.link(name)
             link.on(Fetched, lambda event, _: self._ended.update({event.flow: event}))
-            link.on(FetchFailed, lambda event, _: self._ended.update({event.flow: event}))
+            link.on(FlowFailed, lambda event, _: self._ended.update({event.flow: event}))
         return self._peers[name]
 
     def _become_emulator(self, ready: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import crc32c
 
 from cluster.ids import FlowId, NodeId, rack_of
+from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
 from cluster.topology import Topology
 from cluster.transport import Link, Request, Transport
@@ -37,13 +38,6 @@ class Fetched(Event, frozen=True, kw_only=True):
     flow: FlowId
     finished_s: float
     checksum: int
-
-
-class FetchFailed(Event, frozen=True, kw_only=True):
-    """A flow's bytes will not come."""
-
-    flow: FlowId
-    reason: str
 
 
 def peer_name(node: NodeId) -> str:
@@ -89,7 +83,7 @@ class RackPeer:
             self._server.push(request.peer, fetched)
 
         def failed(reason: str) -> None:
-            self._server.push(request.peer, FetchFailed(flow=order.flow, reason=reason))
+            self._server.push(request.peer, FlowFailed(flow=order.flow, reason=reason))
 
         link, transfers = self._link(order.peer)
         transfers.incoming(order.flow, take, done, failed)

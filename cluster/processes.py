@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import resource
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ from cluster.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_DESCRIPTORS = 2**16
 
 
 def fork(main: Callable[[], int | None]) -> int:
@@ -60,6 +62,16 @@ def die_with_parent(parent_pid: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
         os._exit(1)
+
+
+def allow_many_descriptors() -> None:
+    """Let this process and its children have as many as the system grants for the asking.
+
+    A map output that is being served takes one, and so does each connection to a daemon; what
+    shells allow by default, 1024, is too few for a large job.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _DESCRIPTORS)), hard))
 
 
 def adopt_orphans() -> None:

@@ -90,19 +90,20 @@ class Reactor:
             self._turn(None)
 
     def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Serve until ``done()``; False if ``timeout_s`` came first.
+        """Serve until ``done()``; False if ``timeout_s`` or a call of ``stop`` came first.
 
         For clients that wait for an answer.  Never call it from within a handler.
         """
+        self._stopped = False
         deadline_s = None if timeout_s is None else now_s() + timeout_s
         while not done():
-            if deadline_s is not None and now_s() >= deadline_s:
+            if self._stopped or (deadline_s is not None and now_s() >= deadline_s):
                 return False
             self._turn(deadline_s)
         return True
 
     def stop(self) -> None:
-        """Make ``run`` return after the handler that is being called."""
+        """Make ``run`` or ``run_until`` return after the handler that is being called."""
         self._stopped = True
 
     def _turn(self, deadline_s: float | None) -> None:

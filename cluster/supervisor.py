@@ -29,6 +29,7 @@ from functools import partial
 from cluster.config import ClusterConfig, Daemon
 from cluster.processes import (
     adopt_orphans,
+    allow_many_descriptors,
     fork,
     how_it_ended,
     kill_descendants,
@@ -84,6 +85,7 @@ class Supervisor:
     def run(self) -> Ending:
         """Start the daemons, watch them until the cluster ends, and leave nothing behind."""
         adopt_orphans()
+        allow_many_descriptors()
         # Set before the first fork: a child that ends at once must be noticed too.
         wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())

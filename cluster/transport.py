@@ -292,9 +292,10 @@ class Link:
         got: list[M | Refusal | PeerLost] = []
         self.request(message, answer, lambda reply, _: got.append(reply), payload)
         if not self._reactor.run_until(lambda: bool(got), timeout_s):
-            raise PeerLost(f"{self.name} did not answer {message.tag()} within {timeout_s:g} s")
+            how = f"within {timeout_s:g} s, or before this process was asked to stop"
+            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
         if isinstance(got[0], Refusal):
-            raise Refused(got[0].reason)
+            raise Refused(str(got[0]))
         if isinstance(got[0], PeerLost):
             raise got[0]
         return got[0]

@@ -54,6 +54,10 @@ class Refusal(Message, frozen=True, kw_only=True):
 
     reason: str
 
+    def __str__(self) -> str:
+        """The reason, as a ``PeerLost`` says it too: either may be what comes of a request."""
+        return self.reason
+
 
 M = TypeVar("M", bound=Message)
 

@@ -138,9 +138,7 @@ class OutgoingBlock:
         self._transfer.fail(reason)
 
     def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
-        if isinstance(answer, Refusal):
-            answer = BlockWritten(nodes=(), reason=answer.reason)
-        elif isinstance(answer, PeerLost):
+        if not isinstance(answer, BlockWritten):
             answer = BlockWritten(nodes=(), reason=str(answer))
         if self._ended:
             return  # too late

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.messages import PlacementHint
@@ -27,10 +27,17 @@ class StorageView:
     of_file: Mapping[NodeId, int] = field(default_factory=dict)
 
 
-class PlacementPolicy(Protocol):
-    """Answers where replicas go."""
+class PlacementPolicy(ABC):
+    """Answers where replicas go; a policy is a subclass that says which nodes it likes best.
+
+    Of several that it likes equally, the one with the fewest replicas of the same file is taken,
+    so that its readers and its writer use many links; then the emptiest; then chance.
+    """
 
     name: str
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def choose(
         self,
@@ -46,30 +53,6 @@ class PlacementPolicy(Protocol):
         The first of them is the one that the writer sends to.  Fewer if there are not so many
         alive; never one twice, one of ``present`` or one of ``exclude``.
         """
-
-    def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
-        """Which of ``nodes`` should give up their replica so that ``wanted`` are left."""
-
-
-class _LoadAware:
-    """Common to the policies: which of several equally good nodes is taken.
-
-    The one with the fewest replicas of the same file, so that its readers and its writer use many
-    links; then the emptiest; then chance.
-    """
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
-    def choose(
-        self,
-        count: int,
-        view: StorageView,
-        present: Sequence[NodeId] = (),
-        writer: NodeId | None = None,
-        exclude: Collection[NodeId] = (),
-        hint: PlacementHint = NO_HINT,
-    ) -> list[NodeId]:
         chosen: list[NodeId] = []
         while len(chosen) < count:
             taken = [*present, *chosen]
@@ -83,7 +66,10 @@ class _LoadAware:
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
-        """The racks with most replicas give up first; in a rack, the fullest node."""
+        """Which of ``nodes`` should give up their replica so that ``wanted`` are left.
+
+        The racks with most replicas give up first; in a rack, the fullest node.
+        """
         left = sorted(nodes)
         gone: list[NodeId] = []
         while len(left) > max(wanted, 0):
@@ -93,11 +79,11 @@ class _LoadAware:
             gone.append(victim)
         return gone
 
+    @abstractmethod
     def _preferred(
         self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
     ) -> list[NodeId]:
         """Those of ``free`` that the policy likes best; never none."""
-        raise NotImplementedError
 
     def _emptiest(self, nodes: list[NodeId], view: StorageView) -> NodeId:
         fullness = {n: (view.of_file.get(n, 0), view.load[n]) for n in nodes}
@@ -105,13 +91,13 @@ class _LoadAware:
         return self._rng.choice(sorted(n for n in nodes if fullness[n] == least))
 
 
-class RackAware(_LoadAware):
+class RackAware(PlacementPolicy):
     """HDFS's default: survive the loss of a rack while crossing racks once.
 
     First replica on the writer's node, second on another rack, third on the second's rack; from
     the fourth on wherever the fewest are in one rack.
     Source: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.
-    Left open there, chosen here: no chance among equals where one is better (see ``_LoadAware``),
+    Left open there, chosen here: no chance among equals where one is better (see above),
     since a small cluster filled at random is far from even.
     """
 
@@ -128,11 +114,10 @@ class RackAware(_LoadAware):
         if len(taken) == 2:
             second = _rack(taken[1])
             return [n for n in free if _rack(n) == second] or free
-        fewest = min(_in_rack(taken, _rack(n)) for n in free)
-        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+        return _in_emptiest_racks(free, taken)
 
 
-class Spread(_LoadAware):
+class Spread(PlacementPolicy):
     """Even: each replica on the rack with the fewest of them, wherever the writer is."""
 
     name = "spread"
@@ -141,8 +126,7 @@ class Spread(_LoadAware):
         self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
     ) -> list[NodeId]:
         del writer
-        fewest = min(_in_rack(taken, _rack(n)) for n in free)
-        return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+        return _in_emptiest_racks(free, taken)
 
 
 #: Remembered, since placing a block asks for every node's rack several times.
@@ -151,3 +135,9 @@ _rack = functools.lru_cache(maxsize=2**16)(rack_of)
 
 def _in_rack(nodes: Sequence[NodeId], rack: RackId) -> int:
     return sum(_rack(n) == rack for n in nodes)
+
+
+def _in_emptiest_racks(free: list[NodeId], taken: Sequence[NodeId]) -> list[NodeId]:
+    """Those of ``free`` whose rack has the fewest of ``taken``."""
+    fewest = min(_in_rack(taken, _rack(n)) for n in free)
+    return [n for n in free if _in_rack(taken, _rack(n)) == fewest]

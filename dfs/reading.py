@@ -161,7 +161,7 @@ class DfsFile:
 
         def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
             if not isinstance(answer, Done):
-                incoming.failed(answer.reason if isinstance(answer, Refusal) else str(answer))
+                incoming.failed(str(answer))
 
         request = ReadBlock(
             transfer=name,

@@ -86,7 +86,7 @@ class BlockWrite:
         if self.over:
             return
         if not isinstance(answer, BlockAdded):
-            self._fail(answer.reason if isinstance(answer, Refusal) else str(answer))
+            self._fail(str(answer))
             return
         self._block = answer
         services = self._services

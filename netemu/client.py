@@ -123,7 +123,7 @@ class NetworkClient:
             return
         waiting = self._flows.pop(flow, None)
         if waiting is not None:
-            waiting.on_refused(answer.reason if isinstance(answer, Refusal) else str(answer))
+            waiting.on_refused(str(answer))
 
     def _on_grants(self, grants: Grants, _: memoryview | None) -> None:
         for flow, total_bytes in grants.total_bytes.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from cluster.errors import PeerError
 from cluster.reactor import Reactor
@@ -22,6 +22,11 @@ from netemu.transfer import Data, IncomingTransfer, OutgoingTransfer, Send
 PROBE_S = 2.0
 
 P = ParamSpec("P")
+End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
+Bulk = TypeVar("Bulk")  #: the bytes, or who takes them
+
+OnDone = Callable[[], None]
+OnFailed = Callable[[str], None]
 
 
 class Transfers:
@@ -39,49 +44,29 @@ class Transfers:
         self,
         transfer: str,
         data: Data,
-        on_done: Callable[[], None],
-        on_failed: Callable[[str], None],
+        on_done: OnDone,
+        on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> OutgoingTransfer:
         """Begin to send ``data``; nothing leaves before ``allow``.
 
         Raises ``PeerError`` if a transfer of that name is under way.
         """
-        self._check_new(transfer)
-        end = OutgoingTransfer(
-            transfer,
-            data,
-            self._send,
-            on_done=self._forgetting(transfer, on_done),
-            on_failed=self._forgetting(transfer, on_failed),
-            stored_total=stored_total,
-        )
-        self._ends[transfer] = end
-        return end
+        return self._begin(OutgoingTransfer, transfer, data, on_done, on_failed, stored_total)
 
     def incoming(
         self,
         transfer: str,
         take: Callable[[memoryview], None],
-        on_done: Callable[[], None],
-        on_failed: Callable[[str], None],
+        on_done: OnDone,
+        on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> IncomingTransfer:
         """Expect bytes; to be called before the other side is asked for them.
 
         Raises ``PeerError`` if a transfer of that name is under way.
         """
-        self._check_new(transfer)
-        end = IncomingTransfer(
-            transfer,
-            take,
-            self._send,
-            on_done=self._forgetting(transfer, on_done),
-            on_failed=self._forgetting(transfer, on_failed),
-            stored_total=stored_total,
-        )
-        self._ends[transfer] = end
-        return end
+        return self._begin(IncomingTransfer, transfer, take, on_done, on_failed, stored_total)
 
     def drop(self, transfer: str) -> None:
         """Forget a transfer, without a word; nothing happens if there is none."""
@@ -123,10 +108,22 @@ class Transfers:
         if end is not None:
             end.failed(message.reason)
 
-    def _check_new(self, transfer: str) -> None:
+    def _begin(
+        self,
+        kind: Callable[[str, Bulk, Send, OnDone, OnFailed, int | None], End],
+        transfer: str,
+        bulk: Bulk,
+        on_done: OnDone,
+        on_failed: OnFailed,
+        stored_total: int | None,
+    ) -> End:
         known = self._ends.get(transfer)
         if known is not None and not known.over:
             raise PeerError(f'transfer "{transfer}" is under way already')
+        done, failed = self._forgetting(transfer, on_done), self._forgetting(transfer, on_failed)
+        end = kind(transfer, bulk, self._send, done, failed, stored_total)
+        self._ends[transfer] = end
+        return end
 
     def _forgetting(self, transfer: str, call: Callable[P, None]) -> Callable[P, None]:
         """``call``, but first the transfer is forgotten."""

@@ -129,10 +129,9 @@ class Fetches:
         fetch.incoming.failed("nothing will be sent")
         if isinstance(answer, OutputsFound):
             self._failed(fetch.order, answer.reason, answer.lost)
-        elif isinstance(answer, Refusal):
-            self._failed(fetch.order, answer.reason)
-        else:  # the NodeManager that serves them is gone
-            self._failed(fetch.order, str(answer), fetch.order.outputs)
+        else:
+            gone = isinstance(answer, PeerLost)  # the NodeManager that serves them
+            self._failed(fetch.order, str(answer), fetch.order.outputs if gone else ())
 
     def _take(self, flow: FlowId, data: memoryview) -> None:
         fetch = self._under_way.get(flow)

@@ -47,7 +47,10 @@ from resourcemanager.world import World
 
 
 class Core:
-    """The state machine.  Same topology, recipe, options, seed and events: same commands."""
+    """The state machine.  Same topology, recipe, options, seed and events: same commands.
+
+    ``records_kept``: of how many ended jobs the records are kept; None = of all.
+    """
 
     def __init__(
         self,
@@ -55,11 +58,12 @@ class Core:
         recipe: Recipe,
         options: Mapping[str, Option] | None = None,
         seed: int = 1,
+        records_kept: int | None = None,
     ) -> None:
         self.world = World(topology, recipe, options or {}, seed)  #: to be read only
         self._history = History()
         self._shuffle = Shuffle(self.world)
-        self._jobs = JobLife(self.world, self._shuffle)
+        self._jobs = JobLife(self.world, self._shuffle, records_kept)
         self._attempts = Attempts(self.world, self._shuffle, self._jobs)
         self._offers = Offers(self.world, self._attempts, self._history)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
@@ -103,7 +107,7 @@ class Core:
     # Reading -------------------------------------------------------------------------------------
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
-        """What was written down of every job that was ever submitted."""
+        """What was written down of each job, in the order of submission."""
         return self.world.records
 
     def check_invariants(self) -> None:

@@ -25,13 +25,16 @@ from resourcemanager.core import Core
 from resourcemanager.events import EVENTS
 from resourcemanager.schedulers import recipe_named
 
+#: Of so many ended jobs a cluster can still tell; yarn.resourcemanager.max-completed-applications.
+RECORDS_KEPT = 1000
 _HEADER = "run-started"
 
 
 def core_for(config: ClusterConfig) -> Core:
     """A fresh core; ``UsageError`` for an unknown scheduler or setting."""
     recipe = recipe_named(config.scheduler)
-    return Core(config.topology, recipe, config.scheduler_options, config.seed)
+    options = config.scheduler_options
+    return Core(config.topology, recipe, options, config.seed, records_kept=RECORDS_KEPT)
 
 
 class EventLog:

@@ -5,6 +5,8 @@ Never here: tasks and attempts, but for killing what is left of them.
 
 from __future__ import annotations
 
+from collections import deque
+
 from cluster.errors import PeerError, require
 from cluster.ids import JobId
 from cluster.messages.execution import DiscardJob
@@ -24,9 +26,11 @@ from resourcemanager.world import World
 class JobLife:
     """All jobs."""
 
-    def __init__(self, world: World, shuffle: Shuffle) -> None:
+    def __init__(self, world: World, shuffle: Shuffle, records_kept: int | None) -> None:
         self._world = world
         self._shuffle = shuffle
+        self._records_kept = records_kept
+        self._ended: deque[JobId] = deque()  #: jobs that ended and have a record, the oldest first
 
     def submitted(self, event: JobSubmitted) -> None:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
@@ -117,12 +121,16 @@ class JobLife:
             world.draining[job.id] = job
         else:
             world.emit(DiscardJob(job=job.id))
+        self._ended.append(job.id)
+        if self._records_kept is not None and len(self._ended) > self._records_kept:
+            del world.records[self._ended.popleft()]
 
 
 def check_submission(event: JobSubmitted) -> None:
     """Raise ``UsageError`` unless the stages are a sound DAG whose numbers of tasks are settled."""
     where = f"job {event.job}"
     require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
+    require(event.weight > 0, f"{where}: weight", event.weight, "a number above 0")
     check_stages([StageSpec(name=s.name, reads=s.reads, tasks=s.tasks) for s in event.stages])
     for stage in event.stages:
         of_stage = f'{where}: stage "{stage.name}"'

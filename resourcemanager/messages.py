@@ -56,7 +56,7 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
 class GetReport(Message, frozen=True, kw_only=True):
     """The summary of these jobs, in the format of DESIGN.md 4."""
 
-    jobs: tuple[JobId, ...] = ()  #: none = all that were submitted
+    jobs: tuple[JobId, ...] = ()  #: none = all that it can still tell of
 
 
 # Answers -----------------------------------------------------------------------------------------

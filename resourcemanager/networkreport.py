@@ -49,8 +49,11 @@ class NetworkReports:
         self._look(lambda stats: self._at_begin.update({job: stats}))
 
     def job_ended(self, job: JobId) -> None:
-        """Look at the counters for a job that has ended."""
+        """Look at the counters for a job that has ended, and forget those of forgotten jobs."""
         self._look(lambda stats: self._at_end.update({job: stats}))
+        for looks in (self._at_begin, self._at_end):
+            for old in [known for known in looks if known not in self._driver.core.records]:
+                del looks[old]
 
     def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
         """Answer a ``GetReport`` once the network has told its counters."""

@@ -120,11 +120,11 @@ class Offers:
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Note why, and set the clock for when to ask again."""
         world = self._world
+        if not isinstance(decision, Wait | Pass):
+            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         job.answer = decision
         if isinstance(decision, Pass):
             return
-        if not isinstance(decision, Wait):
-            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         until_s = decision.until_s
         if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
             return  # the timer that is set asks again, about this slot too

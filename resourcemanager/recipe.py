@@ -10,6 +10,7 @@ import msgspec
 
 from cluster.errors import unknown_name
 from cluster.tomlfile import build
+from resourcemanager.decisions import InvalidDecision
 from resourcemanager.defaults import ClosestTasks, EqualFlows, NoCopies, SlowStart, StoreDecides
 from resourcemanager.policies import (
     CopyPolicy,
@@ -63,9 +64,17 @@ class Policies:
         self._hooks: dict[str, tuple[Callable[[Any], None], ...]] = {}
 
     def tell(self, hook: str, about: object) -> None:
-        """Call the method ``hook`` of those policies that override it."""
+        """Call the method ``hook`` of those policies that override it.
+
+        Raises ``InvalidDecision`` with the policy's name if one breaks.
+        """
         for call in self.overriding(hook):
-            call(about)
+            try:
+                call(about)
+            except Exception as error:  # third parties' code
+                who = f"{self.name}/{type(getattr(call, '__self__', None)).__name__}"
+                what = f"{type(error).__name__}: {error}"
+                raise InvalidDecision(f"{who} failed when told {hook}: {what}") from error
 
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""

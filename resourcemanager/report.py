@@ -20,10 +20,11 @@ def report(records: Sequence[JobRecord], slots: int, now_s: float) -> dict[str, 
     begin_s = min((record.submitted_s for record in records), default=now_s)
     ends_s = [now_s if record.finished_s is None else record.finished_s for record in records]
     makespan_s = max(ends_s, default=now_s) - begin_s
+    done = [record for record in records if record.ok]  # a job cut short has no completion time
     held_s = sum(record.slot_s for record in records)
     return {
         "makespan_s": makespan_s,
-        "jct_s": spread([record.jct_s for record in records if record.jct_s is not None]),
+        "jct_s": spread([record.jct_s for record in done if record.jct_s is not None]),
         "cct_s": spread([cct_s for record in records for cct_s in record.cct_s]),
         "bytes": _bytes(records),
         "locality": _by_distance([record.locality for record in records], "node", "remote"),

@@ -23,7 +23,7 @@ from cluster.ids import (
     stage_id,
     task_id,
 )
-from resourcemanager.decisions import Decision
+from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
@@ -286,7 +286,7 @@ class Job:
         #: living nodes with so many that it is not offered their slots; at most a third of all
         self.avoid: dict[NodeId, None] = {}
         self.at_risk_since_s: float | None = None  #: since when it is ``starved``
-        self.answer: Decision | None = None  #: what the tasks policy said last
+        self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
         self.wake_s: float | None = None  #: when it wants to be asked again
         self.record = JobRecord(
             id=self.id,

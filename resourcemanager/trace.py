@@ -64,10 +64,10 @@ class _Trace:
     def _take_event(self, step: Step) -> None:
         match step.event:
             case NodeJoined(node=node, slots=slots):
+                self._lost(node, step.at_s)  # what ran there, if it started anew
                 self._node(node, slots)
             case NodeLost(node=node):
-                for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
-                    self._ended(attempt, "lost with its node", step.at_s)
+                self._lost(node, step.at_s)
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
                 self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
             case FlowFinished(flow=flow):
@@ -83,6 +83,10 @@ class _Trace:
         for lane in range(len(known), slots):
             known.append(None)
             self.rows.append(_name("thread_name", self._numbers[node], lane, f"slot {lane}"))
+
+    def _lost(self, node: NodeId, at_s: float) -> None:
+        for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
+            self._ended(attempt, "lost with its node", at_s)
 
     def _launched(self, attempt: AttemptId, node: NodeId, at_s: float) -> None:
         lanes = self._lanes[node]

@@ -18,7 +18,7 @@ def why_waiting(world: World, task: Task) -> str:
         return f"no task of {source.name}, which it reads, has a slot"
     if not world.free:
         return "no slot is free"
-    if job.answer is not None and not hasattr(job.answer, "task"):
+    if job.answer is not None:
         return job.answer.reason
     return world.policies.order.why(job)
 

@@ -34,7 +34,7 @@ class World:
         self.free = 0  #: those that nobody holds
         self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
         self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
-        self.records: dict[JobId, JobRecord] = {}  #: of every job that was ever submitted
+        self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
         self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
         self.commands: list[Command] = []  #: what the event at hand has led to so far
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs

@@ -1,11 +1,12 @@
 """What a forked child does, and what it never does."""
 
 import os
+import resource
 import sys
 
 import pytest
 
-from cluster.processes import fork, how_it_ended
+from cluster.processes import allow_many_descriptors, fork, how_it_ended
 
 
 def ending(main):
@@ -52,3 +53,13 @@ def test_a_forked_child_ends_and_nothing_else(main, how):
 def test_a_forked_child_tells_what_it_died_of(capfd):
     assert ending(lambda: 1 // 0) == "exit 1"
     assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_a_soft_limit_on_descriptors_is_raised():
+    def few_then_many():
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        allow_many_descriptors()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, 2**16), hard)
+
+    assert ending(few_then_many) == "exit 0"

@@ -58,3 +58,10 @@ def test_a_handler_is_called_while_there_is_something_to_read():
     assert got == [b"a", b"b", b"c"]
     os.close(readable)
     os.close(writable)
+
+
+def test_run_until_gives_up_when_it_is_told_to_stop():
+    reactor = Reactor()
+    reactor.call_later(0.001, reactor.stop)
+    assert not reactor.run_until(lambda: False, timeout_s=5)
+    assert reactor.run_until(lambda: True)

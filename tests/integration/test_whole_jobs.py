@@ -2,8 +2,11 @@
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
+
+from tests.command_line import ROOT
 
 SMALL = Path(__file__).parent / "small.toml"
 
@@ -48,25 +51,8 @@ def test_wordcount_counts_like_a_plain_count(railyard, tmp_path):
     assert "as counted independently" in said
 
 
-LONG_WORDS = '''
-from jobs import Job, Lines
-
-class LongWords(Job):
-    """Counts the words of at least `min_letters` letters."""
-
-    input = Lines()
-    min_letters: int = 8
-
-    def map(self, line: str):
-        for word in line.split():
-            if len(word) >= self.min_letters:
-                yield word.lower(), 1
-
-    def reduce(self, word, counts):
-        yield word, sum(counts)
-
-    combine = reduce
-'''
+#: The job that the README shows.
+LONG_WORDS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
 
 
 def test_job_from_a_users_file_with_parameters(railyard, tmp_path):

@@ -6,9 +6,9 @@ import pytest
 import zmq
 
 from benchmarks._emulated import EmulatedNetwork, Transfer
-from benchmarks._rackpeers import FetchFailed
 from benchmarks.fidelity import errors_percent, predict
 from cluster.errors import Refused
+from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
 from cluster.tomlfile import build
 from cluster.topology import Topology, load_topology
@@ -182,7 +182,7 @@ def test_a_reader_hears_that_its_sender_died(network):
     flow = network.begin(transfer("doomed", "r0n0", "r1n0", 16_000_000))
     wait_for_stats(network, lambda stats: bool(stats.grant_lags))  # the sender sends
     network.kill("peer-r0")
-    assert isinstance(network.outcome(flow), FetchFailed)
+    assert isinstance(network.outcome(flow), FlowFailed)
     assert network.carry([transfer("other", "r1n0", "r2n0", 1000)])  # life goes on
 
 
@@ -200,7 +200,7 @@ def test_without_emulator_transfers_fail_rather_than_hang(network):
     wait_for_stats(network, lambda stats: stats.bytes["cross_rack"] > 10**9)
     network.kill("network")
     outcome = network.outcome(flow)
-    assert isinstance(outcome, FetchFailed)
+    assert isinstance(outcome, FlowFailed)
     assert "gone" in outcome.reason
 
 
@@ -226,7 +226,7 @@ def test_nonsense_frames_are_refused_and_counted_while_transfers_go_on(network):
     while network.link.call(Describe(), Description).refused < expected:
         pass
     stranger.close(linger=0)
-    assert not isinstance(network.outcome(flow), FetchFailed)
+    assert not isinstance(network.outcome(flow), FlowFailed)
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,16 @@ def test_a_policy_is_told_what_happens():
     ]
 
 
+def test_a_policy_that_breaks_when_it_is_told_something_is_named():
+    class Forgetful(FairOrder):
+        def job_wants(self, job):
+            self._nothing[job.id] = job
+
+    c = tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=Forgetful))
+    with pytest.raises(InvalidDecision, match="mine/Forgetful failed when told job_wants: Attr"):
+        c.submit("j0")
+
+
 class CopyTheFirst(CopyPolicy):
     """One copy of the first running map that has none."""
 

@@ -12,11 +12,14 @@ from cluster.messages.execution import (
     DiscardJob,
     KillAttempt,
     LaunchAttempt,
+    NodeJoined,
     NodeLost,
     StartFlow,
 )
 from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
+from resourcemanager.core import Core
 from resourcemanager.events import JobCommitFailed, JobCommitted, StagePlan
+from resourcemanager.schedulers import recipe_named
 from tests.harness import TinyCluster, tiny_cluster
 
 
@@ -268,3 +271,24 @@ def test_jobs_that_make_no_sense_are_refused(stages: tuple[StagePlan, ...], erro
         c.core.handle(event, 0.0)
     assert not c.core.records
     c.core.check_invariants()
+
+
+def test_a_job_without_weight_is_refused():
+    c = tiny_cluster()
+    with pytest.raises(UsageError, match=r"job j0: weight = 0.0: need a number above 0"):
+        c.submit("j0", weight=0.0)
+    assert not c.core.records
+
+
+def test_records_of_jobs_that_ended_long_ago_are_forgotten():
+    c = tiny_cluster()
+    core = Core(c.topology, recipe_named("fair"), records_kept=2)
+    core.handle(NodeJoined(node="r0n0", rack="r0", slots=1), 0.0)
+    c.core = core
+    c.submit("j0", maps=1, map_s=9)
+    c.kill("j0")  # its attempt still holds the slot
+    for job in ("j1", "j2", "j3"):
+        c.submit(job, maps=1)
+    assert c.run().ended["j3"] == ""
+    assert list(core.records) == ["j2", "j3"]
+    assert not core.world.draining

@@ -142,3 +142,16 @@ def test_the_trace_shows_each_attempt_in_a_lane_of_its_node(tmp_path: Path):
         )
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
     assert {row["ph"] for row in rows if row.get("cat") == "coflow"} == {"B", "E"}
+
+
+def test_the_trace_of_a_node_that_started_anew_before_it_was_missed(tmp_path: Path):
+    c = tiny_cluster(nodes=1, slots=1)
+    c.submit("j0", maps=1, map_s=5)
+    c.run(until_s=1.0)
+    c._workers.clear()
+    c.join("r0n0")
+    c.run()
+    write_log(c, tmp_path / "events.jsonl")
+    rows = chrome_trace(replay(tmp_path / "events.jsonl"))["traceEvents"]
+    outcomes = [row["args"]["outcome"] for row in rows if row["ph"] == "X"]
+    assert outcomes == ["lost with its node", "succeeded"]

@@ -58,6 +58,17 @@ def test_the_summary_of_a_job_that_runs():
     assert summary["jct_s"]["mean"] is None
 
 
+def test_completion_times_are_those_of_jobs_that_were_completed():
+    c = tiny_cluster(nodes=1)
+    c.submit("j0", maps=1, map_s=3)
+    c.submit("j1", maps=1)
+    c.at(1.0, lambda: c.kill("j1"))
+    c.run()
+    summary = report(list(c.core.records.values()), slots=1, now_s=3.0)
+    assert summary["jct_s"]["mean"] == 3.0
+    assert [(job["ok"], job["jct_s"]) for job in summary["jobs"]] == [(True, 3.0), (False, 1.0)]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
