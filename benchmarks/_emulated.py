@@ -13,7 +13,6 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 
 import crc32c
@@ -25,11 +24,11 @@ from cluster.ids import FlowId, NodeId
 from cluster.messages.execution import FlowFailed
 from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
-from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from netemu import emulator
 from netemu.messages import GetNetworkStats, NetworkStats, OpenFlow
+from scripts import clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +54,13 @@ class Arrival:
 class EmulatedNetwork:
     """An emulator and a peer for each rack, all forked; a context manager.
 
-    ``folder`` is where its run folder is made; no transfer may have more than
-    ``stored_bytes_max`` bytes.
+    No transfer may have more than ``stored_bytes_max`` bytes.
     """
 
-    def __init__(
-        self, topology: Topology, folder: Path | None = None, stored_bytes_max: int = 2**24
-    ) -> None:
+    def __init__(self, topology: Topology, stored_bytes_max: int = 2**24) -> None:
         self.topology = topology
-        self.folder = RunFolder.create(folder)
+        # Whatever ends this process: a command that comes later removes the folder.
+        self.folder, self._alive = clusters.new_folder(current=False)
         self.pids: dict[str, int] = {}  #: by name
         #: what transfers carry: each one as much of its beginning as it has bytes
         self._data = os.urandom(stored_bytes_max)
@@ -91,6 +88,7 @@ class EmulatedNetwork:
         ended = {name: os.waitpid(pid, 0)[1] for name, pid in self.pids.items()}
         self.transport.close()
         self.folder.remove()
+        os.close(self._alive)
         failed = [f"{name}: {how_it_ended(status)}" for name, status in ended.items() if status]
         if failed and error is None:
             raise RailyardError(f"ended badly: {', '.join(failed)}")

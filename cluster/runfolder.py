@@ -5,6 +5,7 @@ sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
 keys/                   CURVE keys, when the transport is TCP
 processes.jsonl         a line for each process that was started: role, name, pid
 deaths.jsonl            a line for each daemon that ended before it was asked to
+supervisor.jsonl        what the supervisor tells: see cluster/supervisor.py
 logs/NAME.log           what each daemon wrote
 namenode.sqlite         the NameNode's journal
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
@@ -44,12 +45,12 @@ class RunFolder:
         self.path = Path(path)
 
     @classmethod
-    def create(cls, parent: Path | None = None) -> RunFolder:
+    def create(cls, parent: Path) -> RunFolder:
         """Make a new, empty run folder that only this user can enter.
 
+        In ``home()`` only by ``scripts.clusters.new_folder``: others would be left behind there.
         Raises ``UsageError`` if its path would be too long for Unix-domain sockets.
         """
-        parent = parent or home()
         try:
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = Path(tempfile.mkdtemp(prefix="c-", dir=parent))
@@ -79,6 +80,11 @@ class RunFolder:
     @property
     def journal(self) -> Path:
         return self.path / "namenode.sqlite"
+
+    @property
+    def told(self) -> Path:
+        """What the supervisor tells: see ``cluster.supervisor``."""
+        return self.path / "supervisor.jsonl"
 
     def log(self, name: str) -> Path:
         """The log file of the daemon called ``name``."""

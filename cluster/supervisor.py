@@ -40,6 +40,8 @@ from cluster.runfolder import RunFolder
 
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
+#: The same for daemons that can't do their work any more: somebody waits to be told so.
+_FAILED_GRACE_S = 0.5
 #: All that a pipe can hold: what is read at once ends with the end of a name.
 _PIPE_BYTES = 2**20
 
@@ -89,12 +91,16 @@ class Supervisor:
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
         gc.collect()
         gc.freeze()  # collections in the children then leave the shared pages alone
+        grace_s = STOP_GRACE_S
         try:
             for spec in self._specs:
                 self._fork(spec)
-            return self._watch(wake)
+            ending = self._watch(wake)
+            if ending is not Ending.ASKED:
+                grace_s = _FAILED_GRACE_S
+            return ending
         finally:
-            self._take_down()
+            self._take_down(grace_s)
             self._tell(event="stopped")
 
     # Starting ----------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ class Supervisor:
             how = how_it_ended(status)
             self._folder.record_death(spec.role, spec.name, pid, how)
             self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how)
-            if spec.name in self._unready:
+            if spec.name in self._unready or (spec.critical and self._unready):
                 reason = f"{spec.name} ended during the start: {how}"
                 self._tell(event="failed", reason=reason)
                 ending = Ending.START_FAILED
@@ -190,11 +196,11 @@ class Supervisor:
             return  # nobody listens any more, as with a cluster that was left running
 
     # Ending ------------------------------------------------------------------------------------
-    def _take_down(self) -> None:
+    def _take_down(self, grace_s: float) -> None:
         """Ask the daemons to stop, then kill what is left of them and of their children."""
         for pid in self._running:
             os.kill(pid, signal.SIGTERM)
-        deadline_s = time.monotonic() + STOP_GRACE_S
+        deadline_s = time.monotonic() + grace_s
         while self._running and time.monotonic() < deadline_s:
             for pid, _ in reap():
                 self._running.pop(pid, None)

@@ -17,6 +17,10 @@ from netemu.switchboard import LinkTransfers
 
 #: How long a DataNode may take to let us connect: it is there, or it was killed.
 CONNECT_S = 2.0
+#: A DataNode that is there but takes none of a block's bytes, or does not say that it has stored
+#: them, for so long is given up.  Each node behind it in the pipeline adds as much, so that the
+#: one next to the trouble notices first and the others keep the block.
+STALLED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Peers:
 
     def __init__(self, transport: Transport, me: str) -> None:
         self._transport = transport
+        self.reactor = transport.reactor
         self._prefix = f"{me}-{os.getpid()}"
         self._numbers = itertools.count(1)
         self._peers: dict[RackId, Peer] = {}
@@ -92,6 +97,9 @@ class OutgoingBlock:
     ) -> None:
         self._network = network
         self._on_end = on_end
+        self._ended = False
+        self._reactor = peers.reactor
+        self._patience_s = STALLED_S * len(nodes)
         name = peers.new_name()
         self._flow = FlowId(name)
         self._peer = peer = peers.of(nodes[0])
@@ -118,6 +126,7 @@ class OutgoingBlock:
                 on_grant=self._transfer.allow,
                 on_refused=self._transfer.fail,
             )
+        self._watch()
 
     def extend(self, *pieces: memoryview) -> None:
         """Add the next bytes."""
@@ -131,9 +140,29 @@ class OutgoingBlock:
     def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
         if not isinstance(answer, BlockWritten):
             answer = BlockWritten(nodes=(), reason=str(answer))
+        if self._ended:
+            return  # too late
+        self._ended = True
+        self._timer.cancel()
         self._peer.transfers.drop(self._transfer.transfer)
         self._cancel()
         self._on_end(answer)
+
+    def _watch(self) -> None:
+        """See to it that a node which has gone silent, as a frozen one does, is not waited for."""
+        taken, sent = self._transfer.progress, self._transfer.sent
+
+        def look() -> None:
+            # It owes something if it had bytes to take, or all of them to answer for.
+            if self._transfer.progress == taken and (sent > taken or sent == self._transfer.total):
+                name = self._peer.link.name
+                reason = f"{name} has taken nothing for {self._patience_s:g} s"
+                self._transfer.fail(reason)
+                self._answered(PeerLost(reason), None)
+            else:
+                self._watch()
+
+        self._timer = self._reactor.call_later(self._patience_s, look)
 
     def _cancel(self) -> None:
         if self._network is not None:

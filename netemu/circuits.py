@@ -82,9 +82,3 @@ def _wanted(demand: Floats, out: Floats, into: Floats, up: Mapping[Pair, None]) 
     dark = np.array([pair not in up for pair in zip(src.tolist(), dst.tolist(), strict=True)], bool)
     order = np.lexsort((src, (dst - src) % len(demand), -size, dark))
     return list(zip(src[order].tolist(), dst[order].tolist(), strict=True))
-
-
-def least_completion_s(demand: Floats, port_bytes_per_s: float, reconfigure_s: float) -> float:
-    """T(C), eq. 2 of the Co-scheduler paper: how long the busiest port needs at the least."""
-    needs_s = np.where(demand > 0, demand / port_bytes_per_s + reconfigure_s, 0.0)
-    return float(max(needs_s.sum(axis=0).max(initial=0.0), needs_s.sum(axis=1).max(initial=0.0)))

@@ -76,7 +76,7 @@ def _live_current(place: Path) -> RunFolder | None:
 
 def _remove_dead(place: Path) -> None:
     for path in place.glob("c-*"):
-        if (path / _ALIVE).exists() and not _lives(path):
+        if not _lives(path):
             RunFolder(path).remove()
     link = place / _CURRENT
     if link.is_symlink() and not link.exists():

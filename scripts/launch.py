@@ -61,7 +61,7 @@ class StartedCluster:
             theirs, self._lifeline = os.pipe()
             command.append(str(theirs))
             inherited.append(theirs)
-        with open(self._told, "wb") as told, open(self.folder.log("supervisor"), "ab") as log:
+        with open(self.folder.told, "wb") as told, open(self.folder.log("supervisor"), "ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ class StartedCluster:
         deadline_s = time.monotonic() + _START_TIMEOUT_S
         while True:
             ended = self._process.poll() is not None
-            for said in self._said():
+            for said in told_by(self.folder):
                 if said["event"] == "ready":
                     return
                 if said["event"] == "failed":
@@ -110,18 +110,16 @@ class StartedCluster:
                     self._process.wait()
             clusters.forget(self.folder)
 
-    @property
-    def _told(self) -> Path:
-        return self.folder.path / "supervisor.jsonl"
-
-    def _said(self) -> Iterator[dict[str, str]]:
-        for line in self._told.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                yield json.loads(line)
-
     def _start_failure(self, reason: str) -> str:
         names = [row["name"] for row in self.folder.deaths()] or ["supervisor"]
         return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
+
+
+def told_by(folder: RunFolder) -> Iterator[dict[str, str]]:
+    """The events that a cluster's supervisor has told so far."""
+    for line in folder.told.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            yield json.loads(line)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from cluster.errors import PeerLost, UsageError
 from cluster.runfolder import RunFolder
 from cluster.transport import Link, Transport
 from scripts import clusters, interrupts
-from scripts.launch import CENTRAL, ClusterFailed, log_tail, own_cluster
+from scripts.launch import CENTRAL, ClusterFailed, log_tail, own_cluster, told_by
 
 _WATCH_PERIOD_S = 0.1
 #: How long after a lost connection the supervisor may take to say which daemon died.
@@ -67,13 +67,22 @@ class Session:
                 raise ClusterFailed(describe_death(self.folder, death))
             self.on_death(death)
         if clusters.wait_until_dead(self.folder, 0):
-            raise ClusterFailed("the cluster was stopped")
+            raise ClusterFailed(_how_it_stopped(self.folder))
 
 
 def describe_death(folder: RunFolder, death: dict[str, Any]) -> str:
     """Who died and how, with the end of its log."""
     who = f"the {death['role']} (process {death['pid']}) died: {death['how']}"
     return f"{who}; the cluster can't go on without it{log_tail(folder, death['name'])}"
+
+
+def _how_it_stopped(folder: RunFolder) -> str:
+    try:
+        if not any(said["event"] == "stopped" for said in told_by(folder)):
+            return "the cluster's supervisor died, and all of the cluster with it"
+    except FileNotFoundError:
+        pass  # whoever stopped it has removed the folder
+    return "the cluster was stopped"
 
 
 @contextmanager

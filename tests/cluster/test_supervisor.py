@@ -41,7 +41,10 @@ def deaf(daemon):
 def broken(daemon):
     raise RuntimeError("no disk")
 
-mains = {"serve": serve, "deaf": deaf, "broken": broken}
+def hangs(daemon):
+    time.sleep(60)
+
+mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs}
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0)
          for n, main in enumerate(sys.argv[2].split(","))]
 config = ClusterConfig(topology=load_topology("flat-4x4"))
@@ -143,6 +146,19 @@ def test_a_failed_start_says_which_daemon_and_leaves_nothing(start):
     assert process.wait() == Ending.START_FAILED
     assert "RuntimeError: no disk" in folder.log("broken-1").read_text()
     assert_gone({row["pid"] for row in folder.processes()})
+
+
+def test_a_critical_death_while_others_start_is_a_failed_start(start):
+    folder, process = start("serve,hangs")
+    deadline_s = time.monotonic() + 10
+    while not list(folder.sockets.iterdir()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    os.kill(next(r["pid"] for r in folder.processes() if r["name"] == "serve-0"), signal.SIGKILL)
+    events = [json.loads(line) for line in process.stdout]
+    assert [event["event"] for event in events] == ["died", "failed", "stopped"]
+    assert events[1]["reason"] == "serve-0 ended during the start: signal 9 (SIGKILL)"
+    assert process.wait() == Ending.START_FAILED
 
 
 def test_a_closed_lifeline_ends_the_cluster_and_removes_its_folder(start):

@@ -13,6 +13,7 @@ import pytest
 import zmq
 
 import dfs.datanode.process
+import dfs.peers
 from cluster.errors import PeerLost, Refused
 from cluster.ids import rack_of
 from cluster.transport import Describe, Description
@@ -81,6 +82,27 @@ def test_a_datanode_that_dies_in_the_middle_of_a_write(start_dfs, victim):
     client.write("/f", data())
     assert content(client, "/f") == b"".join(bytes([n]) * 100_000 for n in range(10))
     wait_until_healthy(client)
+
+
+@pytest.mark.parametrize("victim", ["r1", "r2"])
+def test_a_datanode_that_freezes_in_the_middle_of_a_write(start_dfs, monkeypatch, victim):
+    monkeypatch.setattr(dfs.peers, "STALLED_S", 0.7)  # the daemons inherit it
+    cluster = start_dfs(racks=4, nodes=2, replication=3, nic=1e6)
+    client = cluster.client("r0n0")
+    pid = cluster.pids[f"datanode-{victim}"]
+
+    def data():
+        for number in range(10):
+            if number == 5:
+                os.kill(pid, signal.SIGSTOP)
+            yield bytes([number]) * 100_000
+
+    try:
+        client.write("/f", data())
+        assert content(client, "/f") == b"".join(bytes([n]) * 100_000 for n in range(10))
+        wait_until_healthy(client)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 # Lost nodes --------------------------------------------------------------------------------------

@@ -80,6 +80,13 @@ def test_command_names_the_central_daemon_that_died(railyard, sorting, role):
     assert railyard.nothing_left()
 
 
+def test_a_killed_supervisor_is_named(railyard, sorting):
+    kill_first(railyard, "Supervisor")
+    _, errors = sorting.communicate(timeout=30)
+    assert sorting.returncode == 1
+    assert "railyard: the cluster's supervisor died" in errors
+
+
 @pytest.mark.parametrize("role", ["ResourceManager", "NameNode", "NetworkEmulator"])
 def test_words_come_within_two_seconds(railyard, sorting, role):
     kill_first(railyard, role)

@@ -1,7 +1,6 @@
 """Real bytes between real processes, through a real emulator; and what happens when they die."""
 
 import os
-from pathlib import Path
 
 import pytest
 import zmq
@@ -37,15 +36,17 @@ def topology(nic="80Gbps", uplink="80Gbps"):
 
 
 @pytest.fixture
-def run_folders(tmp_path_factory):
-    return tmp_path_factory.mktemp("n")
+def run_folders(tmp_path_factory, monkeypatch):
+    home = tmp_path_factory.mktemp("n")
+    monkeypatch.setenv("RAILYARD_HOME", str(home))
+    return home
 
 
 @pytest.fixture
 def network(run_folders):
-    with EmulatedNetwork(topology(), run_folders) as network:
+    with EmulatedNetwork(topology()) as network:
         yield network
-    assert list(Path(run_folders).iterdir()) == []
+    assert list(run_folders.glob("c-*")) == []
 
 
 @pytest.fixture
@@ -105,8 +106,9 @@ def test_many_flows_at_once(network):
     assert network.stats().flows_open == 0
 
 
-def test_unlimited_links_carry_large_transfers(run_folders):
-    with EmulatedNetwork(load_topology("unlimited-2x2"), run_folders, 2**26) as network:
+@pytest.mark.usefixtures("run_folders")
+def test_unlimited_links_carry_large_transfers():
+    with EmulatedNetwork(load_topology("unlimited-2x2"), 2**26) as network:
         network.carry(
             [transfer("big", "r0n0", "r1n0", 2**26), transfer("b", "r0n0", "r0n1", 2**25)]
         )

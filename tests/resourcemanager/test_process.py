@@ -223,6 +223,8 @@ def test_a_node_manager_that_is_gone_is_noticed_when_it_is_told_something(office
     racks = [Rack(office, "r0"), Rack(office, "r1")]
     office.store("/in", [(70, "r0n0"), (70, "r1n0")])
     racks[0].link.close()
+    peer = office.manager._managers._by_rack["r0"].peer
+    office.wait(lambda: not office.manager._server.push(peer, Done()))  # its socket has noticed
     office.submit()
     racks[1].wait_for(LaunchAttempt, 2)
     nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes

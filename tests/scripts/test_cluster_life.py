@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from cluster.runfolder import RunFolder
+from scripts import clusters
 from tests.command_line import interrupt, wait_for
 
 SMALL = ("--topology", "unlimited-2x2")
@@ -127,3 +129,20 @@ def test_links_of_the_cluster_that_is_up_can_be_seen_and_changed(cluster):
     ):
         done = cluster.run("network", *arguments)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
+def test_what_killed_processes_left_in_the_home_folder_is_removed(railyard, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(railyard.home))
+    dead, alive = clusters.new_folder(current=False)
+    os.close(alive)
+    unfinished = RunFolder.create(railyard.home)  # by who was killed before it could lock it
+    lives, alive = clusters.new_folder(current=False)
+    try:
+        assert not dead.path.exists()
+        assert not unfinished.path.exists()
+        railyard.ok("up", *SMALL)
+        railyard.ok("down")
+        assert railyard.run_folders() == [lives.path]
+    finally:
+        os.close(alive)
+        lives.remove()
