@@ -1,7 +1,6 @@
 """Capacities that change while bytes flow, and what those who watch are told, for real."""
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -23,11 +22,12 @@ DATA = {
 
 
 @pytest.fixture
-def network(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("n")
-    with EmulatedNetwork(build(DATA, Topology, "test"), folder) as network:
+def network(tmp_path_factory, monkeypatch):
+    home = tmp_path_factory.mktemp("n")
+    monkeypatch.setenv("RAILYARD_HOME", str(home))
+    with EmulatedNetwork(build(DATA, Topology, "test")) as network:
         yield network
-    assert list(Path(folder).iterdir()) == []
+    assert list(home.iterdir()) == []
 
 
 @pytest.fixture
