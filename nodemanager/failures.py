@@ -6,8 +6,8 @@ import os
 import traceback
 from pathlib import Path
 
+from cluster.errors import RailyardError
 from cluster.shown import printable
-from jobs.taskio import JobError
 
 _OWN_CODE = Path(__file__).resolve().parent.parent
 _OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
@@ -29,14 +29,15 @@ def reason_of(error: BaseException) -> str:
 def user_traceback(error: BaseException) -> str:
     """The traceback as Python prints it, from the first frame on that is not Railyard's.
 
-    Empty for a ``JobError``: it says all, and happens in none of the user's lines.
+    Empty for what Railyard raises on purpose, unless it came through some of the user's lines: it
+    says all.
     """
-    if isinstance(error, JobError):
-        return ""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         frames = frames.tb_next
     if frames is None:  # it is all ours
+        if isinstance(error, RailyardError):
+            return ""
         frames = error.__traceback__
     return "".join(traceback.format_exception(type(error), error, frames)).rstrip()
 

@@ -10,7 +10,9 @@ A fresh core that is told the same events gives the same commands.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,8 @@ from resourcemanager.core import Core
 from resourcemanager.events import EVENTS
 from resourcemanager.schedulers import recipe_named
 
+log = logging.getLogger(__name__)
+
 #: Of so many ended jobs a cluster can still tell; yarn.resourcemanager.max-completed-applications.
 RECORDS_KEPT = 1000
 _HEADER = "run-started"
@@ -38,19 +42,31 @@ def core_for(config: ClusterConfig) -> Core:
 
 
 class EventLog:
-    """Writes events as they happen; each line is whole on disk when ``write`` returns."""
+    """Writes events as they happen; each line is whole on disk when ``write`` returns.
+
+    Once a line could not be written (the disk is full) the log is over: one with a hole could not
+    be played again, and what happens matters more than that it is noted.
+    """
 
     def __init__(self, path: Path, config: ClusterConfig) -> None:
+        self._over = False
         self._file: TextIO = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
         self._line({"type": _HEADER, "config": msgspec.to_builtins(config)})
 
     def write(self, at_s: float, event: Event) -> None:
         """Append an event."""
-        self._line({"at_s": at_s, **to_map(event)})
+        if self._over:
+            return
+        try:
+            self._line({"at_s": at_s, **to_map(event)})
+        except OSError as error:
+            self._over = True
+            log.warning("the log of events ends at %.3f s: %s", at_s, error.strerror)
 
     def close(self) -> None:
         """Write no more."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # of a line that was cut short
+            self._file.close()
 
     def _line(self, row: dict[str, Any]) -> None:
         self._file.write(json.dumps(row) + "\n")

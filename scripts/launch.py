@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,8 @@ class StartedCluster:
             clusters.forget(self.folder)
 
     def _start_failure(self, reason: str) -> str:
+        if shutil.disk_usage(self.folder.path).free == 0:
+            reason += f" (no space is left for {self.folder.path})"
         names = [row["name"] for row in self.folder.deaths()] or ["supervisor"]
         return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
 

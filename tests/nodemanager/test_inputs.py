@@ -6,6 +6,7 @@ import pytest
 
 from cluster.messages.execution import Split, TaskSpec
 from cluster.topology import Compute, Links, RackShape, Topology
+from jobs.records import checked_pairs
 from jobs.taskio import JobError
 from nodemanager.failures import reason_of, tail_of, user_traceback
 from nodemanager.inputs import BlockFile
@@ -127,7 +128,9 @@ def test_reason_of_an_error_that_cannot_tell():
     assert reason_of(Mute()) == "Mute: (what it says cannot be told)"
 
 
-def test_a_job_error_needs_no_traceback():
+def test_an_error_of_ours_needs_a_traceback_only_if_it_came_through_the_users_lines():
     with pytest.raises(JobError) as raised:
-        raise JobError("gave 1: need a pair")
+        list(checked_pairs([1], len))
+    assert "list(checked_pairs" in user_traceback(raised.value)
+    raised.value.__traceback__ = raised.value.__traceback__.tb_next
     assert user_traceback(raised.value) == ""

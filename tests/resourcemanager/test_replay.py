@@ -155,3 +155,15 @@ def test_the_trace_of_a_node_that_started_anew_before_it_was_missed(tmp_path: Pa
     rows = chrome_trace(replay(tmp_path / "events.jsonl"))["traceEvents"]
     outcomes = [row["args"]["outcome"] for row in rows if row["ph"] == "X"]
     assert outcomes == ["lost with its node", "succeeded"]
+
+
+def test_a_full_disk_ends_the_log_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = EventLog(tmp_path / "e", ClusterConfig(topology=tiny_cluster().topology))
+    log._file.close()
+    log._file = open("/dev/full", "w", buffering=1)
+    for at_s in (1.0, 2.0):
+        log.write(at_s, NodeJoined(node="r0n0", rack="r0", slots=1))
+    log.close()
+    assert caplog.messages == ["the log of events ends at 1.000 s: No space left on device"]
