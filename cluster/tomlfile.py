@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from cluster.errors import UsageError, unknown_name
+from cluster.errors import UsageError, require, unknown_name
 from cluster.units import parse_duration, parse_rate, parse_size
 
 Size = Annotated[int, msgspec.Meta(title="size")]
@@ -18,6 +18,15 @@ Duration = Annotated[float, msgspec.Meta(title="duration")]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+#: What people call msgspec's types.
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 _PARSERS = {"size": parse_size, "rate": parse_rate, "duration": parse_duration}
 
 
@@ -66,6 +75,9 @@ def _value(value: Any, kind: Any, where: str) -> Any:
     info = msgspec.inspect.type_info(kind)
     options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     for option in options:
+        if isinstance(option, msgspec.inspect.LiteralType):
+            right = " or ".join(f'"{choice}"' for choice in option.values)
+            require(value in option.values, where, value, right)
         if isinstance(option, msgspec.inspect.Metadata):
             title = (option.extra_json_schema or {}).get("title", "")
             if title in _PARSERS:
@@ -89,5 +101,11 @@ def _in_words(error: str) -> str:
     """msgspec's "Expected `int`, got `str` - at `$.racks.count`" with the place first."""
     match = re.fullmatch(r"(.*?)(?: - at `\$\.?([^`]*)`)?", error, re.DOTALL)
     assert match is not None
-    what, where = match[1].replace("`", ""), match[2]
+    what, where = match[1], match[2]
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
+        return f'missing key "{where}.{missing[1]}"' if where else f'missing key "{missing[1]}"'
+    if wrong := re.fullmatch(r"Expected `(.*)`, got `(.*)`", what):
+        right, got = (_KINDS.get(kind, kind) for kind in wrong.groups())
+        what = f"need {right}, not {got}"
+    what = what.replace("`", "")
     return f"{where}: {what}" if where else what

@@ -58,7 +58,7 @@ def test_figures_become_bytes_and_seconds(write):
             'unknown key "links.uplnk": did you mean "links.up',
         ),
         ("count = 2", "count = 0", "racks.count = 0: need a whole number >= 1"),
-        ("count = 2", 'count = "two"', "racks.count: Expected int, got str"),
+        ("count = 2", 'count = "two"', "racks.count: need a whole number, not text"),
         ('nic = "1Gbps"', "nic = 1", "links.nic = 1: need a rate such as 10Gbps"),
         ("background = 0.5", "background = 1.0", "links.background = 1.0: need a share in [0, 1)"),
         ("scale = 10", "scale = 0", "scale = 0: need a whole number >= 1"),
@@ -89,7 +89,13 @@ def test_figures_become_bytes_and_seconds(write):
             "ocs.wavelengths = 0: need a whole number >= 1",
         ),
         ("[links]", "[links", "is not TOML"),
-        ('name = "t"', "", "missing required field name"),
+        ('name = "t"', "", 'missing key "name"'),
+        ("[storage]", "[ocs]\n[storage]", 'missing key "ocs.port"'),
+        (
+            "[storage]",
+            '[compute]\nmode = "fast"\n[storage]',
+            'compute.mode = \'fast\': need "paced" or "real"',
+        ),
     ],
     ids=lambda text: text[:24],
 )

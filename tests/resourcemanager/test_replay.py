@@ -162,7 +162,7 @@ def test_a_full_disk_ends_the_log_and_nothing_else(
 ) -> None:
     log = EventLog(tmp_path / "e", ClusterConfig(topology=tiny_cluster().topology))
     log._file.close()
-    log._file = open("/dev/full", "w", buffering=1)
+    log._file = open("/dev/full", "w", buffering=1)  # noqa: SIM115 - the log closes it
     for at_s in (1.0, 2.0):
         log.write(at_s, NodeJoined(node="r0n0", rack="r0", slots=1))
     log.close()
