@@ -8,6 +8,8 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cluster.errors import PeerError
 from cluster.ids import AttemptId
 from cluster.messages.execution import (
@@ -185,7 +187,7 @@ class Attempts:
         for other in list(task.live.values()):
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:
-            stage.job.record.shuffle_bytes += sum(attempt.partition_bytes)
+            stage.job.record.shuffle_bytes += _to_fetch(stage, attempt.partition_bytes)
             self._shuffle.output_ready(attempt)
             self._review_readers(stage)
         if stage.done == stage.size:
@@ -236,7 +238,7 @@ class Attempts:
         """Make a done task pending: its output is lost and needed."""
         stage = task.stage
         if task.winner is not None:
-            stage.job.record.shuffle_bytes -= sum(task.winner.partition_bytes)
+            stage.job.record.shuffle_bytes -= _to_fetch(stage, task.winner.partition_bytes)
         task.winner = None
         stage.done -= 1
         self._make_pending(task)
@@ -321,3 +323,8 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         output_path=attempt_file(submission.output_path, attempt) if writes else "",
         output_replication=submission.output_replication,
     )
+
+
+def _to_fetch(stage: Stage, partition_bytes: Sequence[int]) -> int:
+    """How much the shuffle has to carry of a task's output: every reading stage fetches it."""
+    return sum(partition_bytes) * len(stage.readers)

@@ -34,7 +34,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     reason: str = ""
     failures: list[TaskFailure] = []
     input_bytes: int = 0
-    shuffle_bytes: int = 0  #: output of the tasks that other stages read
+    shuffle_bytes: int = 0  #: output of tasks, once for each stage that reads it
     shuffled_bytes: int = 0  #: fetched so far
     output_bytes: int = 0
     read: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes from the block store

@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cluster.units import format_duration, format_size
+from cluster.units import format_count, format_duration, format_size
 from resourcemanager.messages import JobProgress, StageProgress
 
 _LINE_EVERY_S = 2.0
@@ -69,15 +69,17 @@ class Lines:
 
 
 class Bars:
-    """A bar for each stage and one for the shuffle."""
+    """A bar for each stage; one for all shuffles, before the first stage that fetches."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
 
     def show(self, title: str, progress: JobProgress) -> None:
         rows = Table.grid(padding=(0, 2))
+        shown = not progress.shuffle_bytes
         for stage in progress.stages:
-            if stage.reads and progress.shuffle_bytes:
+            if stage.reads and not shown:
+                shown = True
                 share = progress.shuffled_bytes / progress.shuffle_bytes
                 rows.add_row("shuffle", _bar(share), _of(progress))
             running = f"  {stage.running} running" if stage.running else ""
@@ -85,7 +87,9 @@ class Bars:
             rows.add_row(name_of(stage), _bar(stage.progress), told)
         head = Text(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
         if progress.failed_attempts:
-            head.append(f"  {progress.failed_attempts} failed attempts", style="yellow")
+            head.append(
+                f"  {format_count(progress.failed_attempts, 'failed attempt')}", style="yellow"
+            )
         waiting = [Text(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
         self._live.update(Group(head, rows, *waiting), refresh=True)
 
@@ -103,4 +107,6 @@ def _bar(share: float) -> ProgressBar:
 
 
 def _of(progress: JobProgress) -> str:
-    return f"{format_size(progress.shuffled_bytes)}/{format_size(progress.shuffle_bytes)}"
+    # Attempts that are run again fetch again: that is no more than all.
+    fetched_bytes = min(progress.shuffled_bytes, progress.shuffle_bytes)
+    return f"{format_size(fetched_bytes)}/{format_size(progress.shuffle_bytes)}"

@@ -79,6 +79,19 @@ def test_a_dag_of_stages_runs_in_order():
     assert told["j0.c0.0"].output_path == ""
 
 
+def test_what_two_stages_read_is_fetched_twice():
+    stages = (
+        StagePlan(name="a", tasks=2),
+        StagePlan(name="b", reads=("a",), tasks=3),
+        StagePlan(name="c", reads=("a",), tasks=3),
+    )
+    c = tiny_cluster(racks=2, nodes=4, slots=2)
+    c.submit("j0", stages=stages, durations={"a": 1, "b": 1, "c": 1}, partition_bytes=10)
+    c.run()
+    record = c.core.records[JobId("j0")]
+    assert record.shuffle_bytes == record.shuffled_bytes == 2 * (2 * 3 * 10)
+
+
 def test_no_slot_is_used_twice_and_all_are_used():
     c = tiny_cluster(racks=1, nodes=2, slots=2)
     c.submit("j0", maps=6, map_s=2)

@@ -1,0 +1,64 @@
+"""What a person sees while a job runs."""
+
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from cluster.ids import JobId
+from resourcemanager.messages import JobProgress, StageProgress
+from scripts.progress import Bars, Lines
+
+
+def stage(name, done, tasks, reads=()):
+    share = done / tasks
+    return StageProgress(
+        name=name, reads=reads, tasks=tasks, done=done, running=tasks - done, progress=share
+    )
+
+
+@pytest.fixture
+def diamond():
+    """A job of four stages, of which two read the first; something was fetched twice."""
+    return JobProgress(
+        job=JobId("j1"),
+        elapsed_s=1.5,
+        stages=(
+            stage("m", 4, 4),
+            stage("b", 1, 2, ("m",)),
+            stage("c", 0, 2, ("m",)),
+            stage("d", 0, 1, ("b", "c")),
+        ),
+        shuffled_bytes=5_000_000_000,
+        shuffle_bytes=4_000_000_000,
+        failed_attempts=1,
+        waiting="no slot is free",
+    )
+
+
+def test_bars(diamond):
+    console = Console(file=StringIO(), force_terminal=True, width=60, color_system=None)
+    with Live(console=console, auto_refresh=False) as live:
+        Bars(live).show("words", diamond)
+    plain = Console(file=StringIO(), width=60, color_system=None)
+    plain.print(live.get_renderable())
+    told = re.sub("[━╸╺]", "", plain.file.getvalue())
+    assert [" ".join(line.split()) for line in told.splitlines()] == [
+        "words 1.50 s 1 failed attempt",
+        "maps 4/4",
+        "shuffle 4 GB/4 GB",
+        "b 1/2 1 running",
+        "c 0/2 2 running",
+        "d 0/1 1 running",
+        "waits: no slot is free",
+    ]
+
+
+def test_lines(diamond, capsys):
+    Lines().show("words", diamond)
+    assert capsys.readouterr().err == (
+        "words  1.50 s  maps 4/4  b 1/2  c 0/2  d 0/1  shuffle 4 GB/4 GB"
+        "  (waits: no slot is free)\n"
+    )
