@@ -29,14 +29,14 @@ def reason_of(error: BaseException) -> str:
 def user_traceback(error: BaseException) -> str:
     """The traceback as Python prints it, from the first frame on that is not Railyard's.
 
-    Empty for what Railyard raises on purpose, unless it came through some of the user's lines: it
-    says all.
+    Empty for what Railyard raises on purpose, unless it came of some of the user's lines: it says
+    all.
     """
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         frames = frames.tb_next
     if frames is None:  # it is all ours
-        if isinstance(error, RailyardError):
+        if isinstance(error, RailyardError) and error.__cause__ is None:
             return ""
         frames = error.__traceback__
     return "".join(traceback.format_exception(type(error), error, frames)).rstrip()

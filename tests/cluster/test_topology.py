@@ -76,7 +76,7 @@ def test_figures_become_bytes_and_seconds(write):
         ('uplink = "2Gbps"', "", "links: need uplink or oversubscription, not neither"),
         ('uplink = "2Gbps"', "oversubscription = 0", "links.oversubscription = 0.0: need a number"),
         ('uplink = "2Gbps"', 'uplink = "0Gbps"', "links.uplink = 0.0: need a rate above 0"),
-        ("background = 0.5", 'way = "van"', "links.way: Invalid enum value 'van'"),
+        ("background = 0.5", 'way = "van"', 'links.way = \'van\': need "eps" or "wan"'),
         ("[storage]", "[rack.r2]\nslots = 3\n[storage]", 'unknown rack "rack.r2": did you mean'),
         ("[storage]", "[rack.r1]\nslots = 0\n[storage]", "rack.r1.slots = 0: need a whole number"),
         ("[storage]", "[rack]\nr1 = 3\n[storage]", "rack.r1 = 3: need a table [rack.r1]"),
