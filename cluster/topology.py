@@ -238,9 +238,7 @@ class Topology(_Table, frozen=True, kw_only=True):
     @property
     def slots(self) -> int:
         """Slots of the whole cluster."""
-        alike = self.racks.count - len(self.rack)
-        others = sum(self._shape(figures)[0] * self._shape(figures)[1] for figures in self._others)
-        return alike * self.racks.nodes * self.racks.slots + others
+        return sum(rack.slots for rack in self.rack_list())
 
     @property
     def usable(self) -> float:
@@ -253,10 +251,6 @@ class Topology(_Table, frozen=True, kw_only=True):
         return self.storage.block // self.scale
 
     # Inside --------------------------------------------------------------------------------------
-    @property
-    def _others(self) -> list[RackFigures]:
-        return list(self.rack.values())
-
     def _shape(self, figures: RackFigures) -> tuple[int, int]:
         """Nodes of a rack, and slots of each."""
         return figures.nodes or self.racks.nodes, figures.slots or self.racks.slots
