@@ -22,7 +22,7 @@ from jobs.model import StageSpec, check_stages
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is in the block store before its job comes."""
 
-    path: str  #: unlike any other file's of the workload
+    path: str  #: jobs that name the same path share the file, and say the same of it
     size_bytes: int  #: > 0
     block_bytes: int  #: a task reads one block; the last may be shorter
     #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says
@@ -52,16 +52,14 @@ class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
     #: has its output; None = the topology's compute rate
     task_s: float = 0.0
     rate_bytes_per_s: float | None = None
-    #: Zipf's exponent of what its tasks fetch: of T tasks, task k gets a part as 1 / (k+1)**skew
-    skew: float = 0.0
+    weights: tuple[float, ...] = ()  #: how what it fetches is spread over its tasks; () = evenly
 
     def parts(self, size_bytes: int) -> list[int]:
-        """``size_bytes`` over its tasks, by its skew; exact in total.  O(tasks)."""
-        if not self.skew:
-            part, odd = divmod(size_bytes, self.tasks)
-            return [part + (task < odd) for task in range(self.tasks)]
-        weights = [(task + 1) ** -self.skew for task in range(self.tasks)]
-        return split_by(size_bytes, weights)
+        """``size_bytes`` over its tasks, by their weights; exact in total.  O(tasks)."""
+        if self.weights:
+            return split_by(size_bytes, self.weights)
+        part, odd = divmod(size_bytes, self.tasks)
+        return [part + (task < odd) for task in range(self.tasks)]
 
 
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +205,7 @@ def split_by(size_bytes: int, weights: Sequence[float]) -> list[int]:
 def check_workload(jobs: Sequence[WorkloadJob]) -> None:
     """Raise ``UsageError`` unless each job can be run; one line that names the job."""
     names: set[str] = set()
-    paths: set[str] = set()
+    shared: dict[str, InputFile] = {}
     for job in jobs:
         where = f"job {job.name}"
         if job.name in names:
@@ -219,9 +217,8 @@ def check_workload(jobs: Sequence[WorkloadJob]) -> None:
             raise UsageError(f"{where}: {error}") from None
         require(0 <= job.submit_s < math.inf, f"{where}: submit_s", job.submit_s, "seconds >= 0")
         for file in job.files:
-            if file.path in paths:
-                raise UsageError(f"{where}: file {file.path} is another's already")
-            paths.add(file.path)
+            if shared.setdefault(file.path, file) != file:
+                raise UsageError(f"{where}: file {file.path} is another in an earlier job")
             _check_file(file, f"{where}: file {file.path}")
         for stage in job.stages:
             _check_stage(stage, job, f"{where}: stage {stage.name}")
@@ -238,7 +235,9 @@ def _check_file(file: InputFile, where: str) -> None:
 def _check_stage(stage: WorkStage, job: WorkloadJob, where: str) -> None:
     require(stage.output_bytes >= 0, f"{where}: output_bytes", stage.output_bytes, "bytes >= 0")
     require(0 <= stage.task_s < math.inf, f"{where}: task_s", stage.task_s, "seconds >= 0")
-    require(stage.skew >= 0, f"{where}: skew", stage.skew, "a number >= 0")
+    if stage.weights:
+        sound = len(stage.weights) == stage.tasks and min(stage.weights) >= 0 < sum(stage.weights)
+        require(sound, f"{where}: weights", stage.weights, "a number >= 0 for each task, not all 0")
     rate = stage.rate_bytes_per_s
     require(rate is None or rate > 0, f"{where}: rate_bytes_per_s", rate, "a rate above 0")
     require(stage.tasks >= 1, f"{where}: tasks", stage.tasks, "a whole number >= 1")
