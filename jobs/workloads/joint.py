@@ -5,8 +5,8 @@ Facebook traces of 2009; topology ``joint-16x6``.
 
 Left open there, chosen here.  "Job size 1210" is read as seconds of all tasks: 93 tasks of 13 s,
 lognormal with a median of 20.  60 to 90 % of them are maps.  Maps take 1 to 25 s, reduces too,
-alike within a job.  The gap is normal with a deviation of 5 s, cut at 0.  The 196 MB are the mean, over
-jobs, of what a map sends to a reduce: as a mean over all edges they would be 20 times what the
+alike within a job.  The gap is normal with a deviation of 5 s, cut at 0.  The 196 MB are the mean,
+over jobs, of what a map sends to a reduce: as a mean over all edges they would be far more than the
 2 Gbps of the root can carry.  Small jobs have the large edges: what a job shuffles does not grow
 with its tasks.  A map's input is as large as its output, up to 256 MB, and the job's output half of
 what it shuffles.
