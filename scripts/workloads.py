@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster.units import format_duration, format_size
+from scripts.fetch import fetch
 
 if TYPE_CHECKING:
     from jobs.workloads.model import Figure, Workload
@@ -29,6 +30,9 @@ def workloads(context: click.Context) -> None:
         click.echo(f"{asked_for}\n    {family.about}\n    {family.source}")
         words = ", ".join(family.defaults())
         click.echo(fill(words, 96, initial_indent="    ", subsequent_indent="    "))
+
+
+workloads.add_command(fetch)
 
 
 @workloads.command()
