@@ -23,7 +23,8 @@ import numpy as np
 from cluster.errors import InvariantError
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.topology import Topology
-from netemu.flowclasses import Flow, FlowGroup, World
+from netemu.flowclasses import Flow
+from netemu.flowgroups import FlowGroup, World
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 
@@ -176,7 +177,6 @@ class Fabric:
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
             for group in self._sending:
-                group.settle()
                 group.limits_changed()
                 self._changed[group] = None
 
@@ -358,7 +358,7 @@ class Fabric:
                 self._count_load(group, None)
                 group.quiet()
             else:
-                group.settle()
+                group.admit()
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()

@@ -49,6 +49,7 @@ PURE = (
     "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
+    "netemu.flowgroups",
     "netemu.ledger",
     "netemu.routes",
     "netemu.schedulers",

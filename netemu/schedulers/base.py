@@ -6,7 +6,7 @@ it, nor keep time itself.
 
 A scheduler sees *groups* of flows: one for each coflow (a flow without a coflow is one of its
 own), or a single one for all flows if it does not care about coflows.  In a group, flows that are
-served alike are one row of arrays (see ``netemu.flowclasses``).
+served alike are one row of arrays (see ``netemu.flowgroups``).
 """
 
 from __future__ import annotations
@@ -75,6 +75,14 @@ class Group(Protocol):
     def rate_bytes_per_s(self) -> float:
         """At which all of it is sending."""
 
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link; without the flows that have ended since."""
+
+    @property
+    def only_ended(self) -> bool:
+        """Whether all that happened since its rates were set is that rows have sent all."""
+
     def apart(self, row: int) -> Any:
         """What ``FlowScheduler.tells_apart`` said of a row's flows."""
 
@@ -86,6 +94,9 @@ class Group(Protocol):
 
     def set_rates(self, rates: Floats) -> None:
         """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
+
+    def keep_rates(self) -> None:
+        """Let the rows that are left send as before; only where rows ``only_ended``."""
 
 
 @dataclass(frozen=True, slots=True)

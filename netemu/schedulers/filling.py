@@ -15,6 +15,8 @@ _ROUNDING = 1 + 1e-12
 #: With more rows than this, a round that fixes less than this share of them is too slow.
 _MANY_ROWS = 1500
 _SLOW_ROUND = 0.2
+#: A sum from which so much has been taken that this share is left has lost too many digits.
+_CANCELS = 1e-3
 
 
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
@@ -69,6 +71,7 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats) -> Floats:
     by_link = np.argsort(flat, kind="stable") % len(weights)
     ends = np.cumsum(np.bincount(flat, minlength=links))
     load = _sum_by_link(paths, weights, links)
+    summed = load.copy()  # what it was when it was last summed up
     rising = np.bincount(flat, minlength=links)  # rows that are not yet fixed
     fixed = np.zeros(len(weights), dtype=bool)
     while True:
@@ -86,6 +89,9 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats) -> Floats:
         left -= shed * rate
         np.maximum(left, 0.0, out=left)
         rising -= np.bincount(through.ravel(), minlength=links)
+        for thin in np.flatnonzero((load < summed * _CANCELS) & (rising > 0)):
+            those = by_link[ends[thin - 1] if thin else 0 : ends[thin]]
+            load[thin] = summed[thin] = weights[those[~fixed[those]]].sum()
         left[link] = 0.0
 
 
