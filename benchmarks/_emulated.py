@@ -57,8 +57,14 @@ class EmulatedNetwork:
     No transfer may have more than ``stored_bytes_max`` bytes.
     """
 
-    def __init__(self, topology: Topology, stored_bytes_max: int = 2**24) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        stored_bytes_max: int = 2**24,
+        flow_scheduler: str = "maxmin",
+    ) -> None:
         self.topology = topology
+        self.flow_scheduler = flow_scheduler
         # Whatever ends this process: a command that comes later removes the folder.
         self.folder, self._alive = clusters.new_folder(current=False)
         self.pids: dict[str, int] = {}  #: by name
@@ -168,7 +174,7 @@ class EmulatedNetwork:
         return self._peers[name]
 
     def _become_emulator(self, ready: Callable[[], None]) -> None:
-        config = ClusterConfig(topology=self.topology)
+        config = ClusterConfig(topology=self.topology, flow_scheduler=self.flow_scheduler)
         role, name = "NetworkEmulator", "network"
         emulator.main(Daemon(role=role, name=name, folder=self.folder, config=config, ready=ready))
 

@@ -32,6 +32,7 @@ from netemu.messages import (
     CloseFlow,
     FinishCoflow,
     GetNetworkStats,
+    GrowFlow,
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
@@ -67,6 +68,7 @@ class NetworkEmulator:
         self._cpu_saturated = 0
         self._server = transport.server("network")
         self._on(OpenFlow, self._open)
+        self._on(GrowFlow, lambda order, _: self._grow(order))
         self._on(AttachFlow, lambda order, peer: self._ledger.attach(order.flow, peer))
         self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
         self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
@@ -100,8 +102,13 @@ class NetworkEmulator:
             size_bytes=order.size_bytes,
             coflow=order.coflow,
             weight=order.weight,
+            priority=order.priority,
+            more=order.more,
         )
         self._ledger.open(spec, peer if order.attach else None)
+
+    def _grow(self, order: GrowFlow) -> None:
+        self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, order: SetCapacity) -> None:
         self._fabric.set_capacity(order.link, order.bytes_per_s)

@@ -1,8 +1,9 @@
 """Who may send how much: the fabric's rates as grants to the processes that send.
 
 Grants are totals that follow the fabric's clock, so that a late or lost turn never adds up.  A
-flow's last grant falls due at the very time at which it finishes in the model; on the way there,
-grants come once there is enough to be worth a message.
+flow's last grant falls due at the very time at which it finishes in the model, and so does that of
+a flow that has sent all it has and waits for more; on the way there, grants come once there is
+enough to be worth a message.
 
 A flow and its sender may come in either order.  Without I/O and without a clock, as the fabric.
 """
@@ -72,6 +73,7 @@ class Ledger:
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
+        self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
         self._out: dict[Peer, _Outbox] = {}
@@ -80,7 +82,7 @@ class Ledger:
     # What happens ------------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
         """Let time pass."""
-        if now_s <= self.fabric.now_s:
+        if now_s < self.fabric.now_s:
             return
         if self.fabric.open_flows:
             passed_s = now_s - self.fabric.now_s
@@ -89,6 +91,7 @@ class Ledger:
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
+            self._growing.pop(ended.flow, None)
             sender = self._senders.pop(ended.flow, None)
             if sender is None:
                 self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
@@ -105,11 +108,20 @@ class Ledger:
         self.fabric.start(spec)
         self.opened += 1
         self._coflow_of[spec.flow] = spec.coflow
+        if spec.more:
+            self._growing[spec.flow] = spec.size_bytes
         early = self._early.pop(spec.flow, None)
         if sender is not None:
             self._add_sender(spec.flow, sender, owner=True)
         elif early is not None:
             self._add_sender(spec.flow, early[0], owner=False)
+
+    def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
+        """Let a flow that has more to come send so much more; ``ValueError`` if it can't."""
+        self.fabric.grow(flow, by_bytes, more)
+        self._growing[flow] += by_bytes
+        if not more:
+            del self._growing[flow]
 
     def attach(self, flow: FlowId, sender: Peer) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender."""
@@ -172,6 +184,8 @@ class Ledger:
         """The grants that are due now, for each peer; they count as told."""
         if self._senders and self.fabric.now_s >= self._tick_s:
             self._tick(self.fabric.now_s)
+        if self._growing:
+            self._grant_all_there_is()
         out, self._out = self._out, {}
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
@@ -200,6 +214,15 @@ class Ledger:
         after_s = self._worth_bytes / fastest_bytes_per_s if fastest_bytes_per_s else TICK_S_MAX
         self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
 
+    def _grant_all_there_is(self) -> None:
+        """Tell those that wait for more bytes that all they have may be sent."""
+        for flow, size_bytes in self._growing.items():
+            sender = self._senders.get(flow)
+            if sender is None or sender.told_bytes == size_bytes:
+                continue
+            if self.fabric.sent_bytes(flow) == size_bytes:
+                self._grant(flow, sender, size_bytes)
+
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.told_bytes = sent_bytes
         sender.told_s = self.fabric.now_s
@@ -215,6 +238,7 @@ class Ledger:
     def _cancelled(self, flow: FlowId) -> None:
         self.cancelled += 1
         del self._coflow_of[flow]
+        self._growing.pop(flow, None)
         self._senders.pop(flow, None)
 
     def _note_lag(self, lag_s: float) -> None:
