@@ -8,7 +8,8 @@ import pytest
 import zmq
 
 from benchmarks._emulated import EmulatedNetwork, Transfer
-from benchmarks.fidelity import errors_percent, predict
+from benchmarks._scenarios import predict
+from benchmarks.fidelity import errors_percent
 from cluster.errors import Refused
 from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
