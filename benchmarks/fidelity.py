@@ -83,6 +83,8 @@ def _measure(topology: Topology, scheduler: str, batches: Sequence[Batch]) -> _M
         carried = [network.carry(batch) for batch in batches]
         stats = since(network.stats(), before)
         clock = priority_of(network.pids["network"])
+    if clock == "no priority":
+        clock += " (it takes root or CAP_SYS_NICE)"
     stored = sum(arrival.transfer.stored_bytes for batch in carried for arrival in batch)
     note = (
         f"scale {topology.scale}, {stored / 1e6 / stats.active_s:.2g} MB/s; grants "

@@ -4,7 +4,7 @@ import contextlib
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.tomlfile import build
@@ -157,7 +157,15 @@ class Told:
         assert not self.sender.keys() & self.size.keys(), "told to the end, each once"
 
 
+LIMIT_COMES_BACK = [
+    ("set_capacity", "r0.up", math.inf),
+    ("set_capacity", "r1.down", math.inf),
+    ("open", "f0", "r0n0", "r1n0", 1, False, None, None),
+]
+
+
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+@example(events=LIMIT_COMES_BACK)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_whatever_happens(scheduler, events):
     """Flows come, grow, are closed and lose their senders; links shrink; turns are late."""
