@@ -120,7 +120,7 @@ def circuit_batches(topology: Topology, rounds: int) -> list[Batch]:
     dice = random.Random(3)
     racks = topology.rack_list()
     nic_stored = racks[0].nodes[0].nic_bytes_per_s / topology.scale
-    coflows = ((1, (0.25, 0.5), 0.0), (2, (0.6, 0.8), 0.05))
+    coflows = ((1, (0.25, 0.5), 0.0), (2, (0.6, 0.8), 0.06))
     return [
         [
             _transfer(
@@ -128,7 +128,7 @@ def circuit_batches(topology: Topology, rounds: int) -> list[Batch]:
                 dice.choice(rack.nodes).id,
                 dice.choice(racks[(number + step) % len(racks)].nodes).id,
                 dice.uniform(*seconds) * nic_stored / _SHARE_BYTES,
-                start_s,
+                start_s + number * 0.005,
                 CoflowId(f"batch{batch}.{step}"),
             )
             for step, seconds, start_s in coflows

@@ -29,8 +29,8 @@ GRANT_STORED_BYTES = 64 * 2**10
 GRANT_AFTER_S = 0.1
 #: How soon after something happened those that were dark are looked at; at least, and for each of
 #: them, so that a tenth of the time is enough for it.
-LOOK_AFTER_S = 0.0002
-LOOK_AFTER_S_EACH = 1e-5
+LOOK_AFTER_S = 0.0001
+LOOK_AFTER_S_EACH = 5e-6
 #: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
 KEEP_S = 600.0
 
@@ -144,8 +144,10 @@ class Ledger:
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
             sent_bytes = self.fabric.sent_bytes(flow)
-            if sent_bytes >= self._worth_bytes:  # it came late
+            if sent_bytes >= self._scale:
                 self._grant(flow, self._senders[flow], sent_bytes)
+            else:  # its first bytes may be due at any time
+                self._dark[flow] = True
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 

@@ -138,7 +138,7 @@ def test_a_flow_that_was_dark_is_told_of_its_first_bytes_at_once(ledger):
     assert run(ledger, 0.3) == []
     ledger.set_capacity("r0.up", 1e6)
     told = run(ledger, 0.31)
-    assert told == [(pytest.approx(0.3 + LOOK_AFTER_S), ANN, {"a": pytest.approx(200, abs=1)}, ())]
+    assert told == [(pytest.approx(0.3 + LOOK_AFTER_S), ANN, {"a": pytest.approx(100, abs=1)}, ())]
 
 
 def test_a_flow_is_dark_again_when_another_takes_its_bandwidth():
@@ -151,7 +151,7 @@ def test_a_flow_is_dark_again_when_another_takes_its_bandwidth():
     assert told[-1] == (
         pytest.approx(0.6 + LOOK_AFTER_S),
         ANN,
-        {"long": pytest.approx(500_200, abs=1)},
+        {"long": pytest.approx(500_100, abs=1)},
         (),
     )
 
