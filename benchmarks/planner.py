@@ -2,7 +2,7 @@
 
 The paper (section 4.4, Fig. 5) needs about 55 s on six cores for 500 jobs on 100 racks of 40
 machines.  Ours is the CPU time from the jobs' profiles to the plan, on one core.  The plain
-algorithm is the one published, which tries all of its 49,501 allocations; it has to give the same plan.
+algorithm is the one published, which tries all 49,501 allocations; it has to give the same plan.
 
 How far the plan is from a lower bound (section 4.2: within 3 % for a batch, 15 % online) is told
 for the paper's clusters; as all that is planned, it counts the penalty for imbalance.

@@ -49,10 +49,10 @@ def online_bound(
 
     A rack costs a price y(t) >= 0 a second, the same throughout an interval; a job that runs on r
     racks from s pays for them.  Let each job choose s and r for itself, so that waiting, running
-    and racks together cost it least.  Then the sum over all jobs, less what R racks earn all the time,
-    is no more than the best plan's cost, since that plan rents no more than R racks at once.  This
-    holds for any prices; good ones are found by raising them where too many racks are asked for
-    (Polyak's steps).
+    and racks together cost it least.  Then the sum over all jobs, less what R racks earn all the
+    time, is no more than the best plan's cost, since that plan rents no more than R racks at once.
+    This holds for any prices; good ones are found by raising them where too many racks are asked
+    for (Polyak's steps).
 
     ``known_s`` is the average that some plan has and ``until_s`` its end: prices are 0 later.
     """

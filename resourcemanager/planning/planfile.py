@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         priorities: set[int] = set()
         for job in self.jobs:
             where = f"job {job.name}"
-            require(job.name not in names, where, job.name, "a name that no other job has")
+            require(job.name not in names, "job", job.name, "a name that no other job has")
             names.add(job.name)
             right = "a number that no other job has"
             require(job.priority not in priorities, f"{where}: priority", job.priority, right)
