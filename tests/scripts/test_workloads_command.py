@@ -3,7 +3,13 @@
 
 def test_the_list_names_sources_and_options(railyard):
     said = railyard.ok("workloads")
-    for words in ("swim:FILE.tsv\n", "Chen et al., MASCOTS 2011", "corral-w1\n", "size_error"):
+    for words in (
+        "swim:FILE.tsv\n",
+        "Chen et al., MASCOTS 2011",
+        "corral-w1\n",
+        "size_error=0.065",
+        "block=256MB",
+    ):
         assert words in said
 
 

@@ -5,7 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from jobs.workloads.catalog import FAMILIES
+
+# No deadline: how long an example takes depends on what else the machine does.
+settings.register_profile("workloads", deadline=None)
+settings.load_profile("workloads")
 _BESIDE = Path(__file__).parents[4] / "shared" / "data"
 SWIM_LINES = [(1000 * at, 0 if at % 4 else 3 * 10**9 * at, 10**6 * at) for at in range(1, 61)]
 
@@ -96,8 +102,6 @@ def coflow_file(tmp_path):
 @pytest.fixture
 def asked_for(swim_file, workflow_file, coflow_file):
     """How each workload of the list is asked for, with small files."""
-    from jobs.workloads.catalog import FAMILIES
-
     files = {"FILE.tsv": swim_file, "FILE.json": workflow_file, "FILE.txt": coflow_file}
     small = {"co-scheduler": ",jobs=40", "shadow-facebook": ",jobs=50"}
     return {
