@@ -20,6 +20,7 @@ COMMANDS = {
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
+    "plan": ("scripts.plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 
