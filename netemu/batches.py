@@ -17,6 +17,7 @@ from netemu.flowclasses import Flow
 from netemu.schedulers.base import Floats, Numbers
 
 if TYPE_CHECKING:
+    from netemu.flowgroups import FlowGroup
     from netemu.optical import Circuit
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
@@ -33,6 +34,7 @@ class Batch:
     flows: dict[Flow, None] = field(default_factory=dict)  #: those that have something to send
     rides: bool = False  #: whether by circuit
     circuit: Circuit | None = None
+    group: FlowGroup | None = None  #: its flows' once the circuit carries
     turn: Turn | None = None  #: None unless it waits for a circuit
     counted_bytes: float = 0.0  #: as it is counted in the demand's sums
 
@@ -52,6 +54,9 @@ class Demand:
         self.in_bits = 0
         self.dst_bits = [0] * racks
         self.src_bits = [0] * racks
+        #: racks whose ports its circuits hold, as bits, where a port has one circuit at a time
+        self.held_out_bits = 0
+        self.held_in_bits = 0
         #: turns of its waiting batches at each port, in order
         self.by_src: list[list[Turn]] = [[] for _ in range(racks)]
         self.by_dst: list[list[Turn]] = [[] for _ in range(racks)]
@@ -74,6 +79,18 @@ class Demand:
             self.port_batches[0, batch.src] += batches
             self.port_batches[1, batch.dst] += batches
         batch.counted_bytes = size_bytes
+
+    def hold(self, batch: Batch) -> None:
+        """A batch has a circuit."""
+        self.serving[batch] = None
+        self.held_out_bits |= 1 << batch.src
+        self.held_in_bits |= 1 << batch.dst
+
+    def give_up(self, batch: Batch) -> None:
+        """A batch has its circuit no more."""
+        del self.serving[batch]
+        self.held_out_bits &= ~(1 << batch.src)
+        self.held_in_bits &= ~(1 << batch.dst)
 
     def wait(self, batch: Batch, size_bytes: float) -> None:
         """Have a batch wait for a circuit, in the order of what it has left to send."""

@@ -15,6 +15,7 @@ from netemu.routes import Route
 from netemu.schedulers.base import FlowSpec
 
 if TYPE_CHECKING:
+    from netemu.batches import Batch
     from netemu.flowgroups import FlowGroup
 
 
@@ -22,7 +23,9 @@ class Flow:
     """An open flow."""
 
     __slots__ = (
+        "batch",
         "belongs",
+        "booked_bytes",
         "group",
         "joined_at",
         "more",
@@ -41,6 +44,8 @@ class Flow:
         self.route = route
         self.sequence = sequence  #: flows are numbered as they come
         self.belongs = belongs
+        self.batch: Batch | None = None  #: between racks, if there are circuits
+        self.booked_bytes = 0.0  #: what it sent on other routes than this one
         self.size_bytes = spec.size_bytes  #: as far as it is known
         self.more = spec.more  #: whether it will grow
         self.group: FlowClass | None = None  #: None as long as it takes part in no class

@@ -51,6 +51,8 @@ class FlowGroup:
         self.only_ended = True
         self.first_finish_s = np.inf  #: valid unless it is stale
         self.rate_bytes_per_s = 0.0
+        #: of the circuit that all of it goes through; inf: it goes through none
+        self.circuit_bytes_per_s = np.inf
         #: bytes/s that it puts on each link
         self.load = np.zeros(world.links)
         self._world = world

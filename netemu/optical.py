@@ -84,11 +84,12 @@ class OpticalSwitch:
 
         Circuits that nobody uses make room, the oldest first.
         """
+        self._note_ready(now_s)
         src, dst = batch.src, batch.dst
         circuit = self.spare(src, dst)
         if circuit is not None:
             circuit.user = batch
-            self._note(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
+            self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
             return circuit
         for port in (self.out[src], self.into[dst]):
             if len(port) >= self.wavelengths:
@@ -97,16 +98,17 @@ class OpticalSwitch:
         self.out[src].append(circuit)
         self.into[dst].append(circuit)
         if self.delta_s:
-            self._note(now_s, "set-up", circuit)
+            self._append(now_s, "set-up", circuit)
             self._getting_ready.append(circuit)
         else:
-            self._note(now_s, "up", circuit)
+            self._append(now_s, "up", circuit)
         return circuit
 
     def release(self, circuit: Circuit, now_s: float) -> None:
         """Nobody uses it any more; it stays."""
+        self._note_ready(now_s)
         circuit.user = None
-        self._note(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
+        self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
 
     def set_port(self, rack: int, bytes_per_s: float, now_s: float, *, is_out: bool) -> None:
         """A port carries so much from now on, in all; with 0, its (unused) circuits are gone."""
@@ -140,15 +142,11 @@ class OpticalSwitch:
 
     # Inside --------------------------------------------------------------------------------------
     def _take_down(self, circuit: Circuit, now_s: float) -> None:
+        self._note_ready(now_s)
         circuit.is_gone = True
         self.out[circuit.src].remove(circuit)
         self.into[circuit.dst].remove(circuit)
-        self._note(now_s, "down", circuit)
-
-    def _note(self, at_s: float, what: Change, circuit: Circuit) -> None:
-        if self._getting_ready:
-            self._note_ready(at_s)
-        self._append(at_s, what, circuit)
+        self._append(now_s, "down", circuit)
 
     def _note_ready(self, now_s: float) -> None:
         """Note which circuits have become ready: nothing else happens then."""
