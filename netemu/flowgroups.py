@@ -140,6 +140,7 @@ class FlowGroup:
         """Let the flows that have been added take their rows."""
         joining, self._joining = self._joining, []
         fresh: list[FlowClass] = []
+        known: list[tuple[FlowClass, float, float]] = []
         first_row = len(self._classes)
         for flow in joining:
             joined = flow.group
@@ -152,7 +153,9 @@ class FlowGroup:
             flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
             joined.admit(flow)
             if not is_new:
-                self._change_row(joined, flow.weight, flow.weight * flow.needs)
+                known.append((joined, flow.weight, flow.weight * flow.needs))
+        if known:
+            self._change_rows(known)
         if fresh:
             self._add_rows(fresh)
 
@@ -166,7 +169,7 @@ class FlowGroup:
         flow.sent_bytes = flow.sent_at(self._settle(left.row))
         left.release(flow)
         if left.members:
-            self._change_row(left, -flow.weight, -flow.weight * flow.needs)
+            self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
         else:
             self._drop([left.row])
 
@@ -186,6 +189,7 @@ class FlowGroup:
         self.stale = True
         taken: list[Flow] = []
         ended: list[int] = []
+        fewer: list[tuple[FlowClass, float, float]] = []
         for row, rate in zip(due.tolist(), rates, strict=True):
             flow_class = self._classes[row]
             if flow_class.members == 1:
@@ -193,11 +197,19 @@ class FlowGroup:
                 flow_class.release(flow)
                 taken.append(flow)
             else:
-                taken += self._take_some(flow_class, rate, slack_s)
+                some = self._take_some(flow_class, rate, slack_s)
+                taken += some
+                weight = sum(flow.weight for flow in some)
+                total = sum(flow.weight * flow.needs for flow in some)
+                fewer.append((flow_class, -weight, -total))
             if not flow_class.members:
                 ended.append(row)
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
+        fewer = [change for change in fewer if change[0].members]
+        if fewer:
+            self.only_ended = False
+            self._change_rows(fewer)
         if ended:
             self._drop(ended)
         return taken
@@ -312,26 +324,27 @@ class FlowGroup:
         # exactly where its first flow finishes, so that rounding never piles up
         self._rows.column(_SERVED)[row] = max(self._settle(row), first.needs)
         enough = first.needs * _ROUNDING + rate * slack_s if rate < np.inf else np.inf
-        taken = group.take(enough)
-        if group.members:
-            self.only_ended = False
-            weight = sum(flow.weight for flow in taken)
-            self._change_row(group, -weight, -sum(flow.weight * flow.needs for flow in taken))
-        return taken
+        return group.take(enough)
 
-    def _change_row(self, group: FlowClass, weight: float, total: float) -> None:
-        """Let a row, whose service is known as of now, go on with other flows."""
-        row, table = group.row, self._rows.column
-        needs, rate = group.first().needs, float(self.rates[row])
-        table(_WEIGHT)[row] += weight
-        table(_TOTAL)[row] += total
-        table(_NEEDS)[row] = needs
-        if 0 < rate < np.inf:
-            after_s = max(needs - float(table(_SERVED)[row]), 0.0) / rate
-            table(_FINISH_S)[row] = self._world.now_s + after_s
-            more = np.array([rate * weight])
-            self._set_total(max(self.rate_bytes_per_s + float(more[0]), 0.0))
-            self._add_load(load_of(self.paths[:, [row]], more, len(self.load)))
+    def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
+        """Let rows whose service is known as of now go on with other flows.
+
+        Each change is a class, and what is added to the sums of its weights and of its needs.
+        """
+        table = self._rows.column
+        rows = np.array([group.row for group, _, _ in changes])
+        weights = np.array([weight for _, weight, _ in changes])
+        np.add.at(table(_WEIGHT), rows, weights)
+        np.add.at(table(_TOTAL), rows, [total for _, _, total in changes])
+        table(_NEEDS)[rows] = [group.first().needs for group, _, _ in changes]
+        sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
+        rows, weights = rows[sends], weights[sends]
+        rates = self.rates[rows]
+        needed = np.maximum(table(_NEEDS)[rows] - table(_SERVED)[rows], 0.0)
+        table(_FINISH_S)[rows] = self._world.now_s + needed / rates
+        more = rates * weights
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
     def _add_rows(self, fresh: list[FlowClass]) -> None:
         first_row = len(self._classes)
