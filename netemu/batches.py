@@ -17,7 +17,7 @@ from netemu.flowclasses import Flow
 from netemu.schedulers.base import Floats, Numbers
 
 if TYPE_CHECKING:
-    from netemu.flowgroups import FlowGroup
+    from netemu.circuitgroup import CircuitGroup
     from netemu.optical import Circuit
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
@@ -34,7 +34,7 @@ class Batch:
     flows: dict[Flow, None] = field(default_factory=dict)  #: those that have something to send
     rides: bool = False  #: whether by circuit
     circuit: Circuit | None = None
-    group: FlowGroup | None = None  #: its flows' once the circuit carries
+    group: CircuitGroup | None = None  #: its flows on the circuit
     turn: Turn | None = None  #: None unless it waits for a circuit
     counted_bytes: float = 0.0  #: as it is counted in the demand's sums
 

@@ -5,8 +5,11 @@ they have left to send is at least the elephant threshold T_e; it is looked at w
 grow, and when a failed port works again.  A batch that rides does so until it has nothing left to
 send: flows that join it ride as well.  All others go by packets.
 
-    parked     waits for a circuit, or its circuit is being set up (dark): its flows send nothing
-    lit        its flows are a group whose rate is limited by the circuit
+    parked     waits for a circuit: its flows are in no group
+    riding     its flows are a group that begins to send once the circuit carries
+
+Where nothing but circuits limits the nodes' flows, such a group knows its rate at once.  Where NICs
+are limited, too, it joins the others (and the flow scheduler decides) when the circuit carries.
 
 A port fails when its capacity becomes 0: what rides there goes by packets at once, and comes back,
 paying δ again, when the port works and it still has T_e to send.
@@ -25,9 +28,10 @@ import numpy as np
 
 from cluster.topology import Topology
 from netemu.batches import Batch, Demand
+from netemu.circuitgroup import CircuitGroup
 from netemu.circuits import Matching
 from netemu.flowclasses import Flow
-from netemu.flowgroups import FlowGroup
+from netemu.flowgroups import World
 from netemu.optical import Circuit, OpticalSwitch
 from netemu.routes import Network
 from netemu.schedulers.base import CoflowOnCircuits, Floats
@@ -39,11 +43,8 @@ class Carrier(Protocol):
     def stop(self, flow: Flow) -> None:
         """Let it send nothing."""
 
-    def send_by(self, flow: Flow, circuit: FlowGroup | None) -> None:
+    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
         """Let it send through a circuit, or by packets, from now on."""
-
-    def new_group(self, key: str) -> FlowGroup:
-        """An empty group of flows."""
 
 
 class CircuitPlane:
@@ -53,12 +54,14 @@ class CircuitPlane:
         self,
         topology: Topology,
         network: Network,
+        world: World,
         urgency: Callable[[CoflowOnCircuits], float],
         carrier: Carrier,
     ) -> None:
         assert topology.ocs is not None
         self.switch = OpticalSwitch(topology)
         self._network = network
+        self._world = world
         self._carrier = carrier
         self._urgency = urgency
         self._elephant_bytes = topology.ocs.elephant
@@ -66,19 +69,24 @@ class CircuitPlane:
         racks = len(self.switch.racks)
         self._racks = racks
         self._ports = np.array(
-            [network.number[f"{rack}.ocs.{way}"] for way in ("up", "down") for rack in self.switch.racks]
+            [
+                network.number[f"{rack}.ocs.{way}"]
+                for way in ("up", "down")
+                for rack in self.switch.racks
+            ]
         )
         self._port_bytes_per_s: Floats = network.capacities[self._ports]
+        self._alone = True  #: whether nothing but circuits limits flows on them
+        self._limits_changed = True
         self._demands: dict[str, Demand] = {}
         self._small: dict[Batch, None] = {}  #: batches by packets that have grown
         self._grown: dict[Batch, None] = {}  #: batches that ride and have more, or less, to send
         self._fresh: dict[Demand, None] = {}  #: whose batches wait since the last decision
         self._reorder = False
         self._rematch = False
-        self._lit: dict[Batch, None] = {}
-        #: heap of (when it will carry, number, batch, circuit)
+        self._riding: dict[Batch, None] = {}  #: those that have a group
+        #: heap of (when it will carry, number, batch, circuit), where groups are not alone
         self._dark: list[tuple[float, int, Batch, Circuit]] = []
-        self._idle_groups: list[FlowGroup] = []
         self._numbers = count()
 
     # What flows do -------------------------------------------------------------------------------
@@ -103,6 +111,8 @@ class CircuitPlane:
         if batch.flows:
             if batch.rides and batch.group is None:
                 self._grown[batch] = None
+            elif batch.group is not None and batch.group.alone:
+                batch.group.fill()
             return
         self._small.pop(batch, None)
         self._grown.pop(batch, None)
@@ -114,10 +124,18 @@ class CircuitPlane:
             del self._demands[demand.key]
 
     # Decisions -----------------------------------------------------------------------------------
+    def limits_changed(self) -> None:
+        """Links have other capacities."""
+        self._limits_changed = True
+
     def decide(self, now_s: float, capacities: Floats) -> float:
-        """Have the circuits that there should be now; returns when one will begin to carry."""
-        if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
-            self._ports_changed(now_s, capacities[self._ports])
+        """Have the circuits that there should be now.
+
+        Returns when one will begin to carry and the flow scheduler is to be asked.
+        """
+        if self._limits_changed:
+            self._limits_changed = False
+            self._look_at_limits(now_s, capacities)
         if self._small:
             self._sort_out()
         if self._grown:
@@ -164,6 +182,8 @@ class CircuitPlane:
 
     def _count_grown(self) -> None:
         for batch in self._grown:
+            if batch.group is not None and batch.group.alone:
+                batch.group.fill()
             self._count(batch)
             if batch.circuit is None:
                 batch.demand.wait(batch, batch.counted_bytes)
@@ -172,11 +192,7 @@ class CircuitPlane:
         self._reorder = True
 
     def _count(self, batch: Batch) -> None:
-        if batch.group is not None:
-            batch.group.admit()
-            left_bytes = float(batch.group.remaining_bytes().sum())
-        else:
-            left_bytes = _left_bytes(batch)
+        left_bytes = _left_bytes(batch) if batch.group is None else batch.group.left_bytes()
         batch.demand.count(batch, left_bytes)
 
     def _get_off(self, batch: Batch, now_s: float) -> None:
@@ -208,11 +224,11 @@ class CircuitPlane:
         spare = {batch: self.switch.spare(batch.src, batch.dst) is not None for batch in taken}
         for batch in sorted(taken, key=lambda batch: not spare[batch]) if cut else taken:
             circuit = batch.circuit = self.switch.connect(batch, now_s)
-            heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), batch, circuit))
+            self._board(batch, circuit)
 
     def _new_order(self) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
-        for batch in self._lit:
+        for batch in self._riding:
             self._count(batch)
         riding = [demand for demand in self._demands.values() if demand.rides]
         riding.sort(key=lambda demand: (self._urgency_of(demand), demand.arrived_s, demand.key))
@@ -240,20 +256,25 @@ class CircuitPlane:
             if batch.circuit is circuit:
                 if ready_s > now_s:
                     return ready_s
-                self._light(batch, circuit)
+                self._group(batch, circuit)
             heapq.heappop(dark)
         return np.inf
 
-    def _light(self, batch: Batch, circuit: Circuit) -> None:
-        if self._idle_groups:
-            group = self._idle_groups.pop()
+    def _board(self, batch: Batch, circuit: Circuit) -> None:
+        """Have a batch's flows on its circuit."""
+        if self._alone:
+            self._group(batch, circuit)
         else:
-            group = self._carrier.new_group(f"circuit {next(self._numbers)}")
-        group.circuit_bytes_per_s = self.switch.bytes_per_s(circuit)
-        batch.group = group
-        self._lit[batch] = None
+            heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), batch, circuit))
+
+    def _group(self, batch: Batch, circuit: Circuit) -> None:
+        group = batch.group = CircuitGroup(batch.demand.key, self._world, self._alone)
+        group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
+        self._riding[batch] = None
         for flow in batch.flows:
             self._carrier.send_by(flow, group)
+        if group.alone:
+            group.fill()
 
     def _let_go(self, batch: Batch, now_s: float) -> None:
         """Have a batch without its circuit, its flows parked."""
@@ -263,11 +284,22 @@ class CircuitPlane:
         if batch.group is not None:
             for flow in batch.flows:
                 self._carrier.stop(flow)
-            self._idle_groups.append(batch.group)
             batch.group = None
-            del self._lit[batch]
+            del self._riding[batch]
 
     # Inside: ports -------------------------------------------------------------------------------
+    def _look_at_limits(self, now_s: float, capacities: Floats) -> None:
+        if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
+            self._ports_changed(now_s, capacities[self._ports])
+        self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
+        for batch in list(self._riding):  # in other lanes, maybe, or with others
+            assert batch.circuit is not None
+            for flow in batch.flows:
+                self._carrier.stop(flow)
+            batch.group = None
+            del self._riding[batch]
+            self._board(batch, batch.circuit)
+
     def _ports_changed(self, now_s: float, bytes_per_s: Floats) -> None:
         before = self._port_bytes_per_s
         self._port_bytes_per_s = bytes_per_s
@@ -280,10 +312,6 @@ class CircuitPlane:
                 self._small |= dict.fromkeys(b for b in self._at(rack, is_out) if not b.rides)
             self.switch.set_port(rack, float(bytes_per_s[port]), now_s, is_out=is_out)
             self._matching.set_port(rack, works, is_out=is_out)
-        for batch in self._lit:
-            assert batch.group is not None
-            assert batch.circuit is not None
-            batch.group.circuit_bytes_per_s = self.switch.bytes_per_s(batch.circuit)
         self._reorder = True
 
     def _leave_port(self, rack: int, is_out: bool, now_s: float) -> None:

@@ -23,12 +23,15 @@ import numpy as np
 from cluster.errors import InvariantError
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.topology import Topology
+from netemu.circuitgroup import CircuitGroup
 from netemu.circuitplane import CircuitPlane
 from netemu.flowclasses import Flow
 from netemu.flowgroups import FlowGroup, World
 from netemu.optical import CircuitChange, CircuitState
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
+
+AnyGroup = FlowGroup | CircuitGroup
 
 #: Flows that finish this close together finish at once.
 _SAME_TIME_S = 1e-9
@@ -63,7 +66,6 @@ class Fabric:
         self._capacities = np.concatenate([self.network.capacities, unlimited])
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._nics_are_limited = self._any_nic_limited()
         self._world = World(len(self._capacities), self._limits)
         self._routes: dict[tuple[NodeId, NodeId], Route] = {}
         self._circuits: dict[tuple[NodeId, NodeId], Route] = {}  #: the same by circuit
@@ -74,23 +76,25 @@ class Fabric:
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
         #: those of them that have something to send, by the scheduler's own order of arrival
-        self._sending: dict[FlowGroup, None] = {}
+        self._sending: dict[AnyGroup, None] = {}
         #: those whose flows have changed since the last decision
-        self._changed: dict[FlowGroup, None] = {}
+        self._changed: dict[AnyGroup, None] = {}
         #: heap of (first finish, number, group); may hold entries of groups that changed since
-        self._finishes: list[tuple[float, int, FlowGroup]] = []
+        self._finishes: list[tuple[float, int, AnyGroup]] = []
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._stale = False  #: whether the scheduler must decide before time passes
+        self._capacity_changed = False
         self._decide_s = np.inf  #: when it wants to in any case
         self._plane: CircuitPlane | None = None  #: the circuits, if there are some that are used
         if scheduler.uses_circuits and topology.ocs is not None:
-            self._plane = CircuitPlane(topology, self.network, scheduler.circuit_urgency, self)
+            self._plane = CircuitPlane(
+                topology, self.network, self._world, scheduler.circuit_urgency, self
+            )
         self._is_port = np.zeros(len(self._capacities), dtype=bool)
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
-        self._wavelengths = topology.ocs.wavelengths if topology.ocs is not None else 1
         self._load = np.zeros(len(self._capacities))
-        self._counted: dict[FlowGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
+        self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
         self._sequence = 0
         #: bytes of flows that are no longer open: by link, and by category
         self._link_bytes = [0.0] * len(self._capacities)
@@ -183,7 +187,9 @@ class Fabric:
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._nics_are_limited = self._any_nic_limited()
+        self._capacity_changed = True
+        if self._plane is not None:
+            self._plane.limits_changed()
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
@@ -299,21 +305,26 @@ class Fabric:
         if flow.group is not None:
             group = flow.belongs
             group.remove(flow)
-            self._note_change(group)
+            if not group.alone:
+                self._note_change(group)
 
-    def send_by(self, flow: Flow, circuit: FlowGroup | None) -> None:
+    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
         """Let a flow, which is in no group, send through a circuit or by packets from now on."""
         spec = flow.spec
         route = self._route(spec.src, spec.dst) if circuit is None else self._circuit(spec)
         if route is not flow.route:
             self._book(flow)
             flow.route = route
-        flow.belongs = self._group_of(spec) if circuit is None else circuit
-        self._join(flow, flow.belongs, flow.size_bytes - flow.sent_bytes)
-
-    def new_group(self, key: str) -> FlowGroup:
-        """An empty group of flows."""
-        return FlowGroup(key, self._world)
+        left_bytes = flow.size_bytes - flow.sent_bytes
+        if circuit is None:
+            group = flow.belongs = self._group_of(spec)
+            self._join(flow, group, left_bytes)
+            return
+        flow.belongs = circuit
+        circuit.add(flow, self._scheduler.weight(spec, left_bytes))
+        if not circuit.alone:
+            self._sending[circuit] = None
+            self._note_change(circuit)
 
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
@@ -339,6 +350,7 @@ class Fabric:
             self._stale = True
             self._plane.wants(flow, self._world.now_s)
             return
+        assert isinstance(flow.belongs, FlowGroup)
         self._join(flow, flow.belongs, remaining)
 
     def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
@@ -361,7 +373,7 @@ class Fabric:
             self._plane.rests(flow, self._world.now_s)
             self._stale = True
 
-    def _note_change(self, group: FlowGroup) -> None:
+    def _note_change(self, group: AnyGroup) -> None:
         self._changed[group] = None
         self._stale = True
 
@@ -381,7 +393,8 @@ class Fabric:
                 self._rest(flow)
                 if not flow.more:
                     ended.append(flow)
-            self._note_change(group)
+            if not group.alone:
+                self._note_change(group)
         ended.sort(key=lambda flow: flow.sequence)
         return ended
 
@@ -422,6 +435,11 @@ class Fabric:
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
+        if self._plane is not None and not (self._changed or self._capacity_changed):
+            self._decide_s = carries_s  # nothing but circuits that are alone has changed
+            self._note_finishes()
+            return
+        self._capacity_changed = False
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -438,13 +456,11 @@ class Fabric:
             self._sending.keys(),
             changed,
             self._is_port,
-            self._wavelengths,
-            self._nics_are_limited,
         )
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
 
-    def _take_rates(self, changed: frozenset[FlowGroup]) -> None:
+    def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network
         that carries more than it can.
         """
@@ -453,19 +469,23 @@ class Fabric:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
-        retimed = self._world.retimed
-        for group in retimed:
-            self._count_load(group, group.load)
-            if group.first_finish_s < np.inf:
-                self._sequence += 1
-                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
-        retimed.clear()
+        for group in self._world.retimed:
+            if not group.alone:
+                self._count_load(group, group.load)
+        self._note_finishes()
         over = self._load > self._capacities * _ROUNDING + 1e-6
         if over.any():
             names = [link for link, number in self.network.number.items() if over[number]]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
 
-    def _count_load(self, group: FlowGroup, load: np.ndarray | None) -> None:
+    def _note_finishes(self) -> None:
+        for group in self._world.retimed:
+            if group.first_finish_s < np.inf:
+                self._sequence += 1
+                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
+        self._world.retimed.clear()
+
+    def _count_load(self, group: AnyGroup, load: np.ndarray | None) -> None:
         before = self._counted.pop(group, None)
         if before is not None:
             self._load -= before
@@ -500,13 +520,10 @@ class Fabric:
         numbers = [self.network.number[name] for name in self.network.cross_rack]
         return float(self._capacities[numbers].sum())
 
-    def _any_nic_limited(self) -> bool:
-        return bool(np.isfinite(self._capacities[list(self.network.nics)]).any())
-
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""
         self._refresh()
-        service: dict[FlowGroup, list[float]] = {}
+        service: dict[AnyGroup, list[float]] = {}
         sent = []
         for flow in flows:
             if flow.group is None:

@@ -16,6 +16,7 @@ from netemu.schedulers.base import FlowSpec
 
 if TYPE_CHECKING:
     from netemu.batches import Batch
+    from netemu.circuitgroup import CircuitGroup
     from netemu.flowgroups import FlowGroup
 
 
@@ -43,7 +44,7 @@ class Flow:
         self.spec = spec
         self.route = route
         self.sequence = sequence  #: flows are numbered as they come
-        self.belongs = belongs
+        self.belongs: FlowGroup | CircuitGroup = belongs
         self.batch: Batch | None = None  #: between racks, if there are circuits
         self.booked_bytes = 0.0  #: what it sent on other routes than this one
         self.size_bytes = spec.size_bytes  #: as far as it is known

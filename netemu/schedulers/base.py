@@ -114,8 +114,6 @@ class Traffic:
     changed: frozenset[Group]
     #: by link: whether it is an optical port; of interest to those that use circuits
     is_port: NDArray[np.bool_]
-    wavelengths: int = 1  #: circuits that a port can have at once
-    circuits_share: bool = False  #: whether circuits' flows cross other limited links as well
 
 
 @dataclass(frozen=True, slots=True)

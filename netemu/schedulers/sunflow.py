@@ -20,6 +20,7 @@ import numpy as np
 
 from netemu.schedulers.base import CoflowOnCircuits, FlowScheduler, Group, Traffic
 from netemu.schedulers.filling import fill
+from netemu.schedulers.maxmin import MaxMin
 
 
 class Sunflow(FlowScheduler):
@@ -38,30 +39,19 @@ class Sunflow(FlowScheduler):
         return float(needs_s.max()) / coflow.wavelengths
 
     def __init__(self) -> None:
-        self._were_together = False  #: whether the last rates were set for all groups at once
+        self._packets = MaxMin()
 
     def decide(self, traffic: Traffic) -> float:
-        """Fill packet switches and circuits, together where they share NICs."""
-        together = traffic.circuits_share and (traffic.wavelengths > 1 or _any_packets(traffic))
-        if together or self._were_together:
-            _fill(list(traffic.groups), traffic)
-        else:
-            for group in traffic.changed:
-                if traffic.circuits_share or np.isinf(group.circuit_bytes_per_s):
-                    _fill([group], traffic)
-                else:  # nothing but the circuit limits its flows
-                    weights = group.weights
-                    rate = group.circuit_bytes_per_s / float(weights.sum())
-                    group.set_rates(np.full(len(weights), rate))
-        self._were_together = together
-        return np.inf
+        """Fill packet switches, together with the circuits that share NICs."""
+        groups = list(traffic.groups)
+        if any(np.isfinite(group.circuit_bytes_per_s) for group in groups):
+            _fill_together(groups, traffic)
+            self._packets = MaxMin()  # what it remembers no longer holds
+            return np.inf
+        return self._packets.decide(traffic)
 
 
-def _any_packets(traffic: Traffic) -> bool:
-    return any(np.isinf(group.circuit_bytes_per_s) for group in traffic.groups)
-
-
-def _fill(groups: list[Group], traffic: Traffic) -> None:
+def _fill_together(groups: list[Group], traffic: Traffic) -> None:
     """Max-min rates of all flows of these groups; a circuit is a link of its own."""
     links = len(traffic.capacities)
     left = np.concatenate([traffic.capacities, [g.circuit_bytes_per_s for g in groups]])
