@@ -19,10 +19,11 @@ can gain a circuit.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 
 from netemu.batches import Batch, Demand, Turn
-from netemu.optical import OpticalSwitch
+from netemu.optical import Circuit, OpticalSwitch
 
 #: Whether its circuit would not carry at once, and its turn.
 _Urgency = tuple[bool, Turn]
@@ -101,64 +102,97 @@ class Matching:
     # Inside --------------------------------------------------------------------------------------
     def _serve(self, demand: Demand, taken: _Taken, now_s: float, out: int, into: int) -> None:
         """Give a coflow what it can have of all its batches, in order."""
-        wanted: list[tuple[_Urgency, Batch]] = []
-        for src in _bits(demand.out_bits & out):
-            if demand.dst_bits[src] & into:
-                for turn in demand.by_src[src]:
-                    if into >> turn[3] & 1:
-                        wanted.append(self._urgent(demand, turn, now_s))
-        wanted.sort(key=lambda entry: entry[0])
-        for (_, turn), batch in wanted:
+        wanted = [
+            self._urgent(demand, turn, now_s)
+            for src in _bits(demand.out_bits & out)
+            if demand.dst_bits[src] & into
+            for turn in demand.by_src[src]
+            if into >> turn[3] & 1
+        ]
+        wanted.sort()
+        for _, turn in wanted:
             if not (taken.out >> turn[2] & 1 or taken.into >> turn[3] & 1):
-                self._take(batch, taken)
+                self._take(demand.batches[turn[2], turn[3]], taken)
 
     def _serve_freed(self, demand: Demand, taken: _Taken, now_s: float) -> None:
-        """Give a coflow what it can have at ports that have fallen free, the most urgent first."""
-        while True:
-            out, into = self._works_out & ~taken.out, self._works_in & ~taken.into
-            best: tuple[_Urgency, Batch] | None = None
-            for src in _bits(self._freed_out & demand.out_bits & out):
-                if demand.dst_bits[src] & into:
-                    turns = demand.by_src[src]
-                    first = next(turn for turn in turns if into >> turn[3] & 1)
-                    lit = [(src, c.dst) for c in self._switch.out[src] if into >> c.dst & 1]
-                    best = self._better(best, demand, first, lit, now_s)
-            for dst in _bits(self._freed_in & demand.in_bits & into):
-                if demand.src_bits[dst] & out:
-                    turns = demand.by_dst[dst]
-                    first = next(turn for turn in turns if out >> turn[2] & 1)
-                    lit = [(c.src, dst) for c in self._switch.into[dst] if out >> c.src & 1]
-                    best = self._better(best, demand, first, lit, now_s)
-            if best is None:
-                return
-            self._take(best[1], taken)
+        """Give a coflow what it can have at ports that have fallen free, the most urgent first.
 
-    def _better(
+        What is free here only gets less meanwhile, so a port's most urgent batch stands until one
+        of its two ports is taken.
+        """
+        heap: list[tuple[_Urgency, int, bool]] = []
+        for port in _bits(self._freed_out & demand.out_bits):
+            self._push_out(heap, demand, port, taken, now_s)
+        for port in _bits(self._freed_in & demand.in_bits):
+            self._push_in(heap, demand, port, taken, now_s)
+        while heap:
+            (_, turn), port, is_out = heapq.heappop(heap)
+            batch = demand.batches[turn[2], turn[3]]
+            if batch.turn is not None and not (
+                taken.out >> turn[2] & 1 or taken.into >> turn[3] & 1
+            ):
+                self._take(batch, taken)
+            if is_out:
+                self._push_out(heap, demand, port, taken, now_s)
+            else:
+                self._push_in(heap, demand, port, taken, now_s)
+
+    def _push_out(
         self,
-        best: tuple[_Urgency, Batch] | None,
+        heap: list[tuple[_Urgency, int, bool]],
         demand: Demand,
-        first: Turn,
-        lit: list[tuple[int, int]],
+        src: int,
+        taken: _Taken,
         now_s: float,
-    ) -> tuple[_Urgency, Batch]:
-        """The most urgent of what was found before and a port's first turn and lit circuits."""
-        found = [self._urgent(demand, first, now_s)]
-        for pair in lit:
-            batch = demand.batches.get(pair)
-            if batch is not None and batch.turn is not None:
-                found.append(self._urgent(demand, batch.turn, now_s))
-        if best is not None:
-            found.append(best)
-        return min(found, key=lambda entry: entry[0])
+    ) -> None:
+        """Add the most urgent of a coflow's batches that can leave from a rack."""
+        if (taken.out | ~self._works_out) >> src & 1:
+            return
+        open_dst = demand.dst_bits[src] & self._works_in & ~taken.into
+        if not open_dst:
+            return
+        first: _Urgency | None = None
+        for circuit in self._switch.out[src]:
+            if open_dst >> circuit.dst & 1 and _would_carry(circuit, demand, now_s):
+                turn = demand.batches[src, circuit.dst].turn
+                assert turn is not None
+                if first is None or turn < first[1]:
+                    first = False, turn
+        if first is None:
+            first = True, next(turn for turn in demand.by_src[src] if open_dst >> turn[3] & 1)
+        heapq.heappush(heap, (first, src, True))
 
-    def _urgent(self, demand: Demand, turn: Turn, now_s: float) -> tuple[_Urgency, Batch]:
+    def _push_in(
+        self,
+        heap: list[tuple[_Urgency, int, bool]],
+        demand: Demand,
+        dst: int,
+        taken: _Taken,
+        now_s: float,
+    ) -> None:
+        """Add the most urgent of a coflow's batches that can go to a rack."""
+        if (taken.into | ~self._works_in) >> dst & 1:
+            return
+        open_src = demand.src_bits[dst] & self._works_out & ~taken.out
+        if not open_src:
+            return
+        first: _Urgency | None = None
+        for circuit in self._switch.into[dst]:
+            if open_src >> circuit.src & 1 and _would_carry(circuit, demand, now_s):
+                turn = demand.batches[circuit.src, dst].turn
+                assert turn is not None
+                if first is None or turn < first[1]:
+                    first = False, turn
+        if first is None:
+            first = True, next(turn for turn in demand.by_dst[dst] if open_src >> turn[2] & 1)
+        heapq.heappush(heap, (first, dst, False))
+
+    def _urgent(self, demand: Demand, turn: Turn, now_s: float) -> _Urgency:
         _, _, src, dst = turn
         for circuit in self._switch.out[src]:
-            if circuit.dst == dst and circuit.ready_s <= now_s:
-                user = circuit.user
-                if user is None or user.demand.rank > demand.rank:
-                    return (False, turn), demand.batches[src, dst]
-        return (True, turn), demand.batches[src, dst]
+            if circuit.dst == dst and _would_carry(circuit, demand, now_s):
+                return False, turn
+        return True, turn
 
     def _take(self, batch: Batch, taken: _Taken) -> None:
         demand, src, dst = batch.demand, batch.src, batch.dst
@@ -179,6 +213,12 @@ class Matching:
     def _lose(self, batch: Batch) -> None:
         self.release(batch)
         self._cut.append(batch)
+
+
+def _would_carry(circuit: Circuit, demand: Demand, now_s: float) -> bool:
+    """Whether a circuit is up, and nobody's who comes before this coflow."""
+    user = circuit.user
+    return circuit.ready_s <= now_s and (user is None or user.demand.rank > demand.rank)
 
 
 class _Taken:
