@@ -48,7 +48,8 @@ class Shape(NamedTuple):
     name: str
     stages: tuple[WorkStage, ...]
     files: tuple[InputFile, ...] = ()
-    arrive_s: float | None = None  #: as its trace says
+    arrive_s: float | None = None  #: as its trace, or its paper, has it
+    past: Recurrence | None = None  #: what earlier days tell of it, if that was made already
 
 
 def dice(seed: int, purpose: str) -> np.random.Generator:
@@ -70,12 +71,14 @@ def populate(
     users = dice(seed, f"{label}users").integers(options.users, size=count).tolist()
     recurs, ratios = _recurring(count, options, dice(seed, f"{label}recurring"))
     planned_s, submits_s = foretold_s.tolist(), come_s.tolist()
+    user_of: dict[str, int] = {}  #: of a recurring job: the same each time
     jobs = []
     for at in np.argsort(come_s, kind="stable").tolist():
-        shape, user = shapes[at], users[at]
-        past = None
+        shape, user, past = shapes[at], users[at], None
         if recurs[at]:
-            past = Recurrence(name=shape.name, size_ratio=ratios[at], submit_s=planned_s[at])
+            known = shape.past or Recurrence(name=shape.name, size_ratio=ratios[at])
+            past = msgspec.structs.replace(known, submit_s=planned_s[at])
+            user = user_of.setdefault(past.name, user)
         jobs.append(
             WorkloadJob(
                 name=shape.name,
@@ -112,7 +115,8 @@ def arrivals_s(
         return rng.uniform(0.0, options.window, count)
     if options.arrivals == "poisson":
         gap_s = options.gap or options.window / max(count, 1)
-        return np.cumsum(rng.exponential(gap_s, count))
+        summed: np.ndarray = np.cumsum(rng.exponential(gap_s, count))
+        return summed
     times_s = [shape.arrive_s for shape in shapes if shape.arrive_s is not None]
     if len(times_s) < count:
         raise UsageError("arrivals = 'trace': this workload has no times of its own: need another")
@@ -126,7 +130,8 @@ def _perturbed(foretold_s: np.ndarray, options: Population, rng: np.random.Gener
     count = len(foretold_s)
     late = rng.permutation(count) < round(options.late * count)
     delays_s = rng.uniform(-options.late_by, options.late_by, count)
-    return np.maximum(0.0, foretold_s + np.where(late, delays_s, 0.0))
+    come_s: np.ndarray = np.maximum(0.0, foretold_s + np.where(late, delays_s, 0.0))
+    return come_s
 
 
 def _recurring(

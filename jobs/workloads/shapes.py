@@ -5,6 +5,7 @@ Never here: a workload's own numbers.
 
 from __future__ import annotations
 
+import functools
 import math
 from statistics import NormalDist
 
@@ -114,14 +115,19 @@ def zipf_shares(rng: np.random.Generator, sites: int, variation: float) -> tuple
 
     It can't be more than that of a single site that has everything, sqrt(sites - 1).
     """
-    ranks = np.arange(1, sites + 1, dtype=float)
-    low, high = 0.0, 64.0
-    for _ in range(60):
-        exponent = (low + high) / 2
-        weights = ranks**-exponent
-        if float(weights.std() / weights.mean()) < variation:
-            low = exponent
-        else:
-            high = exponent
-    shares = ranks**-low / math.fsum(ranks**-low)
-    return tuple(rng.permutation(shares).tolist())
+    exponents, variations = _zipf_variations(sites)
+    weights = _zipf_weights(sites, np.interp(variation, variations, exponents))
+    return tuple(rng.permutation(weights / math.fsum(weights)).tolist())
+
+
+def _zipf_weights(sites: int, exponent: float) -> np.ndarray:
+    weights: np.ndarray = np.arange(1, sites + 1, dtype=float) ** -exponent
+    return weights
+
+
+@functools.cache
+def _zipf_variations(sites: int) -> tuple[np.ndarray, np.ndarray]:
+    """Exponents from 0 (all alike) up, and the coefficient of variation of each."""
+    exponents = np.linspace(0.0, 16.0, 1601)
+    weights = [_zipf_weights(sites, exponent) for exponent in exponents.tolist()]
+    return exponents, np.array([each.std() / each.mean() for each in weights])
