@@ -35,6 +35,7 @@ CORE_PURE = (
     "resourcemanager.coredriver",
     "resourcemanager.events",
     "resourcemanager.output",
+    "resourcemanager.recipe",
     "resourcemanager.report",
     "resourcemanager.schedulers",
 )
