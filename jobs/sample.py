@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def before(self) -> tuple[Step, ...]:
-        """What is to be done before it; of steps of several plans with equal output, one will do."""
+        """What is to be done before it.  Steps of other plans with equal output do the same."""
         return self.steps[: self.steps.index(self.measured)]
 
     @property

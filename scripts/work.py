@@ -15,6 +15,7 @@ from cluster.topology import Topology
 from scripts.files import copy_out
 from scripts.launch import ClusterFailed
 from scripts.mixrun import MixOutcome, MixRun, Planned
+from scripts.netwatch import NetworkWatch
 from scripts.progress import View
 from scripts.request import Prepared
 from scripts.session import Session, connected, own_session
@@ -82,6 +83,7 @@ class Ran:
 def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ran:
     """Carry out work; ``results`` is a new folder for all that it leaves."""
     session.on_death = lambda death: view.say(_of_a_rack(death))
+    watch = None if results is None else NetworkWatch(session)
     try:
         outcome = work.carry_out(session, view)
         summary = make_summary(session, work.name, outcome)
@@ -89,8 +91,9 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
         if results is not None:
             save_logs(session.folder, results)
         raise
-    if results is not None:
+    if results is not None and watch is not None:
         save_everything(session.folder, summary, results)
+        watch.write(results / "network.jsonl")
     return Ran(outcome, summary)
 
 
