@@ -3,7 +3,7 @@
 Three ways to say it, which may be mixed:
 
     terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with what is special
-    mix,jobs=20,sizes=500MB+1GB+2GB,within=30s                   drawn by seed
+    mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
     evening.toml                                                 a file with a [[job]] for each
 
 A file's tables have the keys that follow a job's name above.  Never here: running anything.
@@ -104,7 +104,7 @@ class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
     jobs: _Count = 12
     of: str = "terasort+wordcount"
     sizes: str = "500MB+1GB+2GB"
-    within: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
+    window: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
     users: _Count = 1
     queues: str = ""
     reduces: _Count | None = None
@@ -157,7 +157,7 @@ def _draw(shape: _Drawn, defaults: Defaults, dice: random.Random, word: str) -> 
         yield MixJob(
             name="",
             job=dice.choice(kinds),
-            submit_s=round(dice.uniform(0.0, shape.within), 3),
+            submit_s=round(dice.uniform(0.0, shape.window), 3),
             size_bytes=dice.choice(sizes),
             reduces=shape.reduces or defaults.reduces,
             user=f"user{dice.randrange(shape.users)}" if shape.users > 1 else defaults.user,

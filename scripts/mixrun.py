@@ -6,36 +6,18 @@ nothing is checked before the last one has ended, so that the jobs have the clus
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from cluster.errors import UsageError
 from cluster.ids import JobId
-from cluster.topology import Topology
-from jobs.catalog import find
-from jobs.mixes import Mix, MixJob
-from jobs.sample import Plan, Request, Step, Verdict
+from jobs.mixplans import Planned
+from jobs.sample import Plan, Step, Verdict
 from resourcemanager.messages import JobEnded
 from scripts.progress import View
-from scripts.request import default_reduces, stored_size
 from scripts.session import Session
 from scripts.submission import Due, JobFailed, run_all
 from scripts.workplace import Submitter, Workplace
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A job of a mix, and what is to be done for it."""
-
-    job: MixJob
-    plan: Plan
-
-    @property
-    def submitter(self) -> Submitter:
-        """Whose job it is."""
-        return Submitter(self.job.user, self.job.queue)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,33 +69,6 @@ class MixOutcome:
         return (*self.measured_jobs(), *(end.job for end in self.helpers))
 
 
-def plan_mix(mix: Mix, topology: Topology, seed: int) -> tuple[Planned, ...]:
-    """A plan for each job; raises ``UsageError`` for one that makes no sense, with its name."""
-    folder = f"/runs/mix-{secrets.token_hex(3)}"
-    return tuple(Planned(job=job, plan=_plan(job, folder, topology, seed)) for job in mix.jobs)
-
-
-def _plan(job: MixJob, folder: str, topology: Topology, seed: int) -> Plan:
-    try:
-        stored_bytes = stored_size(job.size_bytes, topology)
-        parts = -(-stored_bytes // topology.stored_block_bytes)
-        request = Request(
-            folder=f"{folder}/{job.name}",
-            shared=f"{folder}/inputs",
-            stored_bytes=stored_bytes,
-            parts=parts,
-            reduces=job.reduces or min(default_reduces(topology), max(1, parts // 2)),
-            seed=seed,
-            params=job.params,
-        )
-        plan = find(job.job).plan(request)
-    except UsageError as error:
-        raise UsageError(f"{job.name}: {error}") from None
-    if plan.needs_input:
-        raise UsageError(f"{job.name}: reads input: run it alone, with --input FILE")
-    return plan
-
-
 class MixRun:
     """A mix under way on a cluster."""
 
@@ -133,7 +88,9 @@ class MixRun:
     def _run(self) -> list[JobEnded]:
         due = [
             Due(
-                self._place.submission(planned.plan.measured, planned.submitter, planned.job.name),
+                self._place.submission(
+                    planned.plan.measured, _submitter(planned), planned.job.name
+                ),
                 planned.job.submit_s,
             )
             for planned in self._jobs
@@ -164,9 +121,13 @@ class MixRun:
             due: dict[str, Due] = {}  #: by output; equal ones are done once
             for step, planned in zip(steps, jobs, strict=True):
                 if step is not None and step.output not in due:
-                    due[step.output] = Due(self._place.submission(step, planned.submitter))
+                    due[step.output] = Due(self._place.submission(step, _submitter(planned)))
             ends = run_all(self._session, list(due.values()), self._view, title)
             self._helpers += ends
             for wanted, end in zip(due.values(), ends, strict=True):
                 if not end.ok:
                     raise JobFailed(wanted.job.name, end)
+
+
+def _submitter(planned: Planned) -> Submitter:
+    return Submitter(planned.job.user, planned.job.queue)

@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.errors import PeerError, UsageError, require
+from cluster.errors import PeerError, UsageError
 from cluster.topology import Topology
 from dfs.paths import join_path, parse_path
 from jobs.catalog import find
+from jobs.mixplans import default_reduces, stored_size
 from jobs.sample import Plan, Request
 from scripts.files import readable_size
 
@@ -68,18 +69,6 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
     return Prepared(name=sample.name, plan=plan, copies=copies)
-
-
-def stored_size(size_bytes: int, topology: Topology) -> int:
-    """Real bytes of an input to generate; raises ``UsageError`` if that is less than one."""
-    right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
-    require(size_bytes >= topology.scale, "size", size_bytes, right)
-    return size_bytes // topology.scale
-
-
-def default_reduces(topology: Topology) -> int:
-    """Half of the slots: the other half stays for maps while reduces fetch."""
-    return max(1, topology.slots // 2)
 
 
 def _input(

@@ -15,7 +15,6 @@ from cluster.errors import RailyardError, UsageError
 from cluster.runfolder import RunFolder
 from jobs.mixes import Defaults, is_single, read_mix
 from scripts.clusters import current_folder
-from scripts.mixrun import plan_mix
 from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES, Wish, prepare
@@ -100,7 +99,7 @@ def run(
     started for it and removed afterwards.
 
     Of several jobs more can be said, each for itself: terasort,size=2GB,submit=5s,times=3 (also
-    reduces, user, queue, param.NAME).  mix,jobs=20,sizes=1GB+2GB,within=30s draws jobs by the seed
+    reduces, user, queue, param.NAME).  mix,jobs=20,sizes=1GB+2GB,window=30s draws jobs by the seed
     (also of=terasort+wordcount, users, queues, reduces), and a file jobs.toml has a table [[job]]
     for each.
     """
@@ -134,7 +133,7 @@ def run(
             params=params,
         )
         mix = read_mix(jobs, defaults, seed)
-        work = SeveralJobs(mix.name, plan_mix(mix, config.topology, seed))
+        work = SeveralJobs(mix, config.topology, seed)
     with progress_view() as view, session_for(up, config, view) as session:
         ran = run_on(session, work, view, results_folder)
     if json_file is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,11 @@ from cluster.config import ClusterConfig
 from cluster.errors import PeerLost
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
+from jobs.mixes import Mix
+from jobs.mixplans import plan_mix
 from scripts.files import copy_out
 from scripts.launch import ClusterFailed
-from scripts.mixrun import MixOutcome, MixRun, Planned
+from scripts.mixrun import MixOutcome, MixRun
 from scripts.netwatch import NetworkWatch
 from scripts.progress import View
 from scripts.request import Prepared
@@ -60,9 +63,9 @@ class SingleJob:
 class SeveralJobs:
     """A mix of jobs."""
 
-    def __init__(self, name: str, jobs: Sequence[Planned]) -> None:
-        self.name = name
-        self._jobs = jobs
+    def __init__(self, mix: Mix, topology: Topology, seed: int) -> None:
+        self.name = mix.name
+        self._jobs = plan_mix(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}")
 
     def carry_out(self, session: Session, view: View) -> MixOutcome:
         self._outcome = MixRun(session, view, self._jobs).carry_out()

@@ -41,7 +41,7 @@ def draw_heatmap(loads: LinkLoads, until_s: float, theme: Theme) -> Figure:
     axes.spines["left"].set_visible(False)
     bar = figure.colorbar(mesh, ax=axes, aspect=18, pad=0.012)
     bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"])
-    bar.outline.set_visible(False)  # type: ignore[operator]  # matplotlib's stubs say Spines
+    bar.outline.set_visible(False)
     time_axis(axes, until_s)
     return figure
 

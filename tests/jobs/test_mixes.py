@@ -52,7 +52,7 @@ def test_a_file_says_the_same_as_words(tmp_path):
 
 
 def test_a_drawn_mix_depends_on_its_seed_only():
-    word = "mix,jobs=40,of=terasort+topwords,sizes=1GB+2GB,within=30s,users=3,queues=a+b"
+    word = "mix,jobs=40,of=terasort+topwords,sizes=1GB+2GB,window=30s,users=3,queues=a+b"
     jobs = mix(word, seed=4)
     assert jobs == mix(word, seed=4)
     assert jobs != mix(word, seed=5)
