@@ -19,6 +19,7 @@ COMMANDS = {
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
+    "compare": ("scripts.compare", "Run the same jobs under several schedulers, and compare."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
