@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.comparison import FIGURES, Cell, Figure, Row
+from scripts.comparison import FIGURES, Cell, Contender, Figure, Row
 from scripts.summary import plain_console
 
 CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
@@ -34,7 +34,7 @@ def show(rows: Sequence[Row], title: str) -> None:
     console.print(f"{note}x: ratio to {labels[rows[0].contender]} on the same clock", style="dim")
 
 
-def label_rows(rows: Sequence[Row]) -> dict[object, str]:
+def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
     """What each contender is called: with its flow scheduler if there are several."""
     several = len({row.contender.flow_scheduler for row in rows}) > 1
     return {

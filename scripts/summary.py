@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +206,13 @@ def _shares(counts: dict[str, int]) -> str:
 def _fidelity(fidelity: dict[str, float]) -> str:
     lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
     told = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
-    if lag_ms > _LAG_MS_MAX or saturated > _SATURATED_MAX:
-        return f"{told}: this machine is too busy to trust the times"
-    return told
+    trusted = is_trusted([fidelity])
+    return told if trusted else f"{told}: this machine is too busy to trust the times"
+
+
+def is_trusted(fidelities: Sequence[dict[str, float]]) -> bool:
+    """Whether the machine kept up in all of these runs."""
+    return all(
+        fidelity["grant_lag_ms_p99"] <= _LAG_MS_MAX and fidelity["cpu_saturated"] <= _SATURATED_MAX
+        for fidelity in fidelities
+    )

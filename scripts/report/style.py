@@ -121,6 +121,15 @@ def time_axis(
     axes.set_xlabel(label)
 
 
+def title_rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
+    """A panel of rows, the first on top, with words above it."""
+    axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+
+
 def render(draw: Draw, theme: Theme, kind: str) -> bytes:
     """A picture as "svg" or "png"."""
     target = io.BytesIO()

@@ -1,14 +1,19 @@
-"""Who held which slot when, which jobs ran meanwhile, and which circuits were up."""
+"""A run over time: its jobs, who held which slot, which circuits were up, how loaded links were.
+
+All on one time axis, so that what happens together stands below one another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cluster.ids import NodeId, rack_of
+from scripts.report.heatmap import draw_links
 from scripts.report.results import Results, natural
-from scripts.report.style import Theme, job_colours, new_figure, time_axis
+from scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,29 +26,39 @@ _MAP_STRENGTH = 0.5
 _RASTER_FROM = 1500
 
 
-def draw_gantt(results: Results, until_s: float, theme: Theme) -> Figure:
-    """A run: its jobs on top, its slots below them, then its circuits if there are any."""
+def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
+    """Jobs on top, slots below them, then circuits and links if there is a record of them."""
     jobs = results.summary["jobs"]
     slots = sum(results.nodes.values())
     ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
-    heights = [
-        max(0.5, min(len(jobs), 40) * (0.17 if len(jobs) <= _NAMED_MAX else 0.05)),
-        max(1.4, min(4.2, slots * 0.085)),
-    ]
-    if ports:
-        heights.append(max(0.6, min(2.5, len(ports) * 0.17)))
-    figure = new_figure(10.0, sum(heights) + 1.1)
-    panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    loads = results.loads()
     colours = job_colours([job["name"] for job in jobs], theme)
-    _jobs(panels[0], results, colours, theme)
-    _slots(panels[1], results, colours, theme)
+    panels: list[tuple[float, Callable[[Axes], None]]] = [
+        (_jobs_height(len(jobs)), partial(_jobs, results=results, colours=colours, theme=theme))
+    ]
+    if results.held:
+        draw = partial(_slots, results=results, colours=colours, theme=theme)
+        panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
     if ports:
-        _circuits(panels[2], results, ports, theme)
-    time_axis(panels[-1], until_s)
+        draw = partial(_circuits, results=results, ports=ports, theme=theme)
+        panels.append((max(0.6, min(2.5, len(ports) * 0.17)), draw))
+    if loads is not None:
+        height = max(1.0, min(3.6, 0.115 * len(loads.links)))
+        panels.append((height, partial(draw_links, loads=loads, theme=theme)))
+    heights = [height for height, _ in panels]
+    figure = new_figure(10.0, sum(heights) + 0.32 * len(panels) + 0.4)
+    every = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
+    for axes, (_, draw_panel) in zip(every[:, 0], panels, strict=True):
+        draw_panel(axes)
+    time_axis(every[-1, 0], until_s)
     return figure
 
 
 _Colours = dict[str, tuple[float, float, float]]
+
+
+def _jobs_height(jobs: int) -> float:
+    return max(0.5, min(jobs, 40) * (0.17 if jobs <= _NAMED_MAX else 0.05))
 
 
 def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
@@ -65,7 +80,7 @@ def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None
         for label, job in zip(axes.get_yticklabels(), jobs, strict=True):
             label.set_color(colours[job["name"]])
             label.set_fontsize(7.5)
-    _rows(axes, len(jobs), f"{len(jobs)} jobs, from submission to end", theme)
+    title_rows(axes, len(jobs), f"{len(jobs)} jobs, from submission to end", theme)
 
 
 def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
@@ -97,7 +112,9 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             axes.axhline(begin - 0.5, color=theme.line, linewidth=0.7)
     step = -(-len(names) // 16)
     axes.set_yticks(ticks[::step], names[::step], fontsize=8)
-    _rows(axes, rows, f"{rows} slots: maps pale, reduces strong, failed or killed hatched", theme)
+    title_rows(
+        axes, rows, f"{rows} slots: maps pale, reduces strong, failed or killed hatched", theme
+    )
 
 
 def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:
@@ -117,15 +134,7 @@ def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) 
     step = -(-len(ports) // 16)
     axes.set_yticks(range(0, len(ports), step), ports[::step], fontsize=8)
     title = "circuits of each rack's outgoing port, in the colour of the rack they lead to"
-    _rows(axes, len(ports), title, theme)
-
-
-def _rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
-    axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
-    axes.set_ylim(rows - 0.4, -0.6)  # the first on top
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x")
-    axes.spines["left"].set_visible(False)
+    title_rows(axes, len(ports), title, theme)
 
 
 def _towards(
