@@ -20,7 +20,8 @@ COMMANDS = {
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
     "compare": ("scripts.compare", "Run the same jobs under several schedulers, and compare."),
-    "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
+    "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
+    "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

@@ -75,11 +75,13 @@ class Simulation:
             self.heap, self.network, self.store, behaviour, seed, block_bytes, tell
         )
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
+        for node in topology.nodes():
+            joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
+            self.heap.at(0.0, tell, joined, rank=Rank.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
-        for node in topology.nodes():
-            tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
         for number, job in enumerate(workload.jobs, start=1):
+            self.jobs.store_input(job)
             name = JobId(f"j{number}")
             self.heap.at(job.submit_s, self.jobs.submit, name, job, rank=Rank.ARRIVAL)
 
