@@ -6,8 +6,9 @@ over cores.  Everything that could be wrong with the request is found before the
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from resourcemanager.recipe import Recipe, option_names
 from resourcemanager.schedulers import recipe_named
 from scripts.comparison import Contender, Summary
 from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice
+from scripts.placed import placed_as_in
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.sweep import parse_on, sweep
@@ -66,6 +68,8 @@ class Contest:
         parse_on(terms.on)
         self._terms = terms
         self._folder = folder
+        self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
+        self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
         self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
         self._runs = list(self._all_runs())
         self._mixes: dict[int, Mix] = {}  #: by seed; none for a workload of the simulator's
@@ -107,6 +111,12 @@ class Contest:
         """Carry all out; the summaries of each contender, by seed."""
         if self._folder is not None:
             self._folder.mkdir()
+            return self._run_all()
+        with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
+            self._scratch = Path(scratch)
+            return self._run_all()
+
+    def _run_all(self) -> dict[Contender, list[Summary]]:
         summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
         emulated = [run for run in self._runs if run.contender.clock == "wall"]
         for number, run in enumerate(emulated, start=1):
@@ -139,9 +149,8 @@ class Contest:
             seed=seed,
             transport=None,
         )
-        name = "-".join([contender.scheduler, contender.flow_scheduler, contender.clock, str(seed)])
-        results = None if self._folder is None else self._folder / name
-        return _Run(contender=contender, config=choice.config(), results=results)
+        run = _Run(contender=contender, config=choice.config(), results=None)
+        return run if self._folder is None else replace(run, results=self._folder / _name(run))
 
     def _is_virtual_only(self) -> bool:
         """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
@@ -159,7 +168,10 @@ class Contest:
             view.say(told)
             with session_for(None, run.config, view) as session:
                 work = self._works[run.config.seed]
-                return run_on(session, work, view, run.results).summary
+                results = run.results or self._scratch / _name(run)
+                summary = run_on(session, work, view, results).summary
+        self._events[run.contender, run.config.seed] = results / "events.jsonl"
+        return summary
 
     def _simulate(self, runs: Sequence[_Run]) -> list[Summary]:
         if not runs:
@@ -168,7 +180,7 @@ class Contest:
         wanted = [
             VirtualRun(
                 config=run.config,
-                workload=workloads[run.config.seed],
+                workload=self._as_emulated(run, workloads[run.config.seed]),
                 behaviour=self._terms.behaviour,
                 results=None if run.results is None else run.results.absolute(),
             )
@@ -176,10 +188,21 @@ class Contest:
         ]
         return sweep(run_virtually, wanted, on=self._terms.on)
 
+    def _as_emulated(self, run: _Run, workload: Workload) -> Workload:
+        """With the blocks where they were when the same contender ran on the wall clock."""
+        events = self._events.get((replace(run.contender, clock="wall"), run.config.seed))
+        return workload if events is None else placed_as_in(workload, events)
+
     def _workload(self, seed: int) -> Workload:
         if seed in self._mixes:
             return measured_workload(self._mixes[seed], self._topology, seed)
         return workload(self._terms.words[0], seed)
+
+
+def _name(run: _Run) -> str:
+    """Of its folder."""
+    of = run.contender
+    return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
 
 
 def _mix(terms: Terms, seed: int) -> Mix:
