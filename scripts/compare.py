@@ -12,7 +12,7 @@ import click
 
 from cluster.errors import RailyardError, UsageError
 from cluster.units import format_count
-from scripts.options import settings, size, topology_options, writable_file
+from scripts.options import new_folder, settings, size, topology_options, writable_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,7 +111,7 @@ def compare(
     from scripts.comparison import as_json, compared
     from scripts.contest import Contest, Terms
 
-    folder = _new_folder(out)
+    folder = new_folder("--out", out)
     contest = Contest(
         Terms(
             words=jobs,
@@ -148,12 +148,3 @@ def _names(text: str) -> tuple[str, ...]:
     if not all(names):
         raise UsageError(f"--schedulers {text}: need names with commas between")
     return tuple(dict.fromkeys(names))
-
-
-def _new_folder(path: str | None) -> Path | None:
-    if path is None:
-        return None
-    folder = Path(path)
-    if folder.exists() or not folder.absolute().parent.is_dir():
-        raise UsageError(f"--out {path}: need a new folder in a folder that exists")
-    return folder

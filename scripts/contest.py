@@ -49,6 +49,8 @@ class Terms:
     network: tuple[tuple[str, str], ...] = ()
     on: str | None = None  #: where to simulate
     behaviour: Behaviour = field(default_factory=Behaviour)  #: of simulated nodes
+    faults: str | None = None  #: of simulated runs: see ``simulator.faultspec``
+    first: int | None = None  #: only so many of a workload's jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +184,7 @@ class Contest:
                 config=run.config,
                 workload=self._as_emulated(run, workloads[run.config.seed]),
                 behaviour=self._terms.behaviour,
+                faults=self._terms.faults,
                 results=None if run.results is None else run.results.absolute(),
             )
             for run in runs
@@ -195,8 +198,14 @@ class Contest:
 
     def _workload(self, seed: int) -> Workload:
         if seed in self._mixes:
-            return measured_workload(self._mixes[seed], self._topology, seed)
-        return workload(self._terms.words[0], seed)
+            made = measured_workload(self._mixes[seed], self._topology, seed)
+        else:
+            made = workload(self._terms.words[0], seed)
+            racks = self._topology.racks.count
+            if made.sites > racks:
+                right = f"at least the {made.sites} sites of {made.name}"
+                raise UsageError(f"topology {self._topology.name} has {racks} racks: need {right}")
+        return replace(made, jobs=made.jobs[: self._terms.first])
 
 
 def _name(run: _Run) -> str:

@@ -15,7 +15,14 @@ from cluster.errors import RailyardError, UsageError
 from cluster.runfolder import RunFolder
 from jobs.mixes import Defaults, is_single, read_mix
 from scripts.clusters import current_folder
-from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
+from scripts.options import (
+    ClusterChoice,
+    cluster_options,
+    new_folder,
+    settings,
+    size,
+    writable_file,
+)
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES, Wish, prepare
 from scripts.summary import write_json
@@ -105,7 +112,7 @@ def run(
     """
     up, config = _cluster(ClusterChoice(**choice))
     seed = config.seed if choice["seed"] is None else choice["seed"]
-    results_folder = _new("--out", results)
+    results_folder = new_folder("--out", results)
     if is_single(jobs):
         wish = Wish(
             job=jobs[0],
@@ -119,7 +126,7 @@ def run(
         work: Work = SingleJob(
             prepare(wish, config.topology, cluster_is_up=up is not None),
             Submitter(user, queue),
-            _new("--get", fetch_to),
+            new_folder("--get", fetch_to),
         )
     else:
         for option, value in (("--input", inputs), ("--output", output), ("--get", fetch_to)):
@@ -153,12 +160,3 @@ def _cluster(choice: ClusterChoice) -> tuple[RunFolder | None, ClusterConfig]:
     config = ClusterConfig.load(up)
     choice.require_like(config)
     return up, config
-
-
-def _new(option: str, path: str | None) -> Path | None:
-    """A local path that nothing is at yet; raises ``UsageError`` if something is."""
-    if path is None:
-        return None
-    if Path(path).exists() or not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"{option} {path}: need a new folder in a folder that exists")
-    return Path(path)

@@ -18,6 +18,11 @@ from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
+from simulator.faultspec import parse_faults
+from simulator.memory import few_collections
+
+#: By when the faults of a seed are over: so long after the last job came.
+_FAULTS_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,7 @@ class VirtualRun:
     config: ClusterConfig
     workload: Workload
     behaviour: Behaviour
+    faults: str | None = None  #: as ``railyard simulate --faults`` takes them
     results: Path | None = None  #: a new folder for all that it leaves; None: nothing but a summary
 
 
@@ -38,6 +44,11 @@ def run_virtually(run: VirtualRun) -> dict[str, Any]:
     else:
         summary = _with_results(run, run.results)
     return summary | {"cpu_s": time.process_time() - begun_s}
+
+
+def faults_end_s(workload: Workload) -> float:
+    """By when the faults of a seed are over."""
+    return max(job.submit_s for job in workload.jobs) + _FAULTS_AFTER_S
 
 
 def _with_results(run: VirtualRun, results: Path) -> dict[str, Any]:
@@ -59,9 +70,10 @@ def _with_results(run: VirtualRun, results: Path) -> dict[str, Any]:
 
 
 def _simulate(run: VirtualRun, log: EventLog | None) -> tuple[Simulation, LinkLog]:
-    simulation = Simulation(
-        run.config, run.workload, run.behaviour, log=log, stopwatch=time.perf_counter
-    )
+    faults = []
+    if run.faults is not None:
+        faults = parse_faults(run.faults, run.config.topology, faults_end_s(run.workload))
+    simulation = Simulation(run.config, run.workload, run.behaviour, faults, log, time.perf_counter)
     links = LinkLog()
     fabric = simulation.network.fabric
     cross_rack = fabric.network.cross_rack
@@ -74,6 +86,7 @@ def _simulate(run: VirtualRun, log: EventLog | None) -> tuple[Simulation, LinkLo
         if links.wants(now.heap.now_s):
             look(now)
 
-    simulation.run(watch if log is not None else lambda _: None)
+    with few_collections():
+        simulation.run(watch if log is not None else lambda _: None)
     look(simulation)
     return simulation, links

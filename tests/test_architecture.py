@@ -105,7 +105,7 @@ IMPURE = {
     "sqlite3": "take a journal as an argument",
 }
 #: imported by the parent of all daemons, so each of them would pay for it
-HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib"}
+HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", "joblib"}
 
 
 @dataclass(frozen=True)

@@ -101,23 +101,22 @@ class Results:
     def held(self) -> list[Held]:
         """Every attempt of the jobs that the summary is about."""
         names = {job["id"]: job["name"] for job in self.summary["jobs"]}
-        found = []
-        for row in self._trace:
-            if row["ph"] != "X" or job_of(row["name"]) not in names:
-                continue
-            begin_s = row["ts"] / 1e6 - self.begin_s
-            found.append(
-                Held(
-                    node=self._node_of[row["pid"]],
-                    lane=row["tid"],
-                    job=names[job_of(row["name"])],
-                    first_stage=stage_of(AttemptId(row["name"])).endswith(".m"),
-                    begin_s=begin_s,
-                    end_s=begin_s + row["dur"] / 1e6,
-                    ok=row["args"]["outcome"] == "succeeded",
-                )
+        rows = [row for row in self._trace if row["ph"] == "X" and job_of(row["name"]) in names]
+        first: dict[str, str] = {}  #: each job's first stage
+        for row in sorted(rows, key=lambda row: float(row["ts"])):
+            first.setdefault(job_of(row["name"]), stage_of(AttemptId(row["name"])))
+        return [
+            Held(
+                node=self._node_of[row["pid"]],
+                lane=row["tid"],
+                job=names[job_of(row["name"])],
+                first_stage=stage_of(AttemptId(row["name"])) == first[job_of(row["name"])],
+                begin_s=row["ts"] / 1e6 - self.begin_s,
+                end_s=(row["ts"] + row["dur"]) / 1e6 - self.begin_s,
+                ok=row["args"]["outcome"] == "succeeded",
             )
-        return found
+            for row in rows
+        ]
 
     @cached_property
     def circuits(self) -> list[Circuit]:

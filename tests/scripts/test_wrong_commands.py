@@ -23,6 +23,17 @@ CASES = {
     "no such figure": (["up", "--network", "delt=1ms"], 'did you mean "delta"?'),
     "impossible figure": (["up", "--network", "background=2"], "need a share in [0, 1)"),
     "no such workload": (["simulate", "--workload", "coflows:x"], 'unknown workload "coflows"'),
+    "no such scheduler to compare": (
+        ["compare", "terasort", "--schedulers", "fair,deley"],
+        'unknown scheduler "deley": did you mean "delay"?',
+    ),
+    "setting of none of them": (
+        ["compare", "terasort", "--schedulers", "fair", "--set", "delay.node_wait_s=3"],
+        'unknown setting of these schedulers "delay.node_wait_s"',
+    ),
+    "workload on the wall clock": (["compare", "corral-w1"], "need --clock virtual"),
+    "workload beside a job": (["compare", "corral-w1", "terasort"], "need nothing beside it"),
+    "nowhere to simulate": (["compare", "terasort", "--on", "dsk:x"], 'did you mean "dask"?'),
     "no trace": (["simulate", "--workload", "coflow-benchmark:/no"], "/no: cannot be read"),
     "no such benchmark": (["bench", "startupp"], 'did you mean "startup"?'),
     "impossible size": (["run", "terasort", "--size", "10GBit"], "need a size such as 10GB"),
