@@ -30,6 +30,7 @@ from netemu.schedulers import flow_scheduler
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from resourcemanager.core import Core
 from resourcemanager.coredriver import Log
+from resourcemanager.recipe import Recipe
 from resourcemanager.report import add_network, report
 from resourcemanager.schedulers import recipe_named
 from simulator.behaviour import Behaviour
@@ -47,8 +48,9 @@ _IDEAL = Behaviour()
 class Simulation:
     """One workload on one cluster.
 
-    ``stopwatch`` is what the time spent deciding is measured with; without one it is not.  Raises
-    ``UsageError`` for schedulers that there are not.
+    ``stopwatch`` is what the time spent deciding is measured with; without one it is not.
+    ``recipe``: the scheduler, if it is none of those that are listed.  Raises ``UsageError`` for
+    schedulers that there are not.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class Simulation:
         faults: Sequence[Fault] = (),
         log: Log | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        recipe: Recipe | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
-        recipe = recipe_named(config.scheduler)
+        recipe = recipe or recipe_named(config.scheduler)
         self.config = config
         self.workload = workload
         self.heap = EventHeap()

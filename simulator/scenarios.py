@@ -8,6 +8,7 @@ invented on the way.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 
@@ -28,10 +29,13 @@ from dfs.messages import GetUsage, Usage
 from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from netemu.schedulers import FLOW_SCHEDULERS
 from resourcemanager.coredriver import Log
+from resourcemanager.schedulers import recipe_named
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
 from simulator.faultspec import random_faults
 
+#: Looking for other packages' schedulers takes longer than a scenario.
+_recipe = functools.cache(recipe_named)
 #: By when all is well, and how long jobs may take from then on.
 FAULTS_END_S = 30.0
 PATIENCE_S = 5000.0
@@ -59,7 +63,8 @@ class Scenario:
         self._held: dict[NodeId, dict[AttemptId, None]] = {}
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
-        self.run = Simulation(config, self.jobs, _behaviour(dice), faults, log=self)
+        recipe = _recipe(scheduler)
+        self.run = Simulation(config, self.jobs, _behaviour(dice), faults, self, recipe=recipe)
 
     def go(self) -> Simulation:
         """Run to the end, and check everything."""
