@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": ("scripts.compare", "Run the same jobs under several schedulers, and compare."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
     "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
+    "plan": ("scripts.plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 
