@@ -131,13 +131,13 @@ class Contest:
 
     def _all_runs(self) -> Sequence[_Run]:
         terms = self._terms
-        recipes = [recipe_named(name) for name in terms.schedulers]
+        recipes = [recipe_named(name) for name in dict.fromkeys(terms.schedulers)]
         _check_options(recipes, terms.scheduler_options)
         return [
             self._one_run(Contender(recipe.name, flow_scheduler(flows).name, clock), recipe, seed)
             for clock in terms.clocks
             for recipe in recipes
-            for flows in terms.flow_schedulers
+            for flows in dict.fromkeys(terms.flow_schedulers)
             for seed in terms.seeds
         ]
 
