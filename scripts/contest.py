@@ -163,6 +163,10 @@ class Contest:
             raise UsageError(f"{families[0]}: is a whole workload: need nothing beside it")
         if "wall" in self._terms.clocks:
             raise UsageError(f"{families[0]}: can only be simulated: need --clock virtual")
+        told = {"--size": self._terms.size_bytes, "--reduces": self._terms.reduces}
+        for option, value in told.items():
+            if value is not None:
+                raise UsageError(f"{option}: {families[0]} says that itself: need none")
         return True
 
     def _emulate(self, run: _Run, told: str) -> Summary:
