@@ -25,13 +25,19 @@ _COFLOWS = "coflow-benchmark"
     help="terasort, wordcount, or one that railyard workloads lists.  coflow-benchmark:FILE "
     "without --scheduler is coflows alone.",
 )
-@click.option("--scheduler", metavar="NAME", help="Default: fair; railyard schedulers lists them.")
+@click.option(
+    "--scheduler",
+    "schedulers",
+    metavar="NAME",
+    multiple=True,
+    help="Default: fair; railyard schedulers lists them.  Repeat it to compare several.",
+)
 @click.option(
     "--flow-scheduler",
     "flow_schedulers",
     metavar="NAME",
     multiple=True,
-    help="Default: maxmin.  With coflows alone, repeat it to compare several.",
+    help="Default: maxmin.  Repeat it to compare several.",
 )
 @click.option(
     "--set",
@@ -41,7 +47,13 @@ _COFLOWS = "coflow-benchmark"
     multiple=True,
     help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Default: 1.")
+@click.option("--seed", type=click.IntRange(min=0), help="The first seed.  Default: 1.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="So many runs of each.")
+@click.option(
+    "--on",
+    metavar="dask:ADDRESS|ray:ADDRESS",
+    help="Simulate several runs there, rather than on this machine's cores.",
+)
 @click.option(
     "--size", "size_bytes", callback=size, help="Input of terasort and wordcount; default: 10GB."
 )
@@ -85,8 +97,11 @@ def simulate(
 
     A trace of coflows runs alone, without tasks; by default on one port of 1 Gbps for each rack of
     the trace.  With several flow schedulers, the JSON file has a list of summaries.
+
+    Several runs, of schedulers or seeds, are spread over this machine's cores, and told as
+    railyard compare does.
     """
-    if workload.split(":")[0] == _COFLOWS and of_jobs["scheduler"] is None:
+    if workload.split(":")[0] == _COFLOWS and not of_jobs["schedulers"]:
         for name, value in of_jobs.items():
             if value not in (None, ()):
                 raise UsageError(f"{_OPTIONS[name]}: coflows alone have none: need --scheduler too")
@@ -94,15 +109,31 @@ def simulate(
 
         simulate_coflows(workload, flow_schedulers, first, json_file, topology, network)
         return 0
-    if len(flow_schedulers) > 1:
-        raise UsageError(f"--flow-scheduler {flow_schedulers[1]}: jobs run under one: need one")
+    seeds, on, schedulers = (of_jobs.pop(name) for name in ("seeds", "on", "schedulers"))
+    if seeds is not None or on is not None or len(schedulers) > 1 or len(flow_schedulers) > 1:
+        from scripts.simulate_many import Many, simulate_many
+
+        return simulate_many(
+            Many(
+                workload=workload,
+                schedulers=schedulers or ("fair",),
+                flow_schedulers=flow_schedulers or ("maxmin",),
+                first=first,
+                json_file=json_file,
+                topology=topology,
+                network=network,
+                seeds=seeds or 1,
+                on=on,
+                **of_jobs,
+            )
+        )
     from scripts.options import ClusterChoice
     from scripts.simulate_jobs import Wanted, simulate_jobs
 
     choice = ClusterChoice(
         topology=topology,
         network=network,
-        scheduler=of_jobs.pop("scheduler"),
+        scheduler=schedulers[0] if schedulers else None,
         flow_scheduler=flow_schedulers[0] if flow_schedulers else None,
         scheduler_options=of_jobs.pop("scheduler_options"),
         seed=of_jobs.pop("seed"),
@@ -112,6 +143,8 @@ def simulate(
 
 
 _OPTIONS = {
+    "seeds": "--seeds",
+    "on": "--on",
     "scheduler_options": "--set",
     "seed": "--seed",
     "size_bytes": "--size",

@@ -14,22 +14,21 @@ from cluster.config import ClusterConfig
 from cluster.errors import UsageError
 from cluster.tomlfile import build
 from cluster.units import format_count, format_duration, format_size
+from jobs.mixplans import default_reduces
 from jobs.workloads.catalog import workload
 from jobs.workloads.model import Workload
 from jobs.workloads.samples import is_sample, sample_workload
 from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
-from scripts.options import as_number
-from scripts.request import DEFAULT_SIZE_BYTES, default_reduces
+from scripts.options import as_number, new_folder
+from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.summary import write_json
+from scripts.virtual import faults_end_s
 from scripts.watching import State, watching
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
 from simulator.faultspec import parse_faults
 from simulator.memory import few_collections
-
-#: By when the faults of a seed are over: so long after the last job came.
-_FAULTS_AFTER_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,13 @@ class Wanted:
 
 def simulate_jobs(config: ClusterConfig, wanted: Wanted) -> int:
     """Run a workload to its end and tell the results; 1 if a job failed."""
-    folder = None if wanted.results is None else _new_folder(wanted.results)
+    folder = new_folder("--out", wanted.results)
     jobs = _workload(config, wanted)
     settings = {key: as_number(value) for key, value in wanted.behaviour}
     behaviour = build(settings, Behaviour, "--behaviour")
     faults = []
     if wanted.faults is not None:
-        until_s = max(job.submit_s for job in jobs.jobs) + _FAULTS_AFTER_S
-        faults = parse_faults(wanted.faults, config.topology, until_s)
+        faults = parse_faults(wanted.faults, config.topology, faults_end_s(jobs))
     log = None
     if folder is not None:
         folder.mkdir()
@@ -145,10 +143,3 @@ def _spread(values: dict[str, float | None]) -> str:
     """Mean and percentiles, for people; what there is none of is left out."""
     told = [(name, value) for name, value in values.items() if value is not None]
     return ", ".join(f"{name} {format_duration(value)}" for name, value in told) or "none"
-
-
-def _new_folder(path: str) -> Path:
-    """A local path that nothing is at yet; raises ``UsageError`` if something is."""
-    if Path(path).exists() or not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"--out {path}: need a new folder in a folder that exists")
-    return Path(path)

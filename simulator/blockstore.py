@@ -67,18 +67,26 @@ class BlockStore:
 
     # Files ---------------------------------------------------------------------------------------
     def put(
-        self, path: str, blocks: Sequence[int], hint: PlacementHint = _NO_HINT
+        self,
+        path: str,
+        blocks: Sequence[int],
+        hint: PlacementHint = _NO_HINT,
+        at: Sequence[tuple[NodeId, ...]] = (),
     ) -> list[BlockId]:
-        """Have a file of so large blocks, as if it had been there for long; its blocks."""
+        """Have a file of so large blocks, as if it had been there for long; its blocks.
+
+        ``at`` has the nodes of each block, where the placement policy is not to be asked.
+        """
         created = self.tell(CreateFile(path=path, hint=hint))
         assert isinstance(created, FileCreated)
         stored: list[StoredBlock] = []
-        for size_bytes in blocks:
+        for number, size_bytes in enumerate(blocks):
             added = self.tell(AddBlock(file=created.file, stored_length=size_bytes))
             assert isinstance(added, BlockAdded)
-            for node in added.nodes:
+            nodes = at[number] if at else added.nodes
+            for node in nodes:
                 self.disks[node][added.block] = size_bytes
-            stored.append(StoredBlock(block=added.block, nodes=added.nodes))
+            stored.append(StoredBlock(block=added.block, nodes=nodes))
         self.tell(CompleteFile(file=created.file, blocks=tuple(stored)))
         return [block.block for block in stored]
 

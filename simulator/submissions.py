@@ -76,8 +76,8 @@ class Submissions:
     def _put(self, file: InputFile) -> Blocks:
         """Have a file in the block store: a part for each rack if it is said how it is spread."""
         sizes = file.block_sizes()
-        if not file.shares:
-            blocks = self._store.put(file.path, sizes, self._hint(file))
+        if file.nodes or not file.shares:
+            blocks = self._store.put(file.path, sizes, self._hint(file), file.nodes)
             return list(zip(blocks, sizes, strict=True))
         placed: Blocks = []
         for number, count in enumerate(split_by(len(sizes), file.shares)):

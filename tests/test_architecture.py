@@ -116,7 +116,7 @@ IMPURE = {
 }
 NUMPY_SEEDED = ("np.random.Generator", "np.random.default_rng", "np.random.PCG64")
 #: imported by the parent of all daemons, so each of them would pay for it
-HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib"}
+HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", "joblib"}
 
 
 @dataclass(frozen=True)

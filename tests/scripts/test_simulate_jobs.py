@@ -60,8 +60,12 @@ def test_wrong_commands_are_told_in_one_line(railyard):
         (("--workload", "terasort", "--faults", "x"), "--faults x: need node:"),
         (("--workload", "terasort", "--behaviour", "x=1"), "--behaviour: unknown"),
         (("--workload", "joint", "--size", "1GB"), "--size: joint says that itself"),
+        (
+            ("--workload", "joint", "--size", "1GB", "--seeds", "2"),
+            "--size: joint says that itself",
+        ),
+        (("--workload", "tetrium,jobs=1", "--seeds", "2"), "has 8 racks: need at least the 50"),
         (("--workload", "tetrium,jobs=1"), "has 8 racks: need at least the 50 sites"),
-        (("--workload", "terasort", *("--flow-scheduler", "maxmin") * 2), "need one"),
         (("--workload", "coflow-benchmark:x", "--seed", "1"), "--seed: coflows alone have none"),
     ):
         done = railyard.run("simulate", *arguments)
