@@ -75,7 +75,7 @@ class _Attempt:
         self._task = order.task
         self._transport = transport
         self._umbilical = umbilical
-        self._clock = ComputeClock()
+        self._clock = ComputeClock(order.received_s)
         self._share = 0.0  #: of the task that is really done
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)

@@ -29,6 +29,16 @@ NETEMU_PURE = (
     "netemu.statistics",
 )
 NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
+CORE_PURE = (
+    "resourcemanager.commands",
+    "resourcemanager.core",
+    "resourcemanager.coredriver",
+    "resourcemanager.events",
+    "resourcemanager.output",
+    "resourcemanager.recipe",
+    "resourcemanager.report",
+    "resourcemanager.schedulers",
+)
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
 #: part -> modules of other parts that it may import (with all below them); DESIGN.md's table
@@ -46,7 +56,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *DFS_PURE,
     ),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
-    "simulator": ("cluster", "jobs.workloads", "resourcemanager.report", *NETEMU_PURE),
+    "simulator": (
+        "cluster",
+        "jobs.workloads",
+        *CORE_PURE,
+        *NETEMU_PURE,
+        *DFS_PURE,
+        "dfs.namenode.journal",
+    ),
     "scripts": (*PARTS, "benchmarks"),
 }
 
@@ -70,6 +87,7 @@ PURE = (
     "jobs.workloads",
     "resourcemanager.attempts",
     "resourcemanager.core",
+    "resourcemanager.coredriver",
     "resourcemanager.defaults",
     "resourcemanager.joblife",
     "resourcemanager.offers",
@@ -84,7 +102,7 @@ PURE = (
     "resourcemanager.report",
     "resourcemanager.schedulers",
     "resourcemanager.trace",
-    "simulator.coflows",
+    "simulator",
 )
 IMPURE = {
     "time": "take now_s as an argument",
@@ -99,7 +117,7 @@ IMPURE = {
 }
 NUMPY_SEEDED = ("np.random.Generator", "np.random.default_rng", "np.random.PCG64")
 #: imported by the parent of all daemons, so each of them would pay for it
-HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib"}
+HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", "joblib"}
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,8 @@ class LaunchAttempt(Command, frozen=True, kw_only=True):
     attempt: AttemptId
     node: NodeId
     task: TaskSpec
+    #: when its NodeManager got this, on the clock of that machine; None until then
+    received_s: float | None = None
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):

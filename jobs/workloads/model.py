@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from cluster.errors import UsageError, require
+from cluster.ids import NodeId
 from jobs.model import StageSpec, check_stages
 
 
@@ -27,6 +28,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     block_bytes: int  #: a task reads one block; the last may be shorter
     #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says
     shares: tuple[float, ...] = ()
+    #: the nodes that hold each block, where that is known, as from another run; () = it is not
+    nodes: tuple[tuple[NodeId, ...], ...] = ()
 
     @property
     def blocks(self) -> int:
@@ -234,6 +237,9 @@ def _check_file(file: InputFile, where: str) -> None:
     if file.shares:
         sound = min(file.shares) >= 0 and abs(math.fsum(file.shares) - 1) < 1e-9
         require(sound, f"{where}: shares", file.shares, "numbers >= 0 with sum 1")
+    if file.nodes:
+        sound = len(file.nodes) == file.blocks and all(file.nodes)
+        require(sound, f"{where}: nodes", file.nodes, f"nodes for each of {file.blocks} blocks")
 
 
 def _check_stage(stage: WorkStage, job: WorkloadJob, where: str) -> None:
