@@ -59,7 +59,8 @@ class PlacementPolicy(ABC):
             free = [n for n in view.load if n not in taken and n not in exclude]
             if not free:
                 break
-            hinted = [n for n in free if _rack(n) in hint.racks] or free
+            racks = hint.racks[len(taken)] if len(taken) < len(hint.racks) else ()
+            hinted = [n for n in free if _rack(n) in racks] or free
             if not taken:
                 hinted = next(([n] for n in hint.first if n in free), hinted)
             chosen.append(self._emptiest(self._preferred(hinted, taken, writer), view))
