@@ -322,6 +322,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         partitions=_partitions(stage),
         output_path=attempt_file(submission.output_path, attempt) if writes else "",
         output_replication=submission.output_replication,
+        output_racks=submission.output_racks if writes else (),
     )
 
 

@@ -24,6 +24,7 @@ import msgspec
 
 from cluster.ids import RackId
 from resourcemanager.decisions import Decision, Pass
+from resourcemanager.events import DataAnnounced
 from resourcemanager.views import (
     AttemptView,
     ClusterView,
@@ -87,8 +88,11 @@ class Policy:
 class DataPolicy(Policy):
     """Answers "data"."""
 
-    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
-        """For each replica of a new file, the racks for its blocks; () = the store's own rule."""
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
+        """For each replica of data that is about to be written, the racks for its blocks.
+
+        Empty or missing for a replica = the store's own rule.
+        """
         raise NotImplementedError
 
 

@@ -25,6 +25,7 @@ from cluster.ids import (
 )
 from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
+from resourcemanager.forecast import Forecast
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
 from resourcemanager.views import SlotView
@@ -311,6 +312,11 @@ class Job:
     def held(self) -> int:
         """Slots that it holds."""
         return len(self.live)
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What was foretold of it; None if nothing is known."""
+        return self.submission.forecast
 
     # What policies ask ---------------------------------------------------------------------------
     def next_rerun(self) -> Task | None:

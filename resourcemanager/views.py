@@ -16,6 +16,7 @@ from typing import Protocol
 from cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId
 from cluster.topology import Topology
 from resourcemanager.events import TaskInput
+from resourcemanager.forecast import Forecast
 from resourcemanager.pending import Level
 
 
@@ -165,6 +166,10 @@ class JobView(Protocol):
     @property
     def held(self) -> int:
         """Slots that it holds."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What was foretold of it; None if nothing is known."""
 
     @property
     def stages(self) -> Mapping[str, StageView]:
