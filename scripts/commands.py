@@ -18,6 +18,7 @@ COMMANDS = {
     "network": ("scripts.network", "See and change the links of the cluster that is up."),
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
+    "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }

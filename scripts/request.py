@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.errors import PeerError, UsageError
+from cluster.errors import PeerError, UsageError, require
 from cluster.topology import Topology
 from dfs.paths import join_path, parse_path
 from jobs.catalog import find
@@ -50,10 +50,7 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
     source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
     size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
-    if not wish.inputs and size_bytes < topology.scale:
-        right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
-        raise UsageError(f"--size {size_bytes}: need {right}")
-    stored_bytes = size_bytes // topology.scale
+    stored_bytes = 0 if wish.inputs else stored_size(size_bytes, topology)
     plan = sample.plan(
         Request(
             folder=folder,
@@ -71,6 +68,13 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
     return Prepared(name=sample.name, plan=plan, copies=copies)
+
+
+def stored_size(size_bytes: int, topology: Topology) -> int:
+    """Real bytes of an input to generate; raises ``UsageError`` if that is less than one."""
+    right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
+    require(size_bytes >= topology.scale, "size", size_bytes, right)
+    return size_bytes // topology.scale
 
 
 def default_reduces(topology: Topology) -> int:

@@ -43,6 +43,10 @@ class Outcome:
         """The jobs that the summary is about."""
         return tuple(self.jobs[step.name].job for step in self.measured)
 
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return tuple(end.job for end in self.jobs.values())
+
 
 @dataclass(frozen=True)
 class Submitter:
@@ -55,13 +59,10 @@ class Submitter:
 class Workplace:
     """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
 
-    def __init__(
-        self, session: Session, view: View, submitter: Submitter, locals_: Mapping[str, Path]
-    ) -> None:
+    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
         self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
-        self._submitter = submitter
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
     def bring_input(self) -> None:
@@ -70,12 +71,13 @@ class Workplace:
             self._view.say(f"storing {local} as {path}")
             copy_in(self.store, str(local), path)
 
-    def carry_out(self, plan: Plan) -> Outcome:
+    def carry_out(self, plan: Plan, submitter: Submitter) -> Outcome:
         """Run all jobs of a plan and check the output; stop at a job that fails."""
         ended: dict[str, JobEnded] = {}
         for step in plan.steps:
             try:
-                ended[step.name] = self._run(step)
+                job = self.submission(step, submitter)
+                ended[step.name] = run_to_end(self._session, job, self._view)
             except JobFailed as failure:
                 ended[step.name] = failure.ended
                 return Outcome(jobs=ended, measured=(step,), failure=failure)
@@ -83,6 +85,19 @@ class Workplace:
             jobs=ended,
             measured=tuple(step for step in plan.steps if step.measured),
             verdict=plan.verify(self) if plan.verify is not None else None,
+        )
+
+    def submission(self, step: Step, submitter: Submitter, name: str = "") -> SubmitJob:
+        """A step as the ResourceManager wants it; what the step reads must be there."""
+        package = step.pack(self)
+        return SubmitJob(
+            name=name or step.name,
+            package=package,
+            stages=load_job(package).stage_specs(step.reduces),
+            input_paths=(step.input,) if step.input else (),
+            output_path=step.output,
+            user=submitter.user,
+            queue=submitter.queue,
         )
 
     # jobs.sample.Files -------------------------------------------------------------------------
@@ -95,16 +110,3 @@ class Workplace:
         """A file; the local one if it was copied from there: checks do not rest on the copy."""
         local = self._locals.get(path)
         return LocalFile(local) if local is not None else self.store.open(path)
-
-    def _run(self, step: Step) -> JobEnded:
-        package = step.pack(self)
-        submission = SubmitJob(
-            name=step.name,
-            package=package,
-            stages=load_job(package).stage_specs(step.reduces),
-            input_paths=(step.input,) if step.input else (),
-            output_path=step.output,
-            user=self._submitter.user,
-            queue=self._submitter.queue,
-        )
-        return run_to_end(self._session, submission, self._view)

@@ -106,6 +106,7 @@ class TinyCluster:
         self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
         self.events: list[tuple[float, Event]] = []  #: all that the core was told
         self.commands: list[tuple[float, Command]] = []  #: all that it ordered
+        self.led_to: list[list[Command]] = []  #: what each event led to
         self._heap: list[tuple[float, float, Event | Callable[[], None]]] = []
         self._sequence: Iterator[float] = itertools.count()
         self._files: dict[str, list[TaskInput]] = {}
@@ -222,6 +223,7 @@ class TinyCluster:
         """Tell the core, check its invariants, and do what it orders."""
         self.events.append((self.now_s, event))
         commands = self.core.handle(event, self.now_s)
+        self.led_to.append(commands)
         self.core.check_invariants()
         for command in commands:
             self.commands.append((self.now_s, command))

@@ -29,6 +29,15 @@ NETEMU_PURE = (
     "netemu.statistics",
 )
 NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
+CORE_PURE = (
+    "resourcemanager.commands",
+    "resourcemanager.core",
+    "resourcemanager.coredriver",
+    "resourcemanager.events",
+    "resourcemanager.output",
+    "resourcemanager.report",
+    "resourcemanager.schedulers",
+)
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
 #: part -> modules of other parts that it may import (with all below them); DESIGN.md's table
@@ -39,7 +48,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "jobs": ("cluster",),
     "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
-    "simulator": ("cluster", "jobs.workloads", "resourcemanager.report", *NETEMU_PURE),
+    "simulator": (
+        "cluster",
+        "jobs.workloads",
+        *CORE_PURE,
+        *NETEMU_PURE,
+        *DFS_PURE,
+        "dfs.namenode.journal",
+    ),
     "scripts": (*PARTS, "benchmarks"),
 }
 
@@ -61,6 +77,7 @@ PURE = (
     "jobs.model",
     "resourcemanager.attempts",
     "resourcemanager.core",
+    "resourcemanager.coredriver",
     "resourcemanager.defaults",
     "resourcemanager.joblife",
     "resourcemanager.offers",
@@ -74,7 +91,7 @@ PURE = (
     "resourcemanager.report",
     "resourcemanager.schedulers",
     "resourcemanager.trace",
-    "simulator.coflows",
+    "simulator",
 )
 IMPURE = {
     "time": "take now_s as an argument",
