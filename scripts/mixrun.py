@@ -31,6 +31,7 @@ class Planned:
 
     job: MixJob
     plan: Plan
+    stored_bytes: int  #: real bytes of its input
 
     @property
     def submitter(self) -> Submitter:
@@ -90,10 +91,10 @@ class MixOutcome:
 def plan_mix(mix: Mix, topology: Topology, seed: int) -> tuple[Planned, ...]:
     """A plan for each job; raises ``UsageError`` for one that makes no sense, with its name."""
     folder = f"/runs/mix-{secrets.token_hex(3)}"
-    return tuple(Planned(job=job, plan=_plan(job, folder, topology, seed)) for job in mix.jobs)
+    return tuple(_planned(job, folder, topology, seed) for job in mix.jobs)
 
 
-def _plan(job: MixJob, folder: str, topology: Topology, seed: int) -> Plan:
+def _planned(job: MixJob, folder: str, topology: Topology, seed: int) -> Planned:
     try:
         stored_bytes = stored_size(job.size_bytes, topology)
         parts = -(-stored_bytes // topology.stored_block_bytes)
@@ -111,7 +112,7 @@ def _plan(job: MixJob, folder: str, topology: Topology, seed: int) -> Plan:
         raise UsageError(f"{job.name}: {error}") from None
     if plan.needs_input:
         raise UsageError(f"{job.name}: reads input: run it alone, with --input FILE")
-    return plan
+    return Planned(job=job, plan=plan, stored_bytes=stored_bytes)
 
 
 class MixRun:
@@ -126,6 +127,8 @@ class MixRun:
 
     def carry_out(self) -> MixOutcome:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
+        for planned in self._jobs:
+            self._place.announce(planned.plan.measured.input, planned.stored_bytes)
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         ends = self._run()
         return self._check(ends)

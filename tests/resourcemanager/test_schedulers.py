@@ -221,10 +221,6 @@ def test_an_unknown_queue_is_refused():
     assert not c.core.records
 
 
-def test_the_block_store_places_files_by_its_own_rule():
-    assert tiny_cluster().core.replica_racks("/in", 10**9) == ()
-
-
 # The list ----------------------------------------------------------------------------------------
 class Point:
     """An entry point."""
