@@ -59,6 +59,10 @@ class AttemptView(Protocol):
     def partition_bytes(self) -> tuple[int, ...]:
         """Its shuffle output for each partition, once it has succeeded."""
 
+    @property
+    def shuffle_bytes(self) -> int:
+        """All of its shuffle output, once it has succeeded."""
+
 
 class TaskView(Protocol):
     """A piece of a stage."""
@@ -146,6 +150,9 @@ class StageView(Protocol):
     @property
     def outputs(self) -> Mapping[NodeId, Sequence[AttemptView]]:
         """Attempts whose shuffle output lies on each node."""
+
+    def next_reduce(self) -> TaskView | None:
+        """Its first pending task, if it reads stages and may have another slot."""
 
 
 class JobView(Protocol):
