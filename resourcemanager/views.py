@@ -104,6 +104,9 @@ class PendingView(Protocol):
     def first(self) -> int | None:
         """The lowest of them."""
 
+    def in_rack(self, rack: RackId) -> int | None:
+        """The lowest of those whose input is in a rack."""
+
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
         """The one whose input is nearest to ``node``, and how near that is."""
 

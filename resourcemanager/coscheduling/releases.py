@@ -38,6 +38,11 @@ class Releases:
         self._unused: list[int] = []  #: rows of stages that were forgotten
         self._mean_s = np.full(1, np.nan)
 
+    @property
+    def attempts(self) -> int:
+        """How many hold slots."""
+        return len(self._at)
+
     def slots(self, rack: RackId) -> int:
         """How many slots a rack has."""
         return self._slots[self._row[rack]]

@@ -16,11 +16,12 @@ from importlib.metadata import EntryPoint, entry_points
 
 from cluster.errors import UsageError, unknown_name
 from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers import capacity, delay, fair
+from resourcemanager.schedulers import capacity, co_scheduler, delay, fair
 
 #: The recipes that come with Railyard.
 OWN = (
     capacity.RECIPE,
+    *co_scheduler.RECIPES,
     delay.RECIPE,
     fair.RECIPE,
 )
