@@ -8,9 +8,9 @@ the next best of those that are left, in turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
@@ -33,62 +33,85 @@ class Choice:
     done_s: float  #: t_max + CCT
 
 
+class ReleaseTimes:
+    """T_R of all racks, at one moment.
+
+    ``release_s[r, d - 1]`` is in how many seconds rack r has d slots free.  It ascends in each row;
+    infinite = the rack has fewer slots.
+    """
+
+    def __init__(self, release_s: Floats) -> None:
+        self._release_s = release_s
+        self._free = (release_s <= 0.0).sum(axis=1)
+        self._orders: dict[int, list[int]] = {}
+
+    def of(self, rack: int, tasks: int) -> float:
+        """In how many seconds a rack has so many slots free."""
+        return float(self._release_s[rack, tasks - 1])
+
+    def order(self, tasks: int) -> list[int]:
+        """The racks that can have so many slots free, the earliest first."""
+        known = self._orders.get(tasks)
+        if known is None:
+            known = self._orders[tasks] = self._sorted(tasks)
+        return known
+
+    def _sorted(self, tasks: int) -> list[int]:
+        if tasks > self._release_s.shape[1]:
+            return []
+        times_s = self._release_s[:, tasks - 1]
+        order = np.lexsort((-self._free, times_s))
+        racks: list[int] = order[: np.isfinite(times_s).sum()].tolist()
+        return racks
+
+
 def best_schedule(
-    schedules: Iterable[Schedule], release_s: Floats, wavelengths: int = 1
+    schedules: Iterable[Schedule], times: ReleaseTimes, wavelengths: int = 1
 ) -> Choice | None:
     """Lines 15 to 18: the one whose shuffle is over first; the narrowest of equal ones.
 
     None if no schedule fits: each needs a rack with more slots than there is.
     """
-    choices = (explore_schedule(each, release_s, wavelengths) for each in schedules)
+    choices = (explore_schedule(each, times, wavelengths) for each in schedules)
     fitting = [choice for choice in choices if choice is not None]
     return min(fitting, key=lambda c: (c.done_s, len(c.racks)), default=None)
 
 
-def explore_schedule(schedule: Schedule, release_s: Floats, wavelengths: int = 1) -> Choice | None:
-    """Lines 1 to 13.  ``release_s[r, d - 1]`` is in how many seconds rack r has d slots free.
+def explore_schedule(
+    schedule: Schedule, times: ReleaseTimes, wavelengths: int = 1
+) -> Choice | None:
+    """Lines 1 to 13; None if the schedule does not fit.
 
-    It ascends in each row; infinite = the rack has fewer slots.  None if the schedule does not fit.
-    O(racks log racks) for each different number in D.
+    O(R_red x racks) in the worst case, as the paper has it; but equal numbers in D, of which there
+    are two at most, take the first racks of one list.
     """
-    chosen: list[int] = []
+    chosen: dict[int, None] = {}
     t_max = 0.0
-    unused = np.ones(len(release_s), bool)
     for tasks, group in groupby(schedule.tasks):
-        count = len(list(group))
-        if tasks > release_s.shape[1]:
-            return None
-        best = _earliest(release_s, tasks, unused)[:count]
-        if len(best) < count:
-            return None
-        chosen += best
-        unused[best] = False
-        t_max = max(t_max, float(release_s[best[-1], tasks - 1]))
+        unused = (rack for rack in times.order(tasks) if rack not in chosen)
+        best = list(islice(unused, len(list(group))))
+        chosen |= dict.fromkeys(best)
+        t_max = max(t_max, times.of(best[-1], tasks)) if best else t_max
+    if len(chosen) < len(schedule.tasks):
+        return None
     return Choice(
         tasks=schedule.tasks,
         racks=tuple(chosen),
-        instead=_stand_ins(schedule.tasks, release_s, unused, wavelengths),
+        instead=_stand_ins(schedule.tasks, times, chosen, wavelengths),
         released_s=t_max,
         done_s=t_max + schedule.cct_s,
     )
 
 
-def _earliest(release_s: Floats, tasks: int, unused: np.ndarray) -> list[int]:
-    """The unused racks that can have so many slots, the earliest first."""
-    times_s = release_s[:, tasks - 1]
-    free = (release_s <= 0.0).sum(axis=1)
-    order = np.lexsort((-free, times_s))
-    fits = unused & np.isfinite(times_s)
-    return [rack for rack in order.tolist() if fits[rack]]
-
-
 def _stand_ins(
-    tasks: Sequence[int], release_s: Floats, unused: np.ndarray, wavelengths: int
+    tasks: Sequence[int], times: ReleaseTimes, chosen: Mapping[int, None], wavelengths: int
 ) -> tuple[tuple[int, ...], ...]:
     found: list[list[int]] = [[] for _ in tasks]
+    used = dict(chosen)
     for _ in range(wavelengths - 1):
         for number, count in zip(found, tasks, strict=True):
-            best = _earliest(release_s, count, unused)[:1]
-            number += best
-            unused[best] = False
+            best = next((rack for rack in times.order(count) if rack not in used), None)
+            if best is not None:
+                number.append(best)
+                used[best] = None
     return tuple(map(tuple, found))

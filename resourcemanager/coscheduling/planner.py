@@ -15,7 +15,7 @@ from statistics import fmean
 from cluster.ids import JobId, RackId
 from cluster.topology import Topology
 from resourcemanager.coscheduling.expected import communication
-from resourcemanager.coscheduling.explore import UNKNOWN_S, best_schedule
+from resourcemanager.coscheduling.explore import UNKNOWN_S, ReleaseTimes, best_schedule
 from resourcemanager.coscheduling.guidelines import (
     Guideline,
     Hybrid,
@@ -132,22 +132,27 @@ class Planner:
         return replica_racks(alive, found.map_racks, self._hybrid.replicas, dice)
 
     # Waits ---------------------------------------------------------------------------------------
-    def ready_s(self, job: JobView, stage: StageView) -> float | None:
-        """When a rack of its guideline should have a slot for a stage; None if it has none.
+    def has_racks(self, job: JobView, stage: StageView) -> bool:
+        """Whether a guideline says on which racks a stage should run."""
+        return self._guide(job, stage).bound
 
-        Far away (``UNKNOWN_S``) if nothing is known of it.
+    def ready_s(self, job: JobView, stage: StageView) -> float:
+        """When these racks should have a slot, ``UNKNOWN_S`` if nothing is known.
+
+        As it was estimated for reduces when they were scheduled, as it looks now for maps.
         """
+        guide = self._guide(job, stage)
+        if isinstance(guide, ReduceGuide):
+            return guide.ready_s
+        now_s = self._cluster.now_s
+        first_s = zip(self._racks, self.releases.first_release_s(now_s).tolist(), strict=True)
+        return now_s + min((s for rack, s in first_s if guide.admits(rack)), default=UNKNOWN_S)
+
+    def _guide(self, job: JobView, stage: StageView) -> MapGuide | ReduceGuide:
         guides = self.jobs[job.id]
         if stage.reads:
-            reduces = guides.reduces[stage.name]
-            return reduces.ready_s if reduces.bound else None
-        [maps] = [guide for guide in guides.maps if guide.stage is stage]
-        if not maps.bound:
-            return None
-        now_s = self._cluster.now_s
-        first_s = self.releases.release_s(now_s)[:, 0].tolist()
-        admitted = [s for rack, s in zip(self._racks, first_s, strict=True) if maps.admits(rack)]
-        return now_s + min(admitted, default=UNKNOWN_S)
+            return guides.reduces[stage.name]
+        return next(guide for guide in guides.maps if guide.stage is stage)
 
     # What happens --------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
@@ -238,8 +243,8 @@ class Planner:
         among = guides.foretold.reduce_racks if guides.foretold else ()
         racks = len(self._racks)
         schedules = possible_schedules(sizes, pending, self._circuits, racks, among)
-        release_s = self.releases.release_s(self._cluster.now_s)
-        choice = best_schedule(schedules, release_s, self._circuits.wavelengths)
+        times = ReleaseTimes(self.releases.release_s(self._cluster.now_s))
+        choice = best_schedule(schedules, times, self._circuits.wavelengths)
         if choice is not None:
             known = choice.released_s < UNKNOWN_S
             guide.follow(choice, self._racks, self._cluster.now_s, known)
@@ -258,7 +263,7 @@ class Planner:
             return  # the job has ended
         guide: MapGuide | ReduceGuide | None = guides.reduces.get(stage.name)
         if not stage.reads:
-            guide = next(maps for maps in guides.maps if maps.stage is stage)
+            guide = self._guide(stage.job, stage)
         if guide is not None:
             guide.took(rack) if by > 0 else guide.gave_back(rack)
 

@@ -109,6 +109,18 @@ class Releases:
 
         Infinite where it has fewer slots than d.
         """
+        left_s = self._left_s(now_s)
+        left_s.sort(axis=1)
+        return left_s
+
+    def first_release_s(self, now_s: float) -> Floats:
+        """Its first column: in how many seconds each rack has a slot free."""
+        first_s: Floats = self._left_s(now_s).min(axis=1)
+        return first_s
+
+    # ---------------------------------------------------------------------------------------------
+    def _left_s(self, now_s: float) -> Floats:
+        """In how many seconds each slot is free, by rack; infinite where there is no slot."""
         ends_s = np.where(
             np.isnan(self._ends_s), self._launched_s + self._mean_s[self._stage], self._ends_s
         )
@@ -119,10 +131,8 @@ class Releases:
         slots = np.array(self._slots)[:, np.newaxis]
         left_s[(columns >= held) & (columns < slots)] = 0.0
         left_s[columns >= slots] = np.inf
-        left_s.sort(axis=1)
         return left_s
 
-    # ---------------------------------------------------------------------------------------------
     def _number(self, stage: StageId) -> int:
         number = self._stages.get(stage)
         if number is None:

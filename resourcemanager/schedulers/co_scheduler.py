@@ -146,16 +146,15 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
     def _holds_out_until_s(self, job: JobView, stage: StageView, now_s: float) -> float:
         """Until when a job lets slots off its guideline pass; not in the future = no more."""
         since_s, until_s = self._passing.get(job.id, (now_s, now_s))
-        if now_s >= until_s:
-            # Its racks' slots may be held for longer than it was ready to wait: that is no reason
-            # to give up, as long as it is known when they come free.
+        if now_s < until_s or not self.planner.has_racks(job, stage):
+            return until_s
+        # Its racks' slots may be held for longer than it would wait: that is no reason to give up
+        # as long as it is known when they come free.
+        if stage.reads or job.id in self._passing:
             ready_s = self.planner.ready_s(job, stage)
-            if ready_s is None:
-                return now_s
-            if now_s < ready_s < UNKNOWN_S:
-                since_s = ready_s
-            until_s = since_s + self._hold_out_s
-            self._passing[job.id] = since_s, until_s
+            since_s = ready_s if now_s < ready_s < UNKNOWN_S else since_s
+        until_s = since_s + self._hold_out_s
+        self._passing[job.id] = since_s, until_s
         return until_s
 
     # What happens --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from cluster.ids import AttemptId, RackId, StageId
 from netemu.bounds import lower_bound_s
 from resourcemanager.coscheduling.explore import (
     UNKNOWN_S,
+    ReleaseTimes,
     best_schedule,
     explore_schedule,
 )
@@ -147,7 +148,7 @@ def test_fig_2_the_even_placement_is_the_one_that_is_chosen():
         circuits = Circuits(port_bytes_per_s=1.0, reconfigure_s=0.01, elephant_bytes=1.0)
         found = possible_schedules(sizes, 3, circuits, racks=3)
         idle = np.zeros((3, 3))
-        choice = best_schedule(found, idle)
+        choice = best_schedule(found, ReleaseTimes(idle))
         assert choice is not None
         assert choice.tasks == (1, 1, 1)
         assert sorted(choice.racks) == [0, 1, 2]
@@ -167,7 +168,7 @@ def test_no_other_racks_release_the_slots_earlier(release_s, data):
     racks, slots = release_s.shape
     drawn = data.draw(st.lists(st.integers(1, slots), min_size=1, max_size=racks))
     tasks = tuple(sorted(drawn, reverse=True))
-    choice = explore_schedule(Schedule(tasks, 2.0), release_s)
+    choice = explore_schedule(Schedule(tasks, 2.0), ReleaseTimes(release_s))
     every = [
         max(release_s[rack, count - 1] for rack, count in zip(chosen, tasks, strict=True))
         for chosen in permutations(range(racks), len(tasks))
@@ -185,7 +186,7 @@ def test_no_other_racks_release_the_slots_earlier(release_s, data):
 @given(release_s=releases(), sizes=outputs, reduces=st.integers(1, 8))
 def test_the_best_schedule_is_the_best_of_all_racks_and_widths(release_s, sizes, reduces):
     found = possible_schedules(sizes, reduces, UNIT, racks=len(release_s))
-    choice = best_schedule(found, release_s)
+    choice = best_schedule(found, ReleaseTimes(release_s))
     every = [
         schedule.cct_s + max(release_s[r, d - 1] for r, d in zip(at, schedule.tasks, strict=True))
         for schedule in found
@@ -200,7 +201,7 @@ def test_the_best_schedule_is_the_best_of_all_racks_and_widths(release_s, sizes,
 
 def test_racks_with_more_free_slots_go_first_among_equals():
     release_s = np.array([[0, 0, 7.0], [0, 0, 0], [0, 9, 9]])
-    choice = explore_schedule(Schedule((1, 1), 0.0), release_s)
+    choice = explore_schedule(Schedule((1, 1), 0.0), ReleaseTimes(release_s))
     assert choice is not None
     assert choice.racks == (1, 0)
 
@@ -210,7 +211,9 @@ def test_stand_ins_are_other_racks_and_change_nothing_else(release_s, wavelength
     racks, slots = release_s.shape
     drawn = data.draw(st.lists(st.integers(1, slots), min_size=1, max_size=racks))
     schedule = Schedule(tuple(sorted(drawn, reverse=True)), 0.0)
-    one, several = (explore_schedule(schedule, release_s, w) for w in (1, wavelengths))
+    one, several = (
+        explore_schedule(schedule, ReleaseTimes(release_s), w) for w in (1, wavelengths)
+    )
     assume(one is not None)
     assert (one.racks, one.released_s) == (several.racks, several.released_s)
     assert not any(one.instead)
