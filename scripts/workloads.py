@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
 
 from cluster.units import format_duration, format_size
+from scripts.fetch import fetch
 
 if TYPE_CHECKING:
     from jobs.workloads.model import Figure, Workload
@@ -26,7 +28,11 @@ def workloads(context: click.Context) -> None:
     for name, family in FAMILIES.items():
         asked_for = f"{name}:{family.file}" if family.file else name
         click.echo(f"{asked_for}\n    {family.about}\n    {family.source}")
-        click.echo(f"    {', '.join(family.option_names())}")
+        words = ", ".join(family.defaults())
+        click.echo(fill(words, 96, initial_indent="    ", subsequent_indent="    "))
+
+
+workloads.add_command(fetch)
 
 
 @workloads.command()

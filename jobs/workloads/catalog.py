@@ -6,6 +6,7 @@ times with units.  ``railyard workloads`` lists names, sources and options.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ import msgspec
 
 from cluster.errors import UsageError, unknown_name
 from cluster.overrides import as_told, split_changes
-from cluster.tomlfile import build
+from cluster.tomlfile import Duration, Size, build
+from cluster.units import format_size
 from jobs.workloads.coflowjobs import CoflowOptions, coflow_jobs
 from jobs.workloads.corral import CorralOptions, MixOptions, W1Options, W2Options, mix, w1, w2, w3
 from jobs.workloads.joint import JointOptions, joint
@@ -23,7 +25,7 @@ from jobs.workloads.model import Workload
 from jobs.workloads.population import Population
 from jobs.workloads.recurring import RecurringOptions, recurring
 from jobs.workloads.shadow import ShadowFacebookOptions, ShadowOptions, shadow, shadow_facebook
-from jobs.workloads.swim import CoSchedulerOptions, SwimOptions, swim
+from jobs.workloads.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
 from jobs.workloads.tetrium import (
     BigDataOptions,
     TetriumOptions,
@@ -47,9 +49,17 @@ class Family:
     make: Callable[..., Workload]
     file: str = ""  #: what its file is called, such as "FILE.tsv"; "" = it reads none
 
-    def option_names(self) -> list[str]:
-        """What can be changed."""
-        return [field.name for field in msgspec.structs.fields(self.options)]
+    def defaults(self) -> list[str]:
+        """What can be changed, and what it is otherwise: "block=256MB"; None is up to others."""
+        hints = typing.get_type_hints(self.options, include_extras=True)
+        fields = msgspec.structs.fields(self.options)
+        return [f"{field.name}={_told(field.default, hints[field.name])}" for field in fields]
+
+
+def _told(value: Any, kind: Any) -> str:
+    if kind == Size:
+        return format_size(value).replace(" ", "")
+    return f"{value:g}s" if kind == Duration else str(value)
 
 
 _CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
@@ -68,7 +78,7 @@ FAMILIES: dict[str, Family] = {
         "1,000 jobs of a SWIM trace, 20 users, uniform in 90 min, half of them recurring",
         "Co-scheduler, section V-A",
         CoSchedulerOptions,
-        swim,
+        co_scheduler,
         "FILE.tsv",
     ),
     "corral-w1": Family(

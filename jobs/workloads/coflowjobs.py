@@ -33,7 +33,7 @@ def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
     trace = load_coflow_benchmark(path)
     if options.jobs:
         trace = trace.first(options.jobs)
-    shapes = [_shape(coflow, trace.racks) for coflow in trace.coflows]
+    shapes = [_shape(at, coflow, trace.racks) for at, coflow in enumerate(trace.coflows)]
     jobs = populate(shapes, options, seed)
     flows = sum(job.stages[0].tasks * job.stages[1].tasks for job in jobs)
     told_bytes = sum(coflow.size_bytes for coflow in trace.coflows)
@@ -52,10 +52,10 @@ def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
     )
 
 
-def _shape(coflow: TraceCoflow, racks: int) -> Shape:
+def _shape(number: int, coflow: TraceCoflow, racks: int) -> Shape:
     count = len(coflow.mappers)
     file = InputFile(
-        path=f"/workload/c{coflow.name}",
+        path=f"/workload/c{number}",
         size_bytes=count * _MB,
         block_bytes=_MB,
         shares=tuple(coflow.mappers.count(rack) / count for rack in range(racks)),

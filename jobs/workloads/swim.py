@@ -15,7 +15,9 @@ the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM tak
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ from jobs.workloads.population import Arrivals, Population, Shape, dice, populat
 from jobs.workloads.shapes import map_reduce
 
 _FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
+_NAME = re.compile(r"[\w-][\w.-]{0,200}")  # it names a file as well
 #: Co-scheduler's elephant threshold, from which on a job counts as shuffle-heavy.
 _HEAVY_BYTES = 1_125_000_000
 
@@ -98,7 +101,7 @@ def load_swim(path: Path) -> list[SwimJob]:
             if not line.strip():
                 continue
             raise _wrong(f"{path}:{number}", fields) from None
-        if min(job[1:]) < 0 or not name or name in names:
+        if min(job[1:]) < 0 or name in names or not _NAME.fullmatch(name):
             raise _wrong(f"{path}:{number}", fields, names)
         names.add(name)
         jobs.append(job)
@@ -113,8 +116,9 @@ def _wrong(
     if len(fields) != len(_FIELDS):
         right = f"{len(_FIELDS)}, with tabs between: {', '.join(_FIELDS)}"
         return UsageError(f"{where}: has {len(fields)} fields: need {right}")
-    if not fields[0]:
-        return UsageError(f"{where}: job id is empty: need one")
+    if not _NAME.fullmatch(fields[0]):
+        right = "letters, digits, _, - and . only"
+        return UsageError(f"{where}: job id = {fields[0]!r}: need {right}")
     if fields[0] in names:
         return UsageError(f"{where}: job {fields[0]} is there already: need an id of its own")
     for name, value in zip(_FIELDS[1:], fields[1:], strict=True):
@@ -134,6 +138,22 @@ def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
         jobs=populate(shapes, options, seed),
         figures=_figures(traced, chosen, path.name),
     )
+
+
+def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload:
+    """Co-scheduler's choice of a trace's jobs."""
+    made = swim(path, options, seed)
+    jobs, where = made.jobs, "section V"
+    recurring = share([job.recurrence is not None for job in jobs])
+    figures = (
+        figure("jobs", "", len(jobs), 1000, note=where),
+        figure("users", "", len({job.user for job in jobs}), 20, note=where),
+        figure("last job", "s", jobs[-1].submit_s, (0.0, 5400.0), note=where),
+        figure("recurring", "share", recurring, 0.5, note=where),
+        *made.figures,
+    )
+    source = f"Co-scheduler, section V-A, of {path.name}"
+    return dataclasses.replace(made, name="co-scheduler", source=source, figures=figures)
 
 
 def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJob]:

@@ -86,19 +86,23 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
             file = None if read else _file(f"t{number}-{at}", maps, options, rng)
             nodes.append(Node(read, _selectivity(rng, first=not read), file))
         shapes.append(_shape(f"t{number}", nodes, options))
-    return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16))
+    return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16), 50)
 
 
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
     """Long sequences of stages."""
     shapes = _sequences("ds", options, seed)
-    return _workload("tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16))
+    return _workload(
+        "tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16), (8, 30)
+    )
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
     """Short sequences of stages: scans, joins, aggregations."""
     shapes = _sequences("bd", options, seed)
-    return _workload("tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5))
+    return _workload(
+        "tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5), (8, 30)
+    )
 
 
 def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
@@ -145,9 +149,13 @@ def _workload(
     options: TetriumOptions,
     seed: int,
     stages: tuple[int, int],
+    sites: int | tuple[int, int],
 ) -> Workload:
-    jobs = populate(shapes, options, seed)
-    figures = _figures(jobs, stages, source.rpartition(", ")[2])
+    jobs, where = populate(shapes, options, seed), source.rpartition(", ")[2]
+    figures = (
+        figure("sites", "", options.sites, sites, note=where),
+        *_figures(jobs, stages, where),
+    )
     return Workload(name=name, source=source, jobs=jobs, figures=figures, sites=options.sites)
 
 
@@ -156,13 +164,11 @@ def _figures(
 ) -> tuple[Figure, ...]:
     counts = [len(job.stages) for job in jobs]
     shares = [file.shares for job in jobs for file in job.files]
-    sites = len(shares[0])
-    skews = [float(np.std(each) * sites) for each in shares]
+    skews = [float(np.std(each) * len(each)) for each in shares]
     between = [job.stages[0].output_bytes / job.files[0].size_bytes for job in jobs]
     return (
         figure("stages of a job, least", "", min(counts), stages, note=where),
         figure("stages of a job, most", "", max(counts), stages, note=where),
-        figure("sites", "", sites, (8, 50), note="sections 6.1, 6.2"),
         figure("skew of inputs over sites, mean", "", mean(skews)),
         figure("skew of inputs over sites, most", "", max(skews)),
         figure("first intermediate data / input, least", "", min(between)),

@@ -13,6 +13,7 @@ rate.  Cores and memory are not modelled: a task has a slot.
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 from cluster.errors import require
@@ -41,7 +42,8 @@ def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
     """A workflow's runs, which share its input files."""
     flow = load_wfformat(path)
     stages, files = _stages(flow, options.block)
-    shapes = [Shape(f"{flow.name}-{number}", stages, files) for number in range(options.jobs)]
+    name = re.sub(r"[^\w.-]+", "_", flow.name)
+    shapes = [Shape(f"{name}-{number}", stages, files) for number in range(options.jobs)]
     jobs = populate(shapes, options, seed)
     check_workload(jobs)
     return Workload(
@@ -62,11 +64,11 @@ def _stages(flow: Flow, block_bytes: int) -> tuple[tuple[WorkStage, ...], tuple[
     for readers, read in sources.items():
         inputs = [
             InputFile(
-                path=f"/{flow.name}/{file}",
+                path=f"/workload/input-{number}",  # ids may be URLs and the like
                 size_bytes=flow.sizes_bytes[file],
                 block_bytes=block_bytes,
             )
-            for file in read
+            for number, file in enumerate(read, start=len(files))
         ]
         name = stage_name(len(stages))
         files += inputs

@@ -183,9 +183,11 @@ def _tasks(told: list[_Task], ids: dict[str, str], times_s: dict[str, float]) ->
             parents[own][_known(name, ids, own, "parent")] = None
         for name in task.children:
             parents[_known(name, ids, own, "child")][own] = None
-    maker = _makers(outputs)
+    makers = _makers(outputs)
     for own, files in inputs.items():
-        parents[own] |= {maker[file]: None for file in files if maker.get(file, own) != own}
+        for file in files:
+            if makers.get(file, own) != own:
+                parents[own][makers[file]] = None
     return [
         FlowTask(
             own, tuple(parents[own]), _runtime_s(own, task, times_s), inputs[own], outputs[own]
@@ -195,14 +197,9 @@ def _tasks(told: list[_Task], ids: dict[str, str], times_s: dict[str, float]) ->
 
 
 def _makers(outputs: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """Which task writes a file."""
-    maker: dict[str, str] = {}
-    for own, files in outputs.items():
-        for file in files:
-            if maker.setdefault(file, own) != own:
-                both = f'file "{file}" is written by {maker[file]} as well'
-                raise UsageError(f"task {own}: {both}: need files of its own")
-    return maker
+    """The task that writes a file, where it is only one: if there are more, parents must tell."""
+    times = Counter(file for files in outputs.values() for file in files)
+    return {file: own for own, files in outputs.items() for file in files if times[file] == 1}
 
 
 def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None:
