@@ -19,7 +19,8 @@ COMMANDS = {
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
-    "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
+    "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
+    "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

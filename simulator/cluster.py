@@ -30,6 +30,7 @@ from netemu.schedulers import flow_scheduler
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from resourcemanager.core import Core
 from resourcemanager.coredriver import Log
+from resourcemanager.recipe import Recipe
 from resourcemanager.report import add_network, report
 from resourcemanager.schedulers import recipe_named
 from simulator.behaviour import Behaviour
@@ -47,8 +48,9 @@ _IDEAL = Behaviour()
 class Simulation:
     """One workload on one cluster.
 
-    ``stopwatch`` is what the time spent deciding is measured with; without one it is not.  Raises
-    ``UsageError`` for schedulers that there are not.
+    ``stopwatch`` is what the time spent deciding is measured with; without one it is not.
+    ``recipe``: the scheduler, if it is none of those that are listed.  Raises ``UsageError`` for
+    schedulers that there are not.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class Simulation:
         faults: Sequence[Fault] = (),
         log: Log | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        recipe: Recipe | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
-        recipe = recipe_named(config.scheduler)
+        recipe = recipe or recipe_named(config.scheduler)
         self.config = config
         self.workload = workload
         self.heap = EventHeap()
@@ -75,11 +78,13 @@ class Simulation:
             self.heap, self.network, self.store, behaviour, seed, block_bytes, tell
         )
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
+        for node in topology.nodes():
+            joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
+            self.heap.at(0.0, tell, joined, rank=Rank.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
-        for node in topology.nodes():
-            tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
         for number, job in enumerate(workload.jobs, start=1):
+            self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)  # once nodes are there
             name = JobId(f"j{number}")
             self.heap.at(job.submit_s, self.jobs.submit, name, job, rank=Rank.ARRIVAL)
 

@@ -117,7 +117,8 @@ class Faults:
         for fault in faults:
             heap.at(fault.at_s, begin[type(fault)], fault, rank=Rank.FAULT)
         if faults:
-            self._last_s = max(_end_s(fault) for fault in faults)
+            changes_s = [s for f in faults for s in (f.at_s, _end_s(f)) if math.isfinite(s)]
+            self._last_s = max(changes_s)
             heap.at(min(fault.at_s for fault in faults), self._tick, rank=Rank.FAULT)
 
     # Nodes and racks -----------------------------------------------------------------------------

@@ -36,7 +36,8 @@ class SimulatedNetwork:
         self.opened = 0  #: flows that needed the network
         self.finished = 0
         self.cancelled = 0  #: and those that broke off
-        self.decisions = 0  #: times at which flows ended
+        self.arrived_bytes = 0  #: by flows that needed the network
+        self.lost_bytes = 0  #: sizes of those that were cancelled or broke off, sent in part
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, _Flow] = {}
@@ -58,12 +59,14 @@ class SimulatedNetwork:
         ended = fabric.advance(now_s)
         if not ended:
             return
-        self.decisions += 1
         self.finished += len(ended)
-        for end in ended:
-            if self._latency_s:
+        flows = self._flows
+        self.arrived_bytes += sum(flows[end.flow].size_bytes for end in ended)
+        if self._latency_s:
+            for end in ended:
                 self._heap.after(self._latency_s, self._arrived, end.flow)
-            else:
+        else:
+            for end in ended:
                 self._arrived(end.flow)
 
     # Flows ---------------------------------------------------------------------------------------
@@ -91,14 +94,15 @@ class SimulatedNetwork:
 
     def cancel(self, flow: FlowId) -> None:
         """Forget a flow; fine if there is none of that name."""
-        if self._flows.pop(flow, None) is not None and self.fabric.cancel(flow):
-            self.cancelled += 1
+        known = self._flows.pop(flow, None)
+        if known is not None:
+            self._close(flow, known)
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Forget a coflow and what is open of it."""
-        for flow in self.fabric.finish_coflow(coflow):
-            self.cancelled += 1
-            self._flows.pop(flow, None)
+        for flow in list(self.fabric.coflow(coflow).flows):
+            self.cancel(flow)
+        self.fabric.finish_coflow(coflow)
 
     def break_off(self, node: NodeId, reason: str) -> None:
         """End all flows from and to a node.  O(flows)."""
@@ -110,9 +114,13 @@ class SimulatedNetwork:
             missing = known.size_bytes
             if self.fabric.is_open(flow):
                 missing -= self.fabric.sent_bytes(flow)
-                self.fabric.cancel(flow)
-                self.cancelled += 1
+                self._close(flow, known)
             known.on_end(missing, reason)
+
+    def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
+        """From where to where a flow goes, and its bytes; ``KeyError`` if there is none."""
+        known = self._flows[flow]
+        return known.src, known.dst, known.size_bytes
 
     def stats(self) -> NetworkStats:
         """Its counters, as the emulator tells them."""
@@ -131,6 +139,12 @@ class SimulatedNetwork:
             flows_cancelled=self.cancelled,
             flows_open=fabric.open_flows,
         )
+
+    def _close(self, flow: FlowId, known: _Flow) -> None:
+        """Let a flow that is not wanted any more send nothing more."""
+        if self.fabric.cancel(flow):
+            self.cancelled += 1
+            self.lost_bytes += known.size_bytes
 
     def _arrived(self, flow: FlowId) -> None:
         known = self._flows.pop(flow, None)

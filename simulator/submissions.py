@@ -1,7 +1,7 @@
 """From a workload's jobs to the core's events, and what becomes of their files.
 
-A job's input is in the block store when it comes: placed by the scheduler's data policy, by what
-the workload says of its sites, or by the store's own rule.
+All jobs' input is in the block store from the beginning: placed by the scheduler's data policy, by
+what the workload says of its sites, or by the store's own rule.
 """
 
 from __future__ import annotations
@@ -56,12 +56,15 @@ class Submissions:
         driver.on(EndJob, self._end)
         driver.on(DiscardJob, self._discard)
 
-    def submit(self, job: JobId, wanted: WorkloadJob) -> None:
-        """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
+    def store_input(self, wanted: WorkloadJob) -> None:
+        """Have the files of a job that will come; jobs may share them."""
         forecast = forecast_of(wanted)
         for file in wanted.files:
             if file.path not in self._files:
                 self._files[file.path] = self._put(file, forecast)
+
+    def submit(self, job: JobId, wanted: WorkloadJob) -> None:
+        """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
@@ -73,7 +76,7 @@ class Submissions:
                 queue=wanted.queue,
                 stages=tuple(self._plan(stage) for stage in wanted.stages),
                 output_path=self._outputs.get(job, ""),
-                forecast=forecast,
+                forecast=forecast_of(wanted),
             )
         )
 

@@ -36,6 +36,7 @@ CORE_PURE = (
     "resourcemanager.events",
     "resourcemanager.forecast",
     "resourcemanager.output",
+    "resourcemanager.recipe",
     "resourcemanager.report",
     "resourcemanager.schedulers",
 )
