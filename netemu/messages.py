@@ -6,6 +6,7 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
     ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
     anybody --SetCapacity--> emulator;  anybody --WatchNetwork--> emulator --NetworkView--> ...
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
+    sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
 
@@ -21,6 +22,9 @@ from cluster.wire import Command, Event, Message
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 BytesPerS = Annotated[float, msgspec.Meta(ge=0)]
+Rank = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+#: Flow schedulers that go by priority serve the smaller first, compared item by item; none first.
+Priority = Annotated[tuple[Rank, ...], msgspec.Meta(max_length=8)]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -48,7 +52,20 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     size_bytes: Count
     coflow: CoflowId | None = None
     weight: Weight = 1.0
+    priority: Priority = ()
+    more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
+
+
+class GrowFlow(Command, frozen=True, kw_only=True):
+    """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
+
+    The last one says that there is no ``more``; its ``by_bytes`` may be 0.
+    """
+
+    flow: FlowId
+    by_bytes: Count
+    more: bool
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):

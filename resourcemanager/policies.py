@@ -5,7 +5,7 @@
     tasks    which of the job's tasks runs in this slot, if any?
     shuffle  when may reduces take slots, and when may they fetch?
     copies   which running task gets a second attempt?
-    flows    what weight does a fetch ask of the network?
+    flows    what weight and priority does a fetch ask of the network?
 
 A policy sees read-only views and answers; the core checks the answer and changes the state.  An
 answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is freed
@@ -173,5 +173,12 @@ class FlowPolicy(Policy):
     """Answers "flows"."""
 
     def weight(self, reader: AttemptView) -> float:
-        """The share that the reader's fetches get where they meet others."""
+        """The share that the reader's fetches get where they meet others; above 0."""
         raise NotImplementedError
+
+    def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
+        """The place of a fetch of so many bytes, if the flow scheduler goes by priority.
+
+        The smaller is served first, compared item by item, at most 8 of them; () is before all.
+        """
+        return ()

@@ -226,6 +226,7 @@ class ResourceManager:
                 size_bytes=order.size_bytes,
                 coflow=order.coflow,
                 weight=order.weight,
+                priority=order.priority,
             )
             self._network.request(flow, Done, _complain_of(order))
         fetch = FetchOutput(

@@ -21,6 +21,7 @@ COMMANDS = {
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
     "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
+    "plan": ("scripts.plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

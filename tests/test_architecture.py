@@ -48,7 +48,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "netemu": ("cluster",),
     "dfs": ("cluster", *NETEMU_CLIENT),
     "jobs": ("cluster",),
-    "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
+    "resourcemanager": (
+        "cluster",
+        "jobs.model",
+        "jobs.package",
+        "jobs.workloads.model",
+        *NETEMU_PURE,
+        *DFS_PURE,
+    ),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
     "simulator": (
         "cluster",
@@ -87,6 +94,7 @@ PURE = (
     "resourcemanager.forecast",
     "resourcemanager.joblife",
     "resourcemanager.offers",
+    "resourcemanager.planning",
     "resourcemanager.policies",
     "resourcemanager.progress",
     "resourcemanager.recipe",

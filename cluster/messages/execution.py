@@ -167,6 +167,7 @@ class StartFlow(Command, frozen=True, kw_only=True):
     outputs: tuple[AttemptId, ...]  #: the attempts at ``src`` whose output it fetches
     partition: int
     weight: float = 1.0
+    priority: tuple[float, ...] = ()  #: the smaller is served first; see ``OpenFlow``
 
 
 class CancelFlow(Command, frozen=True, kw_only=True):
