@@ -15,6 +15,9 @@ from resourcemanager.coscheduling.explore import Choice
 from resourcemanager.coscheduling.guidelines import Guideline, Hybrid, guideline
 from resourcemanager.views import StageView, TaskView
 
+#: A rack that adds at least this share of the input that the best one would add is as good.
+_NEARLY = 0.9
+
 
 class MapGuide:
     """A stage that reads files: on which racks its maps may run.
@@ -37,7 +40,6 @@ class MapGuide:
         self._done_shuffle_bytes = 0
         self._places = [_racks_of(task) for task in stage.tasks]
         self._input_bytes = sum(task.input.input_bytes for task in stage.tasks)
-        self._largest_bytes = max((task.input.input_bytes for task in stage.tasks), default=0)
         #: {rack: input on it that no rack in use holds}; None until it is asked for
         self._gain_bytes: Counter[RackId] | None = None
 
@@ -71,7 +73,7 @@ class MapGuide:
         if len(self.used) >= self.racks_max or not self._has_input(rack):
             return False
         gain_bytes = self._gains()
-        return gain_bytes[rack] >= max(gain_bytes.values()) - self._largest_bytes
+        return gain_bytes[rack] >= _NEARLY * max(gain_bytes.values())
 
     def _has_input(self, rack: RackId) -> bool:
         return self.stage.pending.in_rack(rack) is not None

@@ -120,6 +120,18 @@ def test_each_replica_has_racks_of_its_own_and_fills_them_evenly():
     assert set(of_file.values()) == {3}
 
 
+def test_files_of_one_block_are_spread_evenly_over_the_racks_of_a_hint():
+    alive = nodes(6, 4)
+    policy, load = RackAware(random.Random(1)), dict.fromkeys(alive, 0)
+    racks = Counter()
+    hint = PlacementHint(racks=(("r0", "r4"), ("r1", "r5"), ("r2", "r3")))
+    for _ in range(4):
+        for node in policy.choose(3, StorageView(load=load), hint=hint):
+            load[node] += 1
+            racks[rack_of(node)] += 1
+    assert set(racks.values()) == {2}
+
+
 def test_replicas_without_racks_of_their_own_go_by_the_stores_rule():
     policy = RackAware(random.Random(1))
     first, *others = policy.choose(3, view(nodes(5, 3)), hint=PlacementHint(racks=(("r3",),)))
