@@ -24,6 +24,7 @@ import msgspec
 
 from cluster.ids import RackId
 from resourcemanager.decisions import Decision, Pass
+from resourcemanager.events import DataAnnounced
 from resourcemanager.views import (
     AttemptView,
     ClusterView,
@@ -67,6 +68,9 @@ class Policy:
     def attempt_launched(self, attempt: AttemptView) -> None:
         """An attempt took a slot."""
 
+    def attempt_progressed(self, attempt: AttemptView) -> None:
+        """An attempt told how far it is."""
+
     def attempt_ended(self, attempt: AttemptView) -> None:
         """An attempt gave up its slot, whatever its outcome."""
 
@@ -80,15 +84,29 @@ class Policy:
         """A node is gone; its attempts and its output have been written off."""
 
     def reconsider(self) -> Iterable[JobView]:
-        """Jobs whose earlier answers may no longer hold; asked after every event."""
+        """Jobs whose earlier answers may no longer hold; asked after every event.
+
+        The answers are those to offers, and the shuffle policy's: its ``limit`` and ``may_fetch``
+        are asked again for these jobs.
+        """
         return ()
+
+    def wake_s(self) -> float | None:
+        """When ``reconsider`` should be asked even if nothing happens; None = never.
+
+        Asked after every event; the answer before does not count any more.
+        """
+        return None
 
 
 class DataPolicy(Policy):
     """Answers "data"."""
 
-    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
-        """For each replica of a new file, the racks for its blocks; () = the store's own rule."""
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
+        """For each replica of data that is about to be written, the racks for its blocks.
+
+        Empty or missing for a replica = the store's own rule.
+        """
         raise NotImplementedError
 
 

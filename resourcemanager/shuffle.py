@@ -41,6 +41,10 @@ class Shuffle:
         if attempt.task.stage.fetching:
             self._fetch_from_all(attempt)
 
+    def review(self, stage: Stage) -> None:
+        """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
+        self._began_to_fetch(stage)
+
     def output_ready(self, attempt: Attempt) -> None:
         """A task that others read is done: they fetch its output."""
         stage, node = attempt.task.stage, attempt.node

@@ -81,6 +81,8 @@ class MixRun:
 
     def carry_out(self) -> MixOutcome:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
+        for planned in self._jobs:
+            self._place.announce(planned.plan.measured.input, planned.stored_bytes)
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         ends = self._run()
         return self._check(ends)

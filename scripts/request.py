@@ -41,6 +41,7 @@ class Prepared:
     plan: Plan
     #: path in the block store -> the local file that is to be copied there
     copies: dict[str, Path] = field(default_factory=dict)
+    stored_bytes: int = 0  #: real bytes of input to generate or to copy; 0: it is there already
 
 
 def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
@@ -68,7 +69,8 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
         raise UsageError(f"{wish.job}: reads input: need --input FILE")
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
-    return Prepared(name=sample.name, plan=plan, copies=copies)
+        stored_bytes += readable_size(local)
+    return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
 
 
 def _input(

@@ -12,6 +12,7 @@ from jobs.package import load_job
 from jobs.sample import Plan, Step, Verdict
 from jobs.taskio import FileReader
 from resourcemanager.messages import JobEnded, SubmitJob
+from scripts.dataplans import Racks, planned_racks
 from scripts.files import LocalFile, copy_in
 from scripts.progress import View
 from scripts.session import Session
@@ -63,13 +64,20 @@ class Workplace:
         self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
+        self._racks: dict[str, Racks] = {}  #: for what was announced
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
-    def bring_input(self) -> None:
+    def announce(self, path: str, stored_bytes: int) -> None:
+        """Ask where a job's input should go that is about to be written, once for each path."""
+        if path and path not in self._racks:
+            self._racks[path] = planned_racks(self._session, path, stored_bytes)
+
+    def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""
+        racks = self._racks.get(plan.measured.input, ())
         for path, local in self._locals.items():
             self._view.say(f"storing {local} as {path}")
-            copy_in(self.store, str(local), path)
+            copy_in(self.store, str(local), path, racks=racks)
 
     def carry_out(self, plan: Plan, submitter: Submitter) -> Outcome:
         """Run all jobs of a plan and check the output; stop at a job that fails."""
@@ -96,6 +104,7 @@ class Workplace:
             stages=load_job(package).stage_specs(step.reduces),
             input_paths=(step.input,) if step.input else (),
             output_path=step.output,
+            output_racks=self._racks.get(step.output, ()),
             user=submitter.user,
             queue=submitter.queue,
         )

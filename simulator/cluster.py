@@ -84,7 +84,7 @@ class Simulation:
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
         for number, job in enumerate(workload.jobs, start=1):
-            self.jobs.store_input(job)
+            self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)  # once nodes are there
             name = JobId(f"j{number}")
             self.heap.at(job.submit_s, self.jobs.submit, name, job, rank=Rank.ARRIVAL)
 

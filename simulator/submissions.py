@@ -7,7 +7,6 @@ what the workload says of its sites, or by the store's own rule.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 
 from cluster.errors import PeerError
 from cluster.ids import JobId, RackId, rack_id
@@ -15,17 +14,20 @@ from cluster.messages.execution import DiscardJob, Split
 from cluster.topology import Topology
 from dfs.messages import BlockId, Move, MoveFiles, PlacementHint, Remove
 from jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
-from resourcemanager.commands import CommitJob, EndJob
+from resourcemanager.commands import CommitJob, EndJob, PlaceData
 from resourcemanager.coredriver import CoreDriver
 from resourcemanager.events import (
+    DataAnnounced,
     JobCommitFailed,
     JobCommitted,
     JobSubmitted,
     StagePlan,
     TaskInput,
 )
+from resourcemanager.forecast import Forecast
 from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
 from simulator.blockstore import BlockStore
+from simulator.forecasts import forecast_of
 from simulator.jobwork import JobWork
 from simulator.workers import Workers
 
@@ -46,15 +48,20 @@ class Submissions:
         self._files: dict[str, Blocks] = {}
         self._outputs: dict[JobId, str] = {}  #: folders of jobs that are not discarded yet
         self._failed: dict[JobId, None] = {}  #: those of them whose output must go
+        #: {file: for each replica, the racks that the data policy wants}, until it is put there
+        self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
+        self._replication = topology.storage.replication
+        driver.on(PlaceData, self._place)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end)
         driver.on(DiscardJob, self._discard)
 
     def store_input(self, wanted: WorkloadJob) -> None:
         """Have the files of a job that will come; jobs may share them."""
+        forecast = forecast_of(wanted)
         for file in wanted.files:
             if file.path not in self._files:
-                self._files[file.path] = self._put(file)
+                self._files[file.path] = self._put(file, forecast)
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
@@ -69,31 +76,36 @@ class Submissions:
                 queue=wanted.queue,
                 stages=tuple(self._plan(stage) for stage in wanted.stages),
                 output_path=self._outputs.get(job, ""),
+                forecast=forecast_of(wanted),
             )
         )
 
     # Input ---------------------------------------------------------------------------------------
-    def _put(self, file: InputFile) -> Blocks:
+    def _put(self, file: InputFile, forecast: Forecast | None) -> Blocks:
         """Have a file in the block store: a part for each rack if it is said how it is spread."""
         sizes = file.block_sizes()
         if file.nodes or not file.shares:
-            blocks = self._store.put(file.path, sizes, self._hint(file), file.nodes)
+            hint = self._hint(file, forecast)
+            blocks = self._store.put(file.path, sizes, hint, file.nodes)
             return list(zip(blocks, sizes, strict=True))
         placed: Blocks = []
         for number, count in enumerate(split_by(len(sizes), file.shares)):
             part = sizes[len(placed) : len(placed) + count]
             if part:
-                hint = PlacementHint(racks=(rack_id(number),))
+                hint = PlacementHint(racks=((rack_id(number),),) * self._replication)
                 blocks = self._store.put(f"{file.path}/{rack_id(number)}", part, hint)
                 placed += zip(blocks, part, strict=True)
         return placed
 
-    def _hint(self, file: InputFile) -> PlacementHint:
-        """What the scheduler's data policy wants: any of the racks that it names."""
-        wanted: Sequence[Sequence[RackId]] = self._driver.core.replica_racks(
-            file.path, file.size_bytes
+    def _hint(self, file: InputFile, forecast: Forecast | None) -> PlacementHint:
+        """What the scheduler's data policy wants."""
+        self._driver.tell(
+            DataAnnounced(path=file.path, size_bytes=file.size_bytes, forecast=forecast)
         )
-        return PlacementHint(racks=tuple(dict.fromkeys(rack for racks in wanted for rack in racks)))
+        return PlacementHint(racks=self._racks.pop(file.path))
+
+    def _place(self, order: PlaceData) -> None:
+        self._racks[order.path] = order.racks
 
     def _plan(self, stage: WorkStage) -> StagePlan:
         if not stage.files:

@@ -124,6 +124,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0  #: how many partitions it writes for the stages that read it; 0 = none
     output_path: str = ""  #: file that it writes to the block store; "" = none
     output_replication: int = 0  #: 0 = the cluster's
+    #: for each replica of that file, the racks for it; empty or missing = the store's own rule
+    output_racks: tuple[tuple[RackId, ...], ...] = ()
 
 
 # Orders ------------------------------------------------------------------------------------------
