@@ -1,17 +1,4 @@
-"""Which circuits an optical switch should have: coflows in order, each blind to those after it.
-
-Pure bookkeeping without a clock.  A port is one direction of a rack's link to the switch, and
-carries one circuit at a time (or W, with wavelength-selective switching).  ``match`` answers which
-pairs of racks each coflow should send over from now on, and is asked again whenever a pair is done
-or a coflow arrives.
-
-The rule is Sunflow's (Huang, Sun and Ng, CoNEXT 2016): within a coflow nothing is preempted, so a
-pair keeps its circuit until it is done; a coflow sees ports that a later one holds as free, so the
-later ones send in the gaps that the earlier leave, and are cut when those want the port.
-
-Sunflow reserves all of that ahead of time; deciding when a port falls free comes to the same, as no
-coflow's choices depend on those after it, and it needs no repair when flows grow or ports fail.
-"""
+"""Which circuits there should be, all at once: the simple version of ``netemu.circuits``."""
 
 from __future__ import annotations
 
@@ -46,8 +33,7 @@ def match(
     has circuits for, or is setting up; ``up`` are all circuits that would carry at once.  A pair
     takes at most one circuit of each coflow.
 
-    The order within a coflow is not published.  This one reproduces Fig. 2 of the Co-scheduler
-    paper: pairs whose circuit is up, then by size, the largest first, then by distance
+    Within a coflow: pairs whose circuit is up, then by size, the largest first, then by distance
     (dst - src) modulo racks, then by src.
     """
     out, into = np.array(ports.out), np.array(ports.into)
