@@ -34,6 +34,7 @@ class Batch:
     flows: dict[Flow, None] = field(default_factory=dict)  #: those that have something to send
     rides: bool = False  #: whether by circuit
     circuit: Circuit | None = None
+    held_since: int = 0  #: circuits are numbered as they are given
     group: CircuitGroup | None = None  #: its flows on the circuit
     turn: Turn | None = None  #: None unless it waits for a circuit
     counted_bytes: float = 0.0  #: as it is counted in the demand's sums

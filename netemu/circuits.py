@@ -42,6 +42,7 @@ class Matching:
         self._works_out = self._works_in = (1 << racks) - 1  #: ports that have not failed
         #: ports that have fallen free since the last choice
         self._freed_out = self._freed_in = 0
+        self._held = 0  #: how often a batch has got a circuit
         self._cut: list[Batch] = []
         self._taken: list[Batch] = []
 
@@ -80,28 +81,37 @@ class Matching:
         taken = _Taken(self._room)
         news = len(fresh)
         for demand in self.order:
+            if self._cut and self._room > 1:
+                self._keep_after_all(demand)
             taken.add(demand)
-            out, into = self._works_out & ~taken.out, self._works_in & ~taken.into
-            if not (out and into):
-                if order is None:
-                    break
-                continue
+            is_fresh = demand in fresh
+            news -= is_fresh
             if demand.waiting:
-                if order is not None or demand in fresh:
-                    self._serve(demand, taken, now_s, out, into)
-                elif self._freed_out & demand.out_bits & out or (
-                    self._freed_in & demand.in_bits & into
-                ):
+                if order is not None or is_fresh:
+                    self._serve(demand, taken, now_s)
+                else:
                     self._serve_freed(demand, taken, now_s)
-            news -= demand in fresh
             if order is None and not (news or self._freed_out or self._freed_in):
                 break
         self._freed_out = self._freed_in = 0
         return self._cut, self._taken
 
     # Inside --------------------------------------------------------------------------------------
-    def _serve(self, demand: Demand, taken: _Taken, now_s: float, out: int, into: int) -> None:
+    def _keep_after_all(self, demand: Demand) -> None:
+        """Whoever was cut for two ports where one of them was enough.
+
+        Only ports with several circuits know such cases.
+        """
+        cut = [batch for batch in self._cut if batch.demand is demand]
+        for batch in sorted(cut, key=lambda batch: batch.held_since):
+            at_out, at_in = self._at_out[batch.src], self._at_in[batch.dst]
+            if len(at_out) < self._room and len(at_in) < self._room:
+                self._cut.remove(batch)
+                self._hold(batch)
+
+    def _serve(self, demand: Demand, taken: _Taken, now_s: float) -> None:
         """Give a coflow what it can have of all its batches, in order."""
+        out, into = self._works_out & ~taken.out, self._works_in & ~taken.into
         wanted = [
             self._urgent(demand, turn, now_s)
             for src in _bits(demand.out_bits & out)
@@ -200,15 +210,21 @@ class Matching:
             if len(holders) == self._room:  # the last coflow's last one has to go
                 self._lose(max(reversed(holders), key=lambda holder: holder.demand.rank))
         demand.stop_waiting(batch)
-        demand.hold(batch)
+        self._held += 1
+        batch.held_since = self._held
+        self._hold(batch)
+        taken.add_one(src, dst)
+        self._taken.append(batch)
+
+    def _hold(self, batch: Batch) -> None:
+        src, dst = batch.src, batch.dst
+        batch.demand.hold(batch)
         self._at_out[src].append(batch)
         self._at_in[dst].append(batch)
         if len(self._at_out[src]) == self._room:
             self._freed_out &= ~(1 << src)
         if len(self._at_in[dst]) == self._room:
             self._freed_in &= ~(1 << dst)
-        taken.add_one(src, dst)
-        self._taken.append(batch)
 
     def _lose(self, batch: Batch) -> None:
         self.release(batch)

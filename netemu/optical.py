@@ -32,6 +32,7 @@ class CircuitChange(NamedTuple):
     src: RackId
     dst: RackId
     coflow: str | None  #: whose bytes it is for; None: nobody's at present
+    circuit: int  #: circuits are numbered as they are set up
 
 
 class CircuitState(NamedTuple):
@@ -51,6 +52,7 @@ class Circuit:
     dst: int
     ready_s: float  #: dark until then
     user: Batch | None  #: who uses it
+    number: int = 0  #: circuits are numbered as they are set up
     is_gone: bool = False
 
 
@@ -72,6 +74,7 @@ class OpticalSwitch:
         self._getting_ready: deque[Circuit] = deque()  #: in order, as δ is the same for all
         self._changes: deque[CircuitChange] = deque(maxlen=CHANGES_KEPT)
         self._changes_seen = 0  #: how many there have been in all
+        self._circuits_made = 0
 
     # Orders --------------------------------------------------------------------------------------
     def spare(self, src: int, dst: int) -> Circuit | None:
@@ -94,7 +97,8 @@ class OpticalSwitch:
         for port in (self.out[src], self.into[dst]):
             if len(port) >= self.wavelengths:
                 self._take_down(next(c for c in port if c.user is None), now_s)
-        circuit = Circuit(src, dst, now_s + self.delta_s, batch)
+        self._circuits_made += 1
+        circuit = Circuit(src, dst, now_s + self.delta_s, batch, self._circuits_made)
         self.out[src].append(circuit)
         self.into[dst].append(circuit)
         if self.delta_s:
@@ -158,9 +162,9 @@ class OpticalSwitch:
 
     def _append(self, at_s: float, what: Change, circuit: Circuit) -> None:
         racks = self.racks
-        self._changes.append(
-            CircuitChange(at_s, what, racks[circuit.src], racks[circuit.dst], _name(circuit))
-        )
+        src, dst = racks[circuit.src], racks[circuit.dst]
+        change = CircuitChange(at_s, what, src, dst, _name(circuit), circuit.number)
+        self._changes.append(change)
         self._changes_seen += 1
 
 
