@@ -11,28 +11,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
 from cluster.ids import RackId
 from cluster.topology import Topology
 from netemu.batches import Batch
+from netemu.circuitlog import Change, CircuitChange
 
 #: So many changes are remembered; whoever wants them all must ask in time.
 CHANGES_KEPT = 50_000
-
-Change = Literal["set-up", "up", "down"]
-
-
-class CircuitChange(NamedTuple):
-    """Something that happened to a circuit."""
-
-    at_s: float
-    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
-    what: Change
-    src: RackId
-    dst: RackId
-    coflow: str | None  #: whose bytes it is for; None: nobody's at present
-    circuit: int  #: circuits are numbered as they are set up
 
 
 class CircuitState(NamedTuple):
@@ -141,8 +129,8 @@ class OpticalSwitch:
         In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known.
         """
         self._note_ready(now_s)
-        new = min(self._changes_seen - after, len(self._changes))
-        return self._changes_seen, list(self._changes)[len(self._changes) - new :] if new else []
+        new = max(self._changes_seen - after, 0)
+        return self._changes_seen, list(islice(reversed(self._changes), new))[::-1]
 
     # Inside --------------------------------------------------------------------------------------
     def _take_down(self, circuit: Circuit, now_s: float) -> None:
