@@ -66,7 +66,10 @@ def _fill_together(groups: list[Group], traffic: Traffic) -> None:
             path = np.where(traffic.is_port[path], links - 1, path)
             together[-1, span] = links + number
         together[: len(path), span] = path
-    rates = fill(together, np.concatenate([group.weights for group in groups]), left)
+    weights = np.concatenate([group.weights for group in groups])
+    sending = np.flatnonzero(weights)  # a circuit's lane may have run empty
+    rates = np.zeros(len(weights))
+    rates[sending] = fill(together[:, sending], weights[sending], left)
     for group, span in zip(groups, spans, strict=True):
         if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
             group.set_rates(rates[span])
