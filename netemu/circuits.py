@@ -89,7 +89,7 @@ class Matching:
             if demand.waiting:
                 if order is not None or is_fresh:
                     self._serve(demand, taken, now_s)
-                else:
+                elif self._freed_out & demand.out_bits or self._freed_in & demand.in_bits:
                     self._serve_freed(demand, taken, now_s)
             if order is None and not (news or self._freed_out or self._freed_in):
                 break
