@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
 Turn = tuple[float, int, int, int]
+#: Up to so many batches are compared one by one; of more, the sorted turns are gone through.
+_FEW = 6
 
 
 @dataclass(slots=True, eq=False)
@@ -118,3 +120,31 @@ class Demand:
             self.out_bits &= ~(1 << src)
         if not self.src_bits[dst]:
             self.in_bits &= ~(1 << dst)
+
+    def first_out(self, src: int, dsts: int) -> Turn:
+        """The first turn of those from a rack to one of these; there is one."""
+        if dsts.bit_count() > _FEW:
+            for turn in self.by_src[src]:
+                if dsts >> turn[3] & 1:
+                    return turn
+        batches = self.batches
+        return min(batches[src, dst].turn for dst in bits(dsts))  # type: ignore[type-var, return-value]  # all wait
+
+    def first_in(self, dst: int, srcs: int) -> Turn:
+        """The first turn of those to a rack from one of these; there is one."""
+        if srcs.bit_count() > _FEW:
+            for turn in self.by_dst[dst]:
+                if srcs >> turn[2] & 1:
+                    return turn
+        batches = self.batches
+        return min(batches[src, dst].turn for src in bits(srcs))  # type: ignore[type-var, return-value]  # all wait
+
+
+def bits(number: int) -> list[int]:
+    """The places of a number's bits that are set, ascending."""
+    places = []
+    while number:
+        lowest = number & -number
+        places.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return places
