@@ -23,9 +23,15 @@ import numpy as np
 from cluster.errors import InvariantError
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.topology import Topology
-from netemu.flowclasses import Flow, FlowGroup, World
+from netemu.circuitgroup import CircuitGroup
+from netemu.circuitplane import CircuitPlane
+from netemu.flowclasses import Flow
+from netemu.flowgroups import FlowGroup, World
+from netemu.optical import CircuitChange, CircuitState
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
+
+AnyGroup = FlowGroup | CircuitGroup
 
 #: Flows that finish this close together finish at once.
 _SAME_TIME_S = 1e-9
@@ -62,24 +68,33 @@ class Fabric:
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits)
         self._routes: dict[tuple[NodeId, NodeId], Route] = {}
-        #: {id of a route in ``_routes``: those of its links that are limited}
+        self._circuits: dict[tuple[NodeId, NodeId], Route] = {}  #: the same by circuit
+        #: {id of a route in these: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
         #: those of them that have something to send, by the scheduler's own order of arrival
-        self._sending: dict[FlowGroup, None] = {}
+        self._sending: dict[AnyGroup, None] = {}
         #: those whose flows have changed since the last decision
-        self._changed: dict[FlowGroup, None] = {}
+        self._changed: dict[AnyGroup, None] = {}
         #: heap of (first finish, number, group); may hold entries of groups that changed since
-        self._finishes: list[tuple[float, int, FlowGroup]] = []
+        self._finishes: list[tuple[float, int, AnyGroup]] = []
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._stale = False  #: whether the scheduler must decide before time passes
+        self._capacity_changed = False
         self._decide_s = np.inf  #: when it wants to in any case
+        self._plane: CircuitPlane | None = None  #: the circuits, if there are some that are used
+        if scheduler.uses_circuits and topology.ocs is not None:
+            self._plane = CircuitPlane(
+                topology, self.network, self._world, scheduler.circuit_urgency, self
+            )
+        self._is_port = np.zeros(len(self._capacities), dtype=bool)
+        self._is_port[[self.network.number[name] for name in self.network.ports]] = True
         self._load = np.zeros(len(self._capacities))
-        self._counted: dict[FlowGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
+        self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
         self._sequence = 0
         #: bytes of flows that are no longer open: by link, and by category
         self._link_bytes = [0.0] * len(self._capacities)
@@ -128,7 +143,7 @@ class Fabric:
             raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
         if by_bytes < 0:
             raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._withdraw(found)
+        self.stop(found)
         found.size_bytes += by_bytes
         found.more = more
         self._send(found)
@@ -172,11 +187,13 @@ class Fabric:
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
+        self._capacity_changed = True
+        if self._plane is not None:
+            self._plane.limits_changed()
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
             for group in self._sending:
-                group.settle()
                 group.limits_changed()
                 self._changed[group] = None
 
@@ -270,6 +287,45 @@ class Fabric:
                 totals[link] += sent
         return {name: round(totals[number]) for name, number in self.network.number.items()}
 
+    def circuits(self) -> list[CircuitState]:
+        """The circuits that there are now; none where the flow scheduler uses none."""
+        self._refresh()
+        return [] if self._plane is None else self._plane.switch.circuits()
+
+    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
+        """What has become of circuits, but for the first ``after`` changes, and how many in all."""
+        self._refresh()
+        if self._plane is None:
+            return 0, []
+        return self._plane.switch.changes(self._world.now_s, after)
+
+    # What circuits do to flows -------------------------------------------------------------------
+    def stop(self, flow: Flow) -> None:
+        """Let a flow send nothing for now."""
+        if flow.group is not None:
+            group = flow.belongs
+            group.remove(flow)
+            if not group.alone:
+                self._note_change(group)
+
+    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
+        """Let a flow, which is in no group, send through a circuit or by packets from now on."""
+        spec = flow.spec
+        route = self._route(spec.src, spec.dst) if circuit is None else self._circuit(spec)
+        if route is not flow.route:
+            self._book(flow)
+            flow.route = route
+        left_bytes = flow.size_bytes - flow.sent_bytes
+        if circuit is None:
+            group = flow.belongs = self._group_of(spec)
+            self._join(flow, group, left_bytes)
+            return
+        flow.belongs = circuit
+        circuit.add(flow, self._scheduler.weight(spec, left_bytes))
+        if not circuit.alone:
+            self._sending[circuit] = None
+            self._note_change(circuit)
+
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
         key = ""
@@ -284,26 +340,40 @@ class Fabric:
         """Let a flow that is in no class send what it has."""
         remaining = flow.size_bytes - flow.sent_bytes
         if remaining <= 0 or not flow.route.links:
+            self._rest(flow)
             if not flow.more:
                 self._instant[flow] = None
             elif remaining > 0:
                 flow.sent_bytes = float(flow.size_bytes)
             return
-        group, scheduler = flow.belongs, self._scheduler
+        if self._plane is not None and flow.route.reach == "cross_rack":
+            self._stale = True
+            self._plane.wants(flow, self._world.now_s)
+            return
+        assert isinstance(flow.belongs, FlowGroup)
+        self._join(flow, flow.belongs, remaining)
+
+    def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
+        scheduler = self._scheduler
         group.add(flow, scheduler.tells_apart(flow.spec), scheduler.weight(flow.spec, remaining))
         self._sending[group] = None
         self._note_change(group)
 
     def _withdraw(self, flow: Flow) -> None:
-        """Let a flow stop sending."""
+        """Let a flow send nothing any more."""
         if flow in self._instant:
             del self._instant[flow]
-        elif flow.group is not None:
-            group = flow.belongs
-            group.remove(flow)
-            self._note_change(group)
+        else:
+            self.stop(flow)
+        self._rest(flow)
 
-    def _note_change(self, group: FlowGroup) -> None:
+    def _rest(self, flow: Flow) -> None:
+        """It has nothing to send."""
+        if self._plane is not None and flow.batch is not None:
+            self._plane.rests(flow, self._world.now_s)
+            self._stale = True
+
+    def _note_change(self, group: AnyGroup) -> None:
         self._changed[group] = None
         self._stale = True
 
@@ -319,18 +389,30 @@ class Fabric:
         limit_s = self._world.now_s + _SAME_TIME_S
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]
-            ended += [flow for flow in group.take_due(_SAME_TIME_S) if not flow.more]
-            self._note_change(group)
+            for flow in group.take_due(_SAME_TIME_S):
+                self._rest(flow)
+                if not flow.more:
+                    ended.append(flow)
+            if not group.alone:
+                self._note_change(group)
         ended.sort(key=lambda flow: flow.sequence)
         return ended
 
     def _close(self, flow: Flow) -> None:
-        spec, sent = flow.spec, flow.sent_bytes
+        spec = flow.spec
         del self._flows[spec.flow]
         if spec.coflow is not None:
             del self._coflows[spec.coflow].flows[spec.flow]
         elif self._scheduler.by_coflow:
             self._groups.pop(flow.belongs.key, None)
+        self._book(flow)
+
+    def _book(self, flow: Flow) -> None:
+        """Count what a flow, which is in no group, has sent on its present route."""
+        sent = flow.sent_bytes - flow.booked_bytes
+        if not sent:
+            return
+        flow.booked_bytes = flow.sent_bytes
         for category in flow.route.counted_as:
             self._bytes[category] += sent
         for link in flow.route.links:
@@ -352,21 +434,35 @@ class Fabric:
         if not self._stale:
             return
         self._stale = False
+        carries_s = np.inf
+        if self._plane is not None:
+            carries_s = self._plane.decide(self._world.now_s, self._capacities)
+        if self._plane is not None and not (self._changed or self._capacity_changed):
+            self._decide_s = carries_s  # nothing but circuits that are alone has changed
+            self._note_finishes()
+            return
+        self._capacity_changed = False
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
                 self._count_load(group, None)
                 group.quiet()
             else:
-                group.settle()
+                group.admit()
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
-        traffic = Traffic(self._world.now_s, capacities, tuple(self._sending), changed)
-        self._decide_s = self._scheduler.decide(traffic)
+        traffic = Traffic(
+            self._world.now_s,
+            capacities,
+            self._sending.keys(),
+            changed,
+            self._is_port,
+        )
+        self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
 
-    def _take_rates(self, changed: frozenset[FlowGroup]) -> None:
+    def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network
         that carries more than it can.
         """
@@ -375,19 +471,23 @@ class Fabric:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
-        retimed = self._world.retimed
-        for group in retimed:
-            self._count_load(group, group.load)
-            if group.first_finish_s < np.inf:
-                self._sequence += 1
-                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
-        retimed.clear()
+        for group in self._world.retimed:
+            if not group.alone:
+                self._count_load(group, group.load)
+        self._note_finishes()
         over = self._load > self._capacities * _ROUNDING + 1e-6
         if over.any():
             names = [link for link, number in self.network.number.items() if over[number]]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
 
-    def _count_load(self, group: FlowGroup, load: np.ndarray | None) -> None:
+    def _note_finishes(self) -> None:
+        for group in self._world.retimed:
+            if group.first_finish_s < np.inf:
+                self._sequence += 1
+                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
+        self._world.retimed.clear()
+
+    def _count_load(self, group: AnyGroup, load: np.ndarray | None) -> None:
         before = self._counted.pop(group, None)
         if before is not None:
             self._load -= before
@@ -404,6 +504,13 @@ class Fabric:
             route = self._routes[src, dst] = self.network.route(src, dst)
         return route
 
+    def _circuit(self, spec: FlowSpec) -> Route:
+        route = self._circuits.get((spec.src, spec.dst))
+        if route is None:
+            route = self.network.circuit(spec.src, spec.dst)
+            self._circuits[spec.src, spec.dst] = route
+        return route
+
     def _limits(self, route: Route) -> tuple[int, ...]:
         limits = self._limits_of.get(id(route))
         if limits is None:
@@ -418,7 +525,7 @@ class Fabric:
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""
         self._refresh()
-        service: dict[FlowGroup, list[float]] = {}
+        service: dict[AnyGroup, list[float]] = {}
         sent = []
         for flow in flows:
             if flow.group is None:
@@ -432,4 +539,5 @@ class Fabric:
 
     def _under_way(self) -> list[tuple[Route, float]]:
         flows = list(self._flows.values())
-        return [(f.route, sent) for f, sent in zip(flows, self._sent(flows), strict=True)]
+        sent = self._sent(flows)
+        return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]

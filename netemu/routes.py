@@ -62,6 +62,8 @@ class Network:
         self.longest = 4 if tree is None else 7
         #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
+        #: numbers of the nodes' links
+        self.nics = tuple(self.number[name] for name in nics)
         #: the racks' optical ports
         self.ports = tuple(ports)
         #: {node: number of its rack}

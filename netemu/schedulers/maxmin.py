@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from netemu.schedulers.base import FlowScheduler, Traffic
-from netemu.schedulers.filling import fill
+from netemu.schedulers.base import Floats, FlowScheduler, Traffic
+from netemu.schedulers.refilling import fill_all, refill
 
 
 class MaxMin(FlowScheduler):
@@ -19,8 +19,22 @@ class MaxMin(FlowScheduler):
     name = "maxmin"
     source = "Bertsekas and Gallager, Data Networks, 1992, 6.5.2"
 
+    def __init__(self) -> None:
+        self._levels: Floats | None = None
+        self._limited = np.zeros(0, dtype=bool)
+
     def decide(self, traffic: Traffic) -> float:
-        """Fill."""
+        """Fill what has changed."""
+        capacities = traffic.capacities
+        limited = np.isfinite(capacities)
         for group in traffic.groups:  # at most one
-            group.set_rates(fill(group.paths, group.weights, traffic.capacities.copy()))
+            paths, weights = group.paths, group.weights
+            if self._levels is None or not np.array_equal(limited, self._limited):
+                filled = fill_all(paths, weights, capacities)
+            else:
+                load = group.load
+                filled = refill(paths, weights, capacities, group.rates, load, self._levels)
+            self._levels = filled.levels
+            group.set_rates(filled.rates)
+        self._limited = limited
         return np.inf
