@@ -11,10 +11,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from netemu.flowclasses import Flow
-from netemu.schedulers.base import Floats, Numbers
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -22,6 +19,8 @@ if TYPE_CHECKING:
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
 Turn = tuple[float, int, int, int]
+#: Up to so many batches are compared one by one; of more, the sorted turns are gone through.
+_FEW = 6
 
 
 @dataclass(slots=True, eq=False)
@@ -62,8 +61,8 @@ class Demand:
         self.by_src: list[list[Turn]] = [[] for _ in range(racks)]
         self.by_dst: list[list[Turn]] = [[] for _ in range(racks)]
         #: bytes and batches at each port, of what rides circuits; those that leave, those that come
-        self.port_bytes: Floats = np.zeros((2, racks))
-        self.port_batches: Numbers = np.zeros((2, racks), dtype=np.int64)
+        self.out_bytes, self.in_bytes = [0.0] * racks, [0.0] * racks
+        self.out_batches, self.in_batches = [0] * racks, [0] * racks
 
     @property
     def rides(self) -> bool:
@@ -74,11 +73,11 @@ class Demand:
         """A batch that rides has so much left to send; 0: it is done with circuits."""
         more = size_bytes - batch.counted_bytes
         batches = (size_bytes > 0) - (batch.counted_bytes > 0)
-        self.port_bytes[0, batch.src] += more
-        self.port_bytes[1, batch.dst] += more
+        self.out_bytes[batch.src] += more
+        self.in_bytes[batch.dst] += more
         if batches:
-            self.port_batches[0, batch.src] += batches
-            self.port_batches[1, batch.dst] += batches
+            self.out_batches[batch.src] += batches
+            self.in_batches[batch.dst] += batches
         batch.counted_bytes = size_bytes
 
     def hold(self, batch: Batch) -> None:
@@ -121,3 +120,31 @@ class Demand:
             self.out_bits &= ~(1 << src)
         if not self.src_bits[dst]:
             self.in_bits &= ~(1 << dst)
+
+    def first_out(self, src: int, dsts: int) -> Turn:
+        """The first turn of those from a rack to one of these; there is one."""
+        if dsts.bit_count() > _FEW:
+            for turn in self.by_src[src]:
+                if dsts >> turn[3] & 1:
+                    return turn
+        batches = self.batches
+        return min(batches[src, dst].turn for dst in bits(dsts))  # type: ignore[type-var, return-value]  # all wait
+
+    def first_in(self, dst: int, srcs: int) -> Turn:
+        """The first turn of those to a rack from one of these; there is one."""
+        if srcs.bit_count() > _FEW:
+            for turn in self.by_dst[dst]:
+                if srcs >> turn[2] & 1:
+                    return turn
+        batches = self.batches
+        return min(batches[src, dst].turn for src in bits(srcs))  # type: ignore[type-var, return-value]  # all wait
+
+
+def bits(number: int) -> list[int]:
+    """The places of a number's bits that are set, ascending."""
+    places = []
+    while number:
+        lowest = number & -number
+        places.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return places

@@ -5,7 +5,7 @@ they have left to send is at least the elephant threshold T_e; it is looked at w
 grow, and when a failed port works again.  A batch that rides does so until it has nothing left to
 send: flows that join it ride as well.  All others go by packets.
 
-    parked     waits for a circuit: its flows are in no group
+    parked     waits for a circuit: its flows are in no group, or in one that has stopped
     riding     its flows are a group that begins to send once the circuit carries
 
 Where nothing but circuits limits the nodes' flows, such a group knows its rate at once.  Where NICs
@@ -109,10 +109,10 @@ class CircuitPlane:
         flow.batch = None
         del batch.flows[flow]
         if batch.flows:
-            if batch.rides and batch.group is None:
-                self._grown[batch] = None
-            elif batch.group is not None and batch.group.alone:
+            if batch.group is not None and batch.group.alone:
                 batch.group.fill()
+            if batch.rides and batch.circuit is None:
+                self._grown[batch] = None
             return
         self._small.pop(batch, None)
         self._grown.pop(batch, None)
@@ -213,6 +213,7 @@ class CircuitPlane:
             self._rematch = True
         elif batch.turn is not None:
             demand.stop_waiting(batch)
+        self._disband(batch)
         demand.count(batch, 0.0)
         if not demand.rides:
             self._fresh.pop(demand, None)
@@ -245,8 +246,8 @@ class CircuitPlane:
     def _urgency_of(self, demand: Demand) -> float:
         return self._urgency(
             CoflowOnCircuits(
-                demand.port_bytes,
-                demand.port_batches,
+                np.array([demand.out_bytes, demand.in_bytes]),
+                np.array([demand.out_batches, demand.in_batches]),
                 self._circuit_bytes_per_s(),
                 self.switch.delta_s,
                 self.switch.wavelengths,
@@ -276,11 +277,13 @@ class CircuitPlane:
             heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), batch, circuit))
 
     def _group(self, batch: Batch, circuit: Circuit) -> None:
-        group = batch.group = CircuitGroup(batch.demand.key, self._world, self._alone)
+        group = batch.group
+        if group is None:
+            group = batch.group = CircuitGroup(batch.demand.key, self._world, self._alone)
+            for flow in batch.flows:
+                self._carrier.send_by(flow, group)
         group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
         self._riding[batch] = None
-        for flow in batch.flows:
-            self._carrier.send_by(flow, group)
         if group.alone:
             group.fill()
 
@@ -289,24 +292,33 @@ class CircuitPlane:
         assert batch.circuit is not None
         self.switch.release(batch.circuit, now_s)
         batch.circuit = None
+        if batch.group is None:
+            return
+        del self._riding[batch]
+        if batch.group.alone:  # it will go on where it stopped
+            batch.group.carry(0.0, now_s)
+            batch.group.fill()
+        else:
+            self._disband(batch)
+
+    def _disband(self, batch: Batch) -> None:
+        """Have a batch's flows in no group."""
         if batch.group is not None:
             for flow in batch.flows:
                 self._carrier.stop(flow)
             batch.group = None
-            del self._riding[batch]
 
     # Inside: ports -------------------------------------------------------------------------------
     def _look_at_limits(self, now_s: float, capacities: Floats) -> None:
         if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
             self._ports_changed(now_s, capacities[self._ports])
         self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
-        for batch in list(self._riding):  # in other lanes, maybe, or with others
-            assert batch.circuit is not None
-            for flow in batch.flows:
-                self._carrier.stop(flow)
-            batch.group = None
-            del self._riding[batch]
-            self._board(batch, batch.circuit)
+        self._riding.clear()
+        for demand in self._demands.values():
+            for batch in demand.batches.values():
+                self._disband(batch)  # in other lanes from now on, maybe, or with others
+                if batch.circuit is not None:
+                    self._board(batch, batch.circuit)
 
     def _ports_changed(self, now_s: float, bytes_per_s: Floats) -> None:
         before = self._port_bytes_per_s

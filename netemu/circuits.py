@@ -20,9 +20,8 @@ can gain a circuit.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 
-from netemu.batches import Batch, Demand, Turn
+from netemu.batches import Batch, Demand, Turn, bits
 from netemu.optical import Circuit, OpticalSwitch
 
 #: Whether its circuit would not carry at once, and its turn.
@@ -89,7 +88,7 @@ class Matching:
             if demand.waiting:
                 if order is not None or is_fresh:
                     self._serve(demand, taken, now_s)
-                else:
+                elif self._freed_out & demand.out_bits or self._freed_in & demand.in_bits:
                     self._serve_freed(demand, taken, now_s)
             if order is None and not (news or self._freed_out or self._freed_in):
                 break
@@ -114,7 +113,7 @@ class Matching:
         out, into = self._works_out & ~taken.out, self._works_in & ~taken.into
         wanted = [
             self._urgent(demand, turn, now_s)
-            for src in _bits(demand.out_bits & out)
+            for src in bits(demand.out_bits & out)
             if demand.dst_bits[src] & into
             for turn in demand.by_src[src]
             if into >> turn[3] & 1
@@ -131,9 +130,9 @@ class Matching:
         of its two ports is taken.
         """
         heap: list[tuple[_Urgency, int, bool]] = []
-        for port in _bits(self._freed_out & demand.out_bits):
+        for port in bits(self._freed_out & demand.out_bits):
             self._push_out(heap, demand, port, taken, now_s)
-        for port in _bits(self._freed_in & demand.in_bits):
+        for port in bits(self._freed_in & demand.in_bits):
             self._push_in(heap, demand, port, taken, now_s)
         while heap:
             (_, turn), port, is_out = heapq.heappop(heap)
@@ -169,7 +168,7 @@ class Matching:
                 if first is None or turn < first[1]:
                     first = False, turn
         if first is None:
-            first = True, next(turn for turn in demand.by_src[src] if open_dst >> turn[3] & 1)
+            first = True, demand.first_out(src, open_dst)
         heapq.heappush(heap, (first, src, True))
 
     def _push_in(
@@ -194,7 +193,7 @@ class Matching:
                 if first is None or turn < first[1]:
                     first = False, turn
         if first is None:
-            first = True, next(turn for turn in demand.by_dst[dst] if open_src >> turn[2] & 1)
+            first = True, demand.first_in(dst, open_src)
         heapq.heappush(heap, (first, dst, False))
 
     def _urgent(self, demand: Demand, turn: Turn, now_s: float) -> _Urgency:
@@ -267,10 +266,3 @@ class _Taken:
             self.out |= 1 << src
         if into == self._room:
             self.into |= 1 << dst
-
-
-def _bits(number: int) -> Iterator[int]:
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest

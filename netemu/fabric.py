@@ -412,6 +412,8 @@ class Fabric:
     def _book(self, flow: Flow) -> None:
         """Count what a flow, which is in no group, has sent on its present route."""
         sent = flow.sent_bytes - flow.booked_bytes
+        if not sent:
+            return
         flow.booked_bytes = flow.sent_bytes
         for category in flow.route.counted_as:
             self._bytes[category] += sent

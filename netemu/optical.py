@@ -22,6 +22,8 @@ from netemu.circuitlog import Change, CircuitChange
 #: So many changes are remembered; whoever wants them all must ask in time.
 CHANGES_KEPT = 50_000
 
+_Change = tuple[float, Change, int, int, str | None, int]
+
 
 class CircuitState(NamedTuple):
     """A circuit as it is now."""
@@ -60,15 +62,23 @@ class OpticalSwitch:
         self.out: list[list[Circuit]] = [[] for _ in self.racks]
         self.into: list[list[Circuit]] = [[] for _ in self.racks]
         self._getting_ready: deque[Circuit] = deque()  #: in order, as δ is the same for all
-        self._changes: deque[CircuitChange] = deque(maxlen=CHANGES_KEPT)
+        #: as ``CircuitChange`` has them, but for the racks' numbers
+        self._changes: deque[_Change] = deque(maxlen=CHANGES_KEPT)
         self._changes_seen = 0  #: how many there have been in all
         self._circuits_made = 0
 
     # Orders --------------------------------------------------------------------------------------
     def spare(self, src: int, dst: int) -> Circuit | None:
         """A circuit between the two that nobody uses; the one that is ready first."""
-        idle = [c for c in self.out[src] if c.dst == dst and c.user is None]
-        return min(idle, key=lambda circuit: circuit.ready_s) if idle else None
+        best: Circuit | None = None
+        for circuit in self.out[src]:
+            if (
+                circuit.dst == dst
+                and circuit.user is None
+                and (best is None or circuit.ready_s < best.ready_s)
+            ):
+                best = circuit
+        return best
 
     def connect(self, batch: Batch, now_s: float) -> Circuit:
         """Give a batch a circuit: a spare one, which may be lit, or a new one.
@@ -118,7 +128,12 @@ class OpticalSwitch:
     def circuits(self) -> list[CircuitState]:
         """All that there are, by the rack that sends."""
         return [
-            CircuitState(self.racks[c.src], self.racks[c.dst], _name(c), c.ready_s)
+            CircuitState(
+                self.racks[c.src],
+                self.racks[c.dst],
+                None if c.user is None else c.user.demand.key,
+                c.ready_s,
+            )
             for port in self.out
             for c in port
         ]
@@ -129,8 +144,12 @@ class OpticalSwitch:
         In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known.
         """
         self._note_ready(now_s)
-        new = max(self._changes_seen - after, 0)
-        return self._changes_seen, list(islice(reversed(self._changes), new))[::-1]
+        new, racks = max(self._changes_seen - after, 0), self.racks
+        changes = [
+            CircuitChange(at_s, what, racks[src], racks[dst], coflow, circuit)
+            for at_s, what, src, dst, coflow, circuit in islice(reversed(self._changes), new)
+        ]
+        return self._changes_seen, changes[::-1]
 
     # Inside --------------------------------------------------------------------------------------
     def _take_down(self, circuit: Circuit, now_s: float) -> None:
@@ -149,12 +168,7 @@ class OpticalSwitch:
                 self._append(circuit.ready_s, "up", circuit)
 
     def _append(self, at_s: float, what: Change, circuit: Circuit) -> None:
-        racks = self.racks
-        src, dst = racks[circuit.src], racks[circuit.dst]
-        change = CircuitChange(at_s, what, src, dst, _name(circuit), circuit.number)
-        self._changes.append(change)
         self._changes_seen += 1
-
-
-def _name(circuit: Circuit) -> str | None:
-    return None if circuit.user is None else circuit.user.demand.key
+        user = circuit.user
+        coflow = None if user is None else user.demand.key
+        self._changes.append((at_s, what, circuit.src, circuit.dst, coflow, circuit.number))

@@ -71,12 +71,16 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.batches",
     "netemu.bounds",
+    "netemu.circuitgroup",
+    "netemu.circuitplane",
     "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
     "netemu.flowgroups",
     "netemu.ledger",
+    "netemu.optical",
     "netemu.routes",
     "netemu.schedulers",
     "netemu.statistics",
