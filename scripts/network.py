@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: A capacity that means: as the topology states it.
 _DEFAULT = "default"
+#: Nothing is nothing in whatever unit.
+_ZERO = {"0": "0bps"}
 
 
 class NetworkCommands(click.Group):
@@ -42,14 +44,14 @@ def network() -> None:
 def set_capacity(link: str, rate: str) -> None:
     """Give LINK another capacity from now on, while jobs run.
 
-    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.tor, agg0, root; RATE as 1Gbps,
-    0bps (stops it), unlimited, or default (as the topology states it).
+    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.ocs.up (an optical port), r3.tor,
+    agg0, root; RATE as 1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
     """
     with running_session() as session:
         links = Network(session.config.topology)
         name = links.link_named(link)
         stated = float(links.capacities[links.number[name]])
-        bytes_per_s = stated if rate == _DEFAULT else parse_rate(rate, link)
+        bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
         order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
         session.link("network").call(order, Done)
         click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
