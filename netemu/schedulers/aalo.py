@@ -34,6 +34,7 @@ class Aalo(InOrder):
 
     name = "aalo"
     source = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
+    shares_stay = True
 
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By queue, then by arrival."""

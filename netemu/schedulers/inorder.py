@@ -19,11 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, FlowScheduler, Group, Numbers, Traffic
-from netemu.schedulers.filling import fill
-
-#: What is left of a link is rounding if it is less than this share of its capacity.
-_ROUNDING = 1e-12
-
+from netemu.schedulers.refilling import fill_all, refill, rounding_of
 
 Bools = NDArray[np.bool_]
 
@@ -32,7 +28,9 @@ Bools = NDArray[np.bool_]
 class _Served:
     """What a coflow left when its rates were set."""
 
-    full: int  #: the links of its rows of which it left nothing: the bits of a number
+    links: int  #: those that its rows crossed: the bits of a number
+    full: int  #: those that held it up
+    levels: Floats  #: the rate at which a link did, inf for others
     left: Floats | None  #: what it left of each link; None if it sends nothing
 
 
@@ -42,6 +40,8 @@ class InOrder(FlowScheduler):
     by_coflow = True
     #: whether the end of some of a coflow's flows may change the rates of its others
     ends_matter = True
+    #: whether shares are the rows' weights, so that they stay what they are
+    shares_stay = False
 
     def __init__(self) -> None:
         self._served: dict[Group, _Served] = {}  #: in order
@@ -87,22 +87,28 @@ class InOrder(FlowScheduler):
         freed = before.full & ~bits(left == 0)
         if freed and self.ends_matter and freed & line.loaded(group.load):
             return False
-        line.passed(group, before, _Served(before.full & ~freed, left))
+        line.passed(group, before, _Served(before.links, before.full & ~freed, before.levels, left))
         if changed:
             group.keep_rates()
         return True
 
     def _serve(self, group: Group, before: _Served | None, line: _Line, changed: bool) -> None:
         """Give a coflow what it can use."""
-        left = line.left.copy()
+        paths, weights, left = group.paths, group.weights, line.left
         shares = self.shares(group)
-        rates = fill(group.paths, shares, left) * (shares / group.weights)
+        if before is None or (changed and not group.only_ended):
+            links, filled = bits(_crossed(paths, len(left))), fill_all(paths, shares, left)
+        elif self.shares_stay:
+            links, filled = before.links, refill(group, left, line.rounding, before.levels)
+        else:
+            links, filled = before.links, fill_all(paths, shares, left)
+        rates = filled.rates * (shares / weights)
         sends = bool(rates.any())
-        if sends or before is None or before.left is not None or changed:
+        if sends or changed or before is None or before.left is not None:
             group.set_rates(rates)
-        left = line.after(left, before) if sends else line.left
-        full = bits(_crossed(group.paths, len(left)) & (left == 0))
-        line.passed(group, before, _Served(full, left if sends else None))
+        full = links & bits(filled.levels < np.inf)
+        left = line.after(filled.left, before) if sends else left
+        line.passed(group, before, _Served(links, full, filled.levels, left if sends else None))
 
 
 class _Line:
@@ -116,7 +122,7 @@ class _Line:
         self._old = old
         self._walk = iter(old.items())
         self._overtaken: set[Group] = set()
-        self._rounding = np.where(np.isfinite(left), left * _ROUNDING, 0.0)
+        self.rounding = rounding_of(left)
         self._compare()
 
     def reach(self, group: Group) -> _Served | None:
@@ -144,16 +150,16 @@ class _Line:
 
     def after(self, left: Floats, before: _Served | None = None) -> Floats:
         """What a coflow leaves, without rounding: where it is nothing, or as much as before."""
-        left[np.abs(left) <= self._rounding] = 0.0
+        left[np.abs(left) <= self.rounding] = 0.0
         if before is None:
             return left
         was = self._was if before.left is None else before.left
-        same = (left <= was + self._rounding) & (left >= was - self._rounding)
+        same = (left <= was + self.rounding) & (left >= was - self.rounding)
         return np.where(same, was, left)
 
     def loaded(self, load: Floats) -> int:
         """The links on which a coflow puts more than rounding."""
-        return bits(load > self._rounding)
+        return bits(load > self.rounding)
 
     def _compare(self) -> None:
         self.moved = 0 if self.left is self._was else bits(self.left != self._was)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, Traffic
-from netemu.schedulers.refilling import fill_all, refill
+from netemu.schedulers.refilling import fill_all, refill, rounding_of
 
 
 class MaxMin(FlowScheduler):
@@ -28,12 +28,10 @@ class MaxMin(FlowScheduler):
         capacities = traffic.capacities
         limited = np.isfinite(capacities)
         for group in traffic.groups:  # at most one
-            paths, weights = group.paths, group.weights
             if self._levels is None or not np.array_equal(limited, self._limited):
-                filled = fill_all(paths, weights, capacities)
+                filled = fill_all(group.paths, group.weights, capacities)
             else:
-                load = group.load
-                filled = refill(paths, weights, capacities, group.rates, load, self._levels)
+                filled = refill(group, capacities, rounding_of(capacities), self._levels)
             self._levels = filled.levels
             group.set_rates(filled.rates)
         self._limited = limited

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, Numbers
+from netemu.schedulers.base import Floats, Group, Numbers
 from netemu.schedulers.filling import fill, load_of
 
 #: What is left of a link is rounding if it is less than this share of its capacity.
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 #: Rates are equal if they differ by no more than this share, and stay as they are if by less
 #: than this one.
 _SAME = 1e-12
 _STAYS = 1e-13
 #: If more than this share of the rows is reached, all are filled: that is cheaper.
 _MOST = 0.5
+_NO_ROWS: Numbers = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Filled:
     left: Floats  #: bytes/s, by link
 
 
+def rounding_of(capacities: Floats) -> Floats:
+    """How many bytes/s of each link are rounding."""
+    return np.where(np.isfinite(capacities), capacities * _ROUNDING, 0.0)
+
+
 def fill_all(paths: Numbers, weights: Floats, capacities: Floats) -> Filled:
     """Share the links' capacities among all rows."""
     left, levels = capacities.copy(), np.full(len(capacities), np.inf)
@@ -41,31 +47,26 @@ def fill_all(paths: Numbers, weights: Floats, capacities: Floats) -> Filled:
     return Filled(rates, levels, left)
 
 
-def refill(
-    paths: Numbers,
-    weights: Floats,
-    capacities: Floats,
-    rates: Floats,
-    load: Floats,
-    levels: Floats,
-) -> Filled:
-    """The same as ``fill_all``, from ``rates`` and ``levels`` before something changed.
+def refill(group: Group, capacities: Floats, rounding: Floats, levels: Floats) -> Filled:
+    """The same as ``fill_all``, from its rates and ``levels`` before something changed.
 
-    Rows may have come (their rates are 0) and gone, weights and capacities may have changed;
-    ``load`` is what the rows put on the links at their rates and weights of now.
+    Rows may have come (their rates are 0) and gone, weights and capacities may have changed.  What
+    is left of a link is rounding up to ``rounding`` bytes/s.
     """
-    rounding = np.where(np.isfinite(capacities), capacities * ROUNDING, 0.0)
-    room = capacities - load
+    paths, weights, rates = group.paths, group.weights, group.rates
+    room = capacities - group.load
     # of the rows that cross a link, those that send at this rate or more are filled again
     least = np.full(len(capacities), np.inf)
     freed = (room > rounding) & np.isfinite(levels)
     least[freed] = levels[freed] * (1 - _SAME)
     least[room < -rounding] = 0.0
-    new = np.flatnonzero(rates == 0)
-    new = new[levels.take(paths[:, new]).min(axis=0) > 0]
+    new = _NO_ROWS
+    if not group.only_ended:
+        new = np.flatnonzero(rates == 0)
+        new = new[levels.take(paths[:, new]).min(axis=0) > 0]
     rows = _reached(paths, rates, least, new)
     while len(rows) <= len(rates) * _MOST:
-        those, weighs, were = paths[:, rows], weights[rows], rates[rows]
+        those, weighs, were = paths.take(rows, axis=1), weights[rows], rates[rows]
         left = room + load_of(those, were * weighs, len(room))
         left[np.abs(left) <= rounding] = 0.0
         found = np.full(len(left), np.inf)
@@ -75,17 +76,19 @@ def refill(
         found[~crossed] = np.inf
 
         # a bottleneck of others must stay full, and nobody may have more there than they
-        others = crossed & np.isfinite(levels) & np.isinf(least)
+        others = crossed & (levels < np.inf) & (least == np.inf)
         broken = others & ((left > rounding) | ((levels * (1 + _SAME) < found) & (found < np.inf)))
-        least[broken] = levels[broken] * (1 - _SAME)
         # others may not have more than those that a new bottleneck holds up
-        lower = found < levels * (1 - _SAME)
-        least[lower] = np.minimum(least[lower], found[lower] * (1 + _SAME))
-        count, rows = len(rows), _reached(paths, rates, least, new)
+        lower = found < np.minimum(levels * (1 - _SAME), least)
+        least[broken] = levels[broken] * (1 - _SAME)
+        least[lower] = found[lower] * (1 + _SAME)
+        count = len(rows)
+        if broken.any() or lower.any():
+            rows = _reached(paths, rates, least, new)
         if len(rows) == count:
             rates = rates.copy()
             rates[rows] = np.where(np.abs(are - were) <= were * _STAYS, were, are)
-            return Filled(rates, np.where(np.isinf(least), levels, found), left)
+            return Filled(rates, np.where(least == np.inf, levels, found), left)
     return fill_all(paths, weights, capacities)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from cluster.errors import UsageError
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.filling import _link_by_link, fill
+from netemu.schedulers.filling import _link_by_link, fill, load_of
+from netemu.schedulers.refilling import fill_all, refill, rounding_of
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))
@@ -121,8 +122,57 @@ def test_link_by_link_is_the_same(classes, capacities):
     rows = [sorted(links) + [LINKS] * (4 - len(links)) for links, _ in classes]
     paths, weights = np.array(rows).T, np.array([float(weight) for _, weight in classes])
     left, again = np.array([[*capacities, math.inf]] * 2, dtype=float)
-    assert _link_by_link(paths, weights, left) == pytest.approx(fill(paths, weights, again))
+    levels = np.full(LINKS + 1, math.inf)
+    rates = _link_by_link(paths, weights, left, levels)
+    assert rates == pytest.approx(fill(paths, weights, again))
     assert left == pytest.approx(again, abs=1e-9)
+    assert levels.take(paths).min(axis=0) == pytest.approx(rates)
+
+
+class Rows:
+    """What ``refill`` wants to know of a group."""
+
+    only_ended = False
+
+    def __init__(self, paths, weights, rates):
+        self.paths, self.weights, self.rates = paths, weights, rates
+
+    @property
+    def load(self):
+        return load_of(self.paths, self.rates * self.weights, LINKS + 1)
+
+
+@given(
+    classes=st.lists(st.tuples(path, weight), min_size=1, max_size=12),
+    capacities=st.lists(st.integers(0, 50), min_size=LINKS, max_size=LINKS),
+    gone=st.sets(st.integers(0, 11)),
+    new=st.lists(st.tuples(path, weight), max_size=3),
+    changes=st.lists(st.tuples(st.integers(0, LINKS - 1), st.integers(0, 50)), max_size=2),
+    again=st.lists(weight, min_size=12, max_size=12),
+)
+def test_filling_again_after_a_change_is_filling(classes, capacities, gone, new, changes, again):
+    """Rows go and come, weights and capacities change."""
+
+    def arrays(classes):
+        rows = [sorted(links) + [LINKS] * (4 - len(links)) for links, _ in classes]
+        return (
+            np.array(rows, dtype=np.int64).reshape(-1, 4).T,
+            np.array([float(weight) for _, weight in classes]),
+        )
+
+    before = fill_all(*arrays(classes), np.array([*capacities, math.inf]))
+    stay = [n for n in range(len(classes)) if n not in gone]
+    now = [(classes[n][0], again[n] if n % 3 == 0 else classes[n][1]) for n in stay] + new
+    for link, capacity in changes:
+        capacities[link] = capacity
+    links = np.array([*capacities, math.inf])
+    rows = Rows(*arrays(now), np.concatenate([before.rates[stay], np.zeros(len(new))]))
+    refilled = refill(rows, links, rounding_of(links), before.levels)
+    exact = max_min([links for links, _ in now], rows.weights, dict(enumerate(capacities)))
+    assert refilled.rates == pytest.approx([float(rate) for rate in exact])
+    used = load_of(rows.paths, refilled.rates * rows.weights, LINKS + 1)
+    assert refilled.left == pytest.approx(links - used, abs=1e-9)
+    assert refilled.levels.take(rows.paths).min(axis=0) == pytest.approx(refilled.rates)
 
 
 @pytest.mark.parametrize(
