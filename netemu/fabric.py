@@ -61,7 +61,7 @@ class Fabric:
         self._capacities = np.concatenate([self.network.capacities, unlimited])
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._world = World(len(self._capacities), self._limits)
+        self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
         self._routes: dict[tuple[NodeId, NodeId], Route] = {}
         #: {id of a route in ``_routes``: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
