@@ -54,11 +54,11 @@ class Fabric:
     def __init__(self, topology: Topology, scheduler: FlowScheduler) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
-        unlimited = [np.inf]  # the link that fills up short routes
-        self._capacities = np.concatenate([self.network.capacities, unlimited])
+        # the last link is no link: it fills up short routes
+        self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._world = World(len(self._capacities), self._limits)
+        self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
         #: {id of a route of the network: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
@@ -343,10 +343,8 @@ class Fabric:
 
     def _withdraw(self, flow: Flow) -> None:
         """Let a flow send nothing any more."""
-        if flow in self._instant:
-            del self._instant[flow]
-        else:
-            self.stop(flow)
+        self._instant.pop(flow, None)
+        self.stop(flow)
         self._rest(flow)
 
     def _rest(self, flow: Flow) -> None:
@@ -477,8 +475,8 @@ class Fabric:
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:
-        numbers = [self.network.number[name] for name in self.network.cross_rack]
-        return float(self._capacities[numbers].sum())
+        links = [self.network.number[name] for name in self.network.cross_rack]
+        return float(self._capacities[links].sum())
 
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""
