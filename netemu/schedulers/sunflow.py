@@ -29,6 +29,7 @@ class Sunflow(FlowScheduler):
     name = "sunflow"
     source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
     uses_circuits = True
+    rows_stay = MaxMin.rows_stay  # it shares what goes by packets
 
     def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
         """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
@@ -64,7 +65,9 @@ def _fill_together(groups: list[Group], traffic: Traffic) -> None:
         paths.append(path)
     most = max(len(path) for path in paths)
     padded = [np.pad(p, ((0, most - len(p)), (0, 0)), constant_values=links - 1) for p in paths]
-    rates = fill(np.concatenate(padded, axis=1), np.concatenate([g.weights for g in groups]), left)
+    weights = np.concatenate([group.weights for group in groups])
+    rates = fill(np.concatenate(padded, axis=1), weights, left)
+    rates[weights == 0] = 0.0
     begin = 0
     for group, path in zip(groups, paths, strict=True):
         group.set_rates(rates[begin : begin + path.shape[1]])
