@@ -40,8 +40,8 @@ class Lane(FlowClass):
 class CircuitGroup:
     """What goes through one circuit, which carries from ``from_s`` on."""
 
-    #: it is told when it changes (for groups that are not alone)
     only_ended = False
+    layout = 0  #: of no interest: its rates are always set anew
 
     def __init__(self, key: str, world: World, alone: bool) -> None:
         self.key = key

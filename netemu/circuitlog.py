@@ -38,6 +38,15 @@ class CircuitChange(NamedTuple):
     circuit: int  #: circuits are numbered as they are set up
 
 
+class CircuitState(NamedTuple):
+    """A circuit as it is now."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: who uses it; None: nobody at present
+    ready_s: float  #: dark until then
+
+
 class CircuitUse(NamedTuple):
     """A time for which a coflow had a circuit."""
 

@@ -97,16 +97,38 @@ class Matching:
 
     # Inside --------------------------------------------------------------------------------------
     def _keep_after_all(self, demand: Demand) -> None:
-        """Whoever was cut for two ports where one of them was enough.
+        """Have a coflow that was cut keep as much as it can, the oldest circuits first.
 
-        Only ports with several circuits know such cases.
+        Only ports with several circuits know such cases: somebody may have been cut for two ports
+        where one of them was enough.
         """
         cut = [batch for batch in self._cut if batch.demand is demand]
-        for batch in sorted(cut, key=lambda batch: batch.held_since):
-            at_out, at_in = self._at_out[batch.src], self._at_in[batch.dst]
-            if len(at_out) < self._room and len(at_in) < self._room:
-                self._cut.remove(batch)
+        if not cut:
+            return
+        for batch in cut:
+            self._cut.remove(batch)
+        kept = list(demand.serving)
+        for batch in kept:
+            self.release(batch)
+        for batch in sorted(cut + kept, key=lambda batch: batch.held_since):
+            ports = self._at_out[batch.src], self._at_in[batch.dst]
+            if all(self._has_room(holders, demand) for holders in ports):
+                self._make_room(ports)
                 self._hold(batch)
+            else:
+                self._cut.append(batch)
+
+    def _has_room(self, holders: list[Batch], demand: Demand) -> bool:
+        """Whether a port would be free but for coflows that come after this one."""
+        if len(holders) < self._room:
+            return True
+        return any(holder.demand.rank > demand.rank for holder in holders)
+
+    def _make_room(self, ports: tuple[list[Batch], list[Batch]]) -> None:
+        """Cut the last coflow's last circuit where a port is full."""
+        for holders in ports:
+            if len(holders) == self._room:
+                self._lose(max(reversed(holders), key=lambda holder: holder.demand.rank))
 
     def _serve(self, demand: Demand, taken: _Taken, now_s: float) -> None:
         """Give a coflow what it can have of all its batches, in order."""
@@ -205,9 +227,7 @@ class Matching:
 
     def _take(self, batch: Batch, taken: _Taken) -> None:
         demand, src, dst = batch.demand, batch.src, batch.dst
-        for holders in (self._at_out[src], self._at_in[dst]):
-            if len(holders) == self._room:  # the last coflow's last one has to go
-                self._lose(max(reversed(holders), key=lambda holder: holder.demand.rank))
+        self._make_room((self._at_out[src], self._at_in[dst]))
         demand.stop_waiting(batch)
         self._held += 1
         batch.held_since = self._held

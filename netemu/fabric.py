@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from cluster.errors import InvariantError
-from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.ids import CoflowId, FlowId
 from cluster.topology import Topology
+from netemu.carried import Carried
 from netemu.circuitgroup import CircuitGroup
-from netemu.circuitlog import CircuitChange
+from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
-from netemu.flowclasses import Flow
+from netemu.flowclasses import Coflow, Flow
 from netemu.flowgroups import FlowGroup, World
-from netemu.optical import CircuitState
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 
@@ -48,29 +48,18 @@ class Finished:
     finished_s: float
 
 
-@dataclass(slots=True)
-class Coflow:
-    """A registered coflow, for whoever wants to know."""
-
-    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
-    started_s: float | None = None  #: when its first flow was started
-    finished_s: float | None = None  #: when its last flow so far finished
-
-
 class Fabric:
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
 
     def __init__(self, topology: Topology, scheduler: FlowScheduler) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
-        unlimited = [np.inf]  # the link that fills up short routes
-        self._capacities = np.concatenate([self.network.capacities, unlimited])
+        # the last link is no link: it fills up short routes
+        self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._world = World(len(self._capacities), self._limits)
-        self._routes: dict[tuple[NodeId, NodeId], Route] = {}
-        self._circuits: dict[tuple[NodeId, NodeId], Route] = {}  #: the same by circuit
-        #: {id of a route in these: those of its links that are limited}
+        self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
+        #: {id of a route of the network: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
@@ -97,9 +86,7 @@ class Fabric:
         self._load = np.zeros(len(self._capacities))
         self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
         self._sequence = 0
-        #: bytes of flows that are no longer open: by link, and by category
-        self._link_bytes = [0.0] * len(self._capacities)
-        self._bytes = dict.fromkeys(("local", "rack", "cross_rack", "eps", "ocs", "wan"), 0.0)
+        self._carried = Carried(len(self._capacities))
 
     @property
     def now_s(self) -> float:
@@ -121,7 +108,7 @@ class Fabric:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
         if spec.size_bytes < 0 or not 0 < spec.weight < np.inf:
             raise ValueError(f'flow "{spec.flow}": need a size >= 0 and a weight > 0')
-        route = self._route(spec.src, spec.dst)
+        route = self.network.route(spec.src, spec.dst)
         flow = Flow(spec, route, self._sequence, self._group_of(spec))
         self._sequence += 1
         self._flows[spec.flow] = flow
@@ -275,19 +262,12 @@ class Fabric:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
-        totals = dict(self._bytes)
-        for route, sent in self._under_way():
-            for category in route.counted_as:
-                totals[category] += sent
-        return {category: round(total) for category, total in totals.items()}
+        return self._carried.by_category(self._under_way())
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = list(self._link_bytes)
-        for route, sent in self._under_way():
-            for link in route.links:
-                totals[link] += sent
-        return {name: round(totals[number]) for name, number in self.network.number.items()}
+        totals = self._carried.by_link(self._under_way())
+        return {name: totals[number] for name, number in self.network.number.items()}
 
     def circuits(self) -> list[CircuitState]:
         """The circuits that there are now; none where the flow scheduler uses none."""
@@ -313,9 +293,10 @@ class Fabric:
     def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
         """Let a flow, which is in no group, send through a circuit or by packets from now on."""
         spec = flow.spec
-        route = self._route(spec.src, spec.dst) if circuit is None else self._circuit(spec)
+        find = self.network.route if circuit is None else self.network.circuit
+        route = find(spec.src, spec.dst)
         if route is not flow.route:
-            self._book(flow)
+            self._carried.book(flow)
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
         if circuit is None:
@@ -363,10 +344,8 @@ class Fabric:
 
     def _withdraw(self, flow: Flow) -> None:
         """Let a flow send nothing any more."""
-        if flow in self._instant:
-            del self._instant[flow]
-        else:
-            self.stop(flow)
+        self._instant.pop(flow, None)
+        self.stop(flow)
         self._rest(flow)
 
     def _rest(self, flow: Flow) -> None:
@@ -407,18 +386,7 @@ class Fabric:
             del self._coflows[spec.coflow].flows[spec.flow]
         elif self._scheduler.by_coflow:
             self._groups.pop(flow.belongs.key, None)
-        self._book(flow)
-
-    def _book(self, flow: Flow) -> None:
-        """Count what a flow, which is in no group, has sent on its present route."""
-        sent = flow.sent_bytes - flow.booked_bytes
-        if not sent:
-            return
-        flow.booked_bytes = flow.sent_bytes
-        for category in flow.route.counted_as:
-            self._bytes[category] += sent
-        for link in flow.route.links:
-            self._link_bytes[link] += sent
+        self._carried.book(flow)
 
     # Inside: rates -------------------------------------------------------------------------------
     def _first_finish_s(self) -> float:
@@ -500,19 +468,6 @@ class Fabric:
             self._load[:] = 0.0  # so that rounding never piles up
 
     # Inside: small things ------------------------------------------------------------------------
-    def _route(self, src: NodeId, dst: NodeId) -> Route:
-        route = self._routes.get((src, dst))
-        if route is None:
-            route = self._routes[src, dst] = self.network.route(src, dst)
-        return route
-
-    def _circuit(self, spec: FlowSpec) -> Route:
-        route = self._circuits.get((spec.src, spec.dst))
-        if route is None:
-            route = self.network.circuit(spec.src, spec.dst)
-            self._circuits[spec.src, spec.dst] = route
-        return route
-
     def _limits(self, route: Route) -> tuple[int, ...]:
         limits = self._limits_of.get(id(route))
         if limits is None:
@@ -521,8 +476,8 @@ class Fabric:
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:
-        numbers = [self.network.number[name] for name in self.network.cross_rack]
-        return float(self._capacities[numbers].sum())
+        links = [self.network.number[name] for name in self.network.cross_rack]
+        return float(self._capacities[links].sum())
 
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cluster.ids import FlowId
 from netemu.routes import Route
 from netemu.schedulers.base import FlowSpec
 
@@ -105,3 +107,12 @@ class FlowClass:
             self.release(flow)
             taken.append(flow)
         return taken
+
+
+@dataclass(slots=True)
+class Coflow:
+    """A registered coflow, for whoever wants to know."""
+
+    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
+    started_s: float | None = None  #: when its first flow was started
+    finished_s: float | None = None  #: when its last flow so far finished

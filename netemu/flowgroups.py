@@ -40,6 +40,7 @@ class World:
 
     links: int  #: how many there are, the last one standing for no link
     limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
+    rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
     retimed: list[FlowGroup | CircuitGroup] = field(
         default_factory=list
@@ -65,6 +66,8 @@ class FlowGroup:
         self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self._rows = RowTable(len(_COLUMNS), filler=world.links - 1)
+        self.layout = 0
+        self._ended: list[int] = []  #: rows that have ended and stay
         self._joining: list[Flow] = []
         self._few_times = 0  #: rates may be set so often before all are summed up anew
         self._sent_bytes = 0.0
@@ -104,12 +107,12 @@ class FlowGroup:
 
     def set_rates(self, rates: Floats) -> None:
         """Serve at these bytes/s for each unit of weight from now on."""
-        self._check(rates)
-        differ = rates != self.rates
-        rows = np.flatnonzero(differ)
-        if self._few_times and len(rows) <= len(rates) * _FEW and np.isfinite(rates[rows]).all():
+        rows = np.flatnonzero(rates != self.rates)
+        new = rates[rows]
+        self._check(rows, new)
+        if self._few_times and len(rows) <= len(rates) * _FEW and not np.isinf(new).any():
             self._few_times -= 1
-            self._set_few(rows, rates[rows])
+            self._set_few(rows, new)
         else:
             self._set_all(rates)
         self._rates_fit()
@@ -241,16 +244,17 @@ class FlowGroup:
         self.stale = True
         self.only_ended = False
         self._few_times = 0
+        self.layout += 1
         if self._classes:
             self._rows.set_paths(0, self._limits(self._classes))
 
     # Inside: rates -------------------------------------------------------------------------------
-    def _check(self, rates: Floats) -> None:
+    def _check(self, rows: Numbers, rates: Floats) -> None:
         who = self.key or "all flows"
         if not rates.min(initial=0.0) >= 0:  # nor no number at all
             raise InvariantError(f"rates of {who}: need 0 or more")
         if rates.max(initial=0.0) == np.inf:
-            limited = self.paths[:, np.isinf(rates)] != len(self.load) - 1
+            limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
             if limited.any():
                 raise InvariantError(f"rates of {who}: endless on a limited link")
 
@@ -353,6 +357,7 @@ class FlowGroup:
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
     def _add_rows(self, fresh: list[FlowClass]) -> None:
+        self.layout += 1
         first_row = len(self._classes)
         self._classes += fresh
         self._rows.append(self._limits(fresh))
@@ -378,6 +383,15 @@ class FlowGroup:
         for row in rows:
             gone = self._classes[row]
             del self._by_key[id(gone.route), gone.apart]
+        if self._world.rows_stay:
+            for column in (_WEIGHT, _SERVED, _RATE, _TOTAL):
+                self._rows.column(column)[ended] = 0.0
+            self._rows.column(_FINISH_S)[ended] = np.inf
+            self._ended += rows
+            if len(self._ended) <= len(self._by_key):
+                return
+            ended, self._ended = np.array(sorted(self._ended)), []
+        self.layout += 1
         moved, places = self._rows.drop(ended)
         for place, row in zip(places, moved, strict=True):
             flow_class = self._classes[place] = self._classes[row]

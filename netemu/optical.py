@@ -12,26 +12,15 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
-from cluster.ids import RackId
 from cluster.topology import Topology
 from netemu.batches import Batch
-from netemu.circuitlog import Change, CircuitChange
+from netemu.circuitlog import Change, CircuitChange, CircuitState
 
 #: So many changes are remembered; whoever wants them all must ask in time.
 CHANGES_KEPT = 50_000
 
 _Change = tuple[float, Change, int, int, str | None, int]
-
-
-class CircuitState(NamedTuple):
-    """A circuit as it is now."""
-
-    src: RackId
-    dst: RackId
-    coflow: str | None  #: who uses it; None: nobody at present
-    ready_s: float  #: dark until then
 
 
 @dataclass(slots=True, eq=False)

@@ -73,6 +73,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 PURE = (
     "netemu.batches",
     "netemu.bounds",
+    "netemu.carried",
     "netemu.circuitgroup",
     "netemu.circuitplane",
     "netemu.circuits",

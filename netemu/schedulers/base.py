@@ -76,6 +76,10 @@ class Group(Protocol):
         """At which all of it is sending."""
 
     @property
+    def layout(self) -> int:
+        """Another number whenever rows have come or have other numbers than before."""
+
+    @property
     def load(self) -> Floats:
         """Bytes/s that it puts on each link; without the flows that have ended since."""
 
@@ -136,6 +140,9 @@ class FlowScheduler(ABC):
     by_coflow: ClassVar[bool] = False
     #: whether flows ride circuits where there are some (see ``netemu.circuitplane``)
     uses_circuits: ClassVar[bool] = False
+    #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
+    #: numbers; otherwise the last rows take their places
+    rows_stay: ClassVar[bool] = False
 
     def tells_apart(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
         """Keep flows of one group and route apart that are not to be served alike."""

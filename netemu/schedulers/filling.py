@@ -39,31 +39,27 @@ def fill(paths: Numbers, weights: Floats, left: Floats, levels: Floats | None = 
     rates = np.zeros(len(weights))
     rows = np.flatnonzero(left.take(paths).min(axis=0, initial=np.inf) > 0)
     if len(rows) < len(rates):
-        paths, weights = paths[:, rows], weights[rows]
+        paths, weights = paths.take(rows, axis=1), weights[rows]
     while len(rows):
         load = _sum_by_link(paths, weights, links)
-        share = np.divide(left, load, out=np.full(links, np.inf), where=load > 0)
+        full = load > 0
+        share = np.divide(left, load, out=np.full(links, np.inf), where=full)
         across = share.take(paths)
         hope = across.min(axis=0)
-        full = load > 0
-        hope_most = hope * _ROUNDING
-        for links_there, shares_there in zip(paths, across, strict=True):
-            full[links_there[shares_there > hope_most]] = False  # some row is held up elsewhere
+        full[paths[across > hope * _ROUNDING]] = False  # some row is held up elsewhere
         fixed = full.take(paths).any(axis=0)
 
-        done = np.flatnonzero(fixed)
-        found = hope[done]
-        rates[rows[done]] = found
-        left -= load_of(paths[:, done], found * weights[done], links)
+        rates[rows[fixed]] = hope[fixed]
+        finite = np.where(fixed & (hope < np.inf), hope, 0.0)
+        left -= _sum_by_link(paths, finite * weights, links)
         np.maximum(left, 0.0, out=left)
-        full &= np.isfinite(share)
+        full &= share < np.inf
         left[full] = 0.0
         levels[full] = share[full]
-        if len(done) == len(rows):
-            break
         rest = np.flatnonzero(~fixed)
-        rows, paths, weights = rows[rest], paths[:, rest], weights[rest]
-        if len(rows) > _MANY_ROWS and len(done) < len(rows) * _SLOW_ROUND:
+        slow = len(rest) > _MANY_ROWS and len(rows) - len(rest) < len(rest) * _SLOW_ROUND
+        rows, paths, weights = rows[rest], paths.take(rest, axis=1), weights[rest]
+        if slow:
             rates[rows] = _link_by_link(paths, weights, left, levels)
             break
     return rates
@@ -102,9 +98,10 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats, levels: Floats)
 
 
 def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
-    """What rows that send at these rates (infinite ones aside) put on each link."""
-    finite = np.where(np.isinf(bytes_per_s), 0.0, bytes_per_s)
-    return _sum_by_link(paths, finite, links)
+    """What rows that send at these rates put on each link; 0 on the one that stands for none."""
+    total = _sum_by_link(paths, bytes_per_s, links)
+    total[-1] = 0.0  # only there may rates be infinite
+    return total
 
 
 def _sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, FlowScheduler, Group, Numbers, Traffic
 from netemu.schedulers.filling import fill
-
-#: What is left of a link is rounding if it is less than this share of its capacity.
-_ROUNDING = 1e-12
-
+from netemu.schedulers.leveling import Leveling, rounding_of
 
 Bools = NDArray[np.bool_]
 
@@ -32,8 +29,11 @@ Bools = NDArray[np.bool_]
 class _Served:
     """What a coflow left when its rates were set."""
 
-    full: int  #: the links of its rows of which it left nothing: the bits of a number
+    links: int  #: those that its rows crossed: the bits of a number
+    held: int  #: those that limit what it sends
+    shut: int  #: those of which there was nothing, so that rows that cross them wait
     left: Floats | None  #: what it left of each link; None if it sends nothing
+    leveling: Leveling | None  #: if its shares stay
 
 
 class InOrder(FlowScheduler):
@@ -42,6 +42,8 @@ class InOrder(FlowScheduler):
     by_coflow = True
     #: whether the end of some of a coflow's flows may change the rates of its others
     ends_matter = True
+    #: whether shares are the rows' weights, so that they stay what they are
+    shares_stay = False
 
     def __init__(self) -> None:
         self._served: dict[Group, _Served] = {}  #: in order
@@ -62,47 +64,59 @@ class InOrder(FlowScheduler):
     def decide(self, traffic: Traffic) -> float:
         """Serve in order."""
         line = _Line(self._served, self._capacities, traffic.capacities)
-        changed, served = traffic.changed, line.served
+        changed = traffic.changed
         for group in self.order(traffic):
             before = line.reach(group)
-            if before is None:
-                self._serve(group, None, line, changed=True)
-            elif before.left is None and not before.full & line.moved and group not in changed:
-                served[group] = before
-            elif not self._keep(group, before, line, group in changed):
+            if before is None or not self._keep(group, before, line, group in changed):
                 self._serve(group, before, line, group in changed)
-        self._served, self._capacities = served, traffic.capacities
+        self._served, self._capacities = line.served, traffic.capacities
         return self.next_decision_s(traffic)
 
     def _keep(self, group: Group, before: _Served, line: _Line, changed: bool) -> bool:
         """Leave a coflow's rates as they are, if they are still right."""
-        if before.full & line.moved or (changed and not group.only_ended):
+        if before.held & line.moved or (changed and not group.only_ended):
             return False
-        if not line.moved and not changed:
-            line.passed(group, before, before)
-            return True
-        left = line.after(line.left - group.load)
-        if (left < 0).any():
-            return False
-        freed = before.full & ~bits(left == 0)
-        if freed and self.ends_matter and freed & line.loaded(group.load):
-            return False
-        line.passed(group, before, _Served(before.full & ~freed, left))
+        now = before
+        if before.shut & line.moved:
+            if _opens(group, line.left):
+                return False
+            now = replace(before, shut=before.links & bits(line.left == 0))
+        if before.left is not None and (line.moved or changed):
+            left = line.after(line.left - group.load)
+            if (left < 0).any():
+                return False
+            freed = before.held & ~bits(left == 0)
+            if freed and self.ends_matter and freed & line.loaded(group.load):
+                return False
+            now = replace(now, held=before.held & ~freed, left=left)
+        line.passed(group, before, now)
         if changed:
             group.keep_rates()
         return True
 
     def _serve(self, group: Group, before: _Served | None, line: _Line, changed: bool) -> None:
         """Give a coflow what it can use."""
-        left = line.left.copy()
-        shares = self.shares(group)
-        rates = fill(group.paths, shares, left) * (shares / group.weights)
+        if before is None or (changed and not group.only_ended):
+            links = bits(_crossed(group.paths, len(line.left)))
+        else:
+            links = before.links
+        leveling = None
+        if self.shares_stay:
+            known = self._served.get(group)
+            leveling = Leveling() if known is None or known.leveling is None else known.leveling
+            rates, left = leveling.share(group, line.left, line.rounding)
+            levels = leveling.levels
+        else:
+            shares = self.shares(group)
+            left, levels = line.left.copy(), np.full(len(line.left), np.inf)
+            rates = fill(group.paths, shares, left, levels) * (shares / group.weights)
         sends = bool(rates.any())
-        if sends or before is None or before.left is not None or changed:
+        if sends or changed or before is None or before.left is not None:
             group.set_rates(rates)
-        left = line.after(left, before) if sends else line.left
-        full = bits(_crossed(group.paths, len(left)) & (left == 0))
-        line.passed(group, before, _Served(full, left if sends else None))
+        shut = links & bits(line.left == 0)
+        held = links & bits(levels < np.inf) & ~shut
+        after = line.after(left, before) if sends else None
+        line.passed(group, before, _Served(links, held, shut, after, leveling))
 
 
 class _Line:
@@ -116,7 +130,7 @@ class _Line:
         self._old = old
         self._walk = iter(old.items())
         self._overtaken: set[Group] = set()
-        self._rounding = np.where(np.isfinite(left), left * _ROUNDING, 0.0)
+        self.rounding = rounding_of(left)
         self._compare()
 
     def reach(self, group: Group) -> _Served | None:
@@ -136,24 +150,24 @@ class _Line:
     def passed(self, group: Group, before: _Served | None, now: _Served) -> None:
         """Go on behind a coflow."""
         self.served[group] = now
-        if before is not None and before.left is not None:
-            self._was = before.left
-        if now.left is not None:
-            self.left = now.left
-        self._compare()
+        was = None if before is None else before.left
+        if was is not None or now.left is not None:
+            self._was = self._was if was is None else was
+            self.left = self.left if now.left is None else now.left
+            self._compare()
 
     def after(self, left: Floats, before: _Served | None = None) -> Floats:
         """What a coflow leaves, without rounding: where it is nothing, or as much as before."""
-        left[np.abs(left) <= self._rounding] = 0.0
+        left[np.abs(left) <= self.rounding] = 0.0
         if before is None:
             return left
         was = self._was if before.left is None else before.left
-        same = (left <= was + self._rounding) & (left >= was - self._rounding)
+        same = (left <= was + self.rounding) & (left >= was - self.rounding)
         return np.where(same, was, left)
 
     def loaded(self, load: Floats) -> int:
         """The links on which a coflow puts more than rounding."""
-        return bits(load > self._rounding)
+        return bits(load > self.rounding)
 
     def _compare(self) -> None:
         self.moved = 0 if self.left is self._was else bits(self.left != self._was)
@@ -167,6 +181,13 @@ def by_arrival(group: Group) -> tuple[float, str]:
 def bits(links: Bools) -> int:
     """A set of links as a number."""
     return int.from_bytes(np.packbits(links))
+
+
+def _opens(group: Group, left: Floats) -> bool:
+    """Whether a row that waits need not do so any more."""
+    free: Bools = left.take(group.paths).min(axis=0) > 0
+    free &= (group.rates == 0) & (group.weights > 0)
+    return bool(free.any())
 
 
 def _crossed(paths: Numbers, links: int) -> Bools:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, FlowScheduler, Traffic
-from netemu.schedulers.refilling import fill_all, refill
+from netemu.schedulers.base import FlowScheduler, Traffic
+from netemu.schedulers.leveling import Leveling, rounding_of
 
 
 class MaxMin(FlowScheduler):
@@ -19,22 +19,15 @@ class MaxMin(FlowScheduler):
     name = "maxmin"
     source = "Bertsekas and Gallager, Data Networks, 1992, 6.5.2"
 
+    rows_stay = True
+
     def __init__(self) -> None:
-        self._levels: Floats | None = None
-        self._limited = np.zeros(0, dtype=bool)
+        self._leveling = Leveling()
 
     def decide(self, traffic: Traffic) -> float:
-        """Fill what has changed."""
+        """Fill, as far as what has changed reaches."""
         capacities = traffic.capacities
-        limited = np.isfinite(capacities)
         for group in traffic.groups:  # at most one
-            paths, weights = group.paths, group.weights
-            if self._levels is None or not np.array_equal(limited, self._limited):
-                filled = fill_all(paths, weights, capacities)
-            else:
-                load = group.load
-                filled = refill(paths, weights, capacities, group.rates, load, self._levels)
-            self._levels = filled.levels
-            group.set_rates(filled.rates)
-        self._limited = limited
+            rates, _ = self._leveling.share(group, capacities, rounding_of(capacities))
+            group.set_rates(rates)
         return np.inf

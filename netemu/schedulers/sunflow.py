@@ -29,6 +29,7 @@ class Sunflow(FlowScheduler):
     name = "sunflow"
     source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
     uses_circuits = True
+    rows_stay = MaxMin.rows_stay  # it shares what goes by packets
 
     def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
         """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
