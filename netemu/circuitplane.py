@@ -144,6 +144,14 @@ class CircuitPlane:
             self._match(now_s)
         return self._light_up(now_s)
 
+    def load_alone(self) -> Floats:
+        """Bytes/s that groups which no flow scheduler looks at put on each link."""
+        load = np.zeros(self._world.links)
+        for batch in self._riding:
+            if batch.group is not None and batch.group.alone:
+                load += batch.group.load
+        return load
+
     # Inside: batches -----------------------------------------------------------------------------
     def _batch_of(self, flow: Flow, now_s: float) -> Batch:
         spec, rack = flow.spec, self._network.rack_number

@@ -25,10 +25,10 @@ from cluster.ids import CoflowId, FlowId
 from cluster.topology import Topology
 from netemu.carried import Carried
 from netemu.circuitgroup import CircuitGroup
+from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
 from netemu.flowclasses import Coflow, Flow
 from netemu.flowgroups import FlowGroup, World
-from netemu.optical import CircuitChange, CircuitState
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 
@@ -248,7 +248,8 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        free = np.maximum(self._capacities - self._load, 0.0)
+        load = self._load if self._plane is None else self._load + self._plane.load_alone()
+        free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
     def capacities_bytes_per_s(self) -> dict[str, float]:

@@ -12,38 +12,15 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, NamedTuple
 
-from cluster.ids import RackId
 from cluster.topology import Topology
 from netemu.batches import Batch
+from netemu.circuitlog import Change, CircuitChange, CircuitState
 
 #: So many changes are remembered; whoever wants them all must ask in time.
 CHANGES_KEPT = 50_000
 
-Change = Literal["set-up", "up", "down"]
 _Change = tuple[float, Change, int, int, str | None, int]
-
-
-class CircuitChange(NamedTuple):
-    """Something that happened to a circuit."""
-
-    at_s: float
-    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
-    what: Change
-    src: RackId
-    dst: RackId
-    coflow: str | None  #: whose bytes it is for; None: nobody's at present
-    circuit: int  #: circuits are numbered as they are set up
-
-
-class CircuitState(NamedTuple):
-    """A circuit as it is now."""
-
-    src: RackId
-    dst: RackId
-    coflow: str | None  #: who uses it; None: nobody at present
-    ready_s: float  #: dark until then
 
 
 @dataclass(slots=True, eq=False)
@@ -156,13 +133,12 @@ class OpticalSwitch:
         In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known.
         """
         self._note_ready(now_s)
-        new = min(self._changes_seen - after, len(self._changes))
-        kept, racks = len(self._changes), self.racks
+        new, racks = max(self._changes_seen - after, 0), self.racks
         changes = [
             CircuitChange(at_s, what, racks[src], racks[dst], coflow, circuit)
-            for at_s, what, src, dst, coflow, circuit in islice(self._changes, kept - new, kept)
+            for at_s, what, src, dst, coflow, circuit in islice(reversed(self._changes), new)
         ]
-        return self._changes_seen, changes
+        return self._changes_seen, changes[::-1]
 
     # Inside --------------------------------------------------------------------------------------
     def _take_down(self, circuit: Circuit, now_s: float) -> None:

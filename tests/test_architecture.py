@@ -23,6 +23,7 @@ LINES_MAX = 500
 
 NETEMU_PURE = (
     "netemu.bounds",
+    "netemu.circuitlog",
     "netemu.fabric",
     "netemu.schedulers",
     "netemu.messages",

@@ -55,20 +55,22 @@ class Sunflow(FlowScheduler):
 def _fill_together(groups: list[Group], traffic: Traffic) -> None:
     """Max-min rates of all flows of these groups; a circuit is a link of its own."""
     links = len(traffic.capacities)
-    left = np.concatenate([traffic.capacities, [g.circuit_bytes_per_s for g in groups]])
-    paths = []
-    for number, group in enumerate(groups):
-        path = group.paths
-        if np.isfinite(group.circuit_bytes_per_s):
+    circuits_bytes_per_s = np.array([group.circuit_bytes_per_s for group in groups])
+    left = np.concatenate([traffic.capacities, circuits_bytes_per_s])
+    rides = np.isfinite(circuits_bytes_per_s).tolist()
+    paths = [group.paths for group in groups]
+    ends = np.cumsum([path.shape[1] for path in paths]).tolist()
+    spans = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    together = np.full((1 + max(map(len, paths)), ends[-1]), links - 1, dtype=np.int64)
+    for number, (path, span) in enumerate(zip(paths, spans, strict=True)):
+        if rides[number]:
             path = np.where(traffic.is_port[path], links - 1, path)
-            path = np.concatenate([path, np.full((1, path.shape[1]), links + number)])
-        paths.append(path)
-    most = max(len(path) for path in paths)
-    padded = [np.pad(p, ((0, most - len(p)), (0, 0)), constant_values=links - 1) for p in paths]
+            together[-1, span] = links + number
+        together[: len(path), span] = path
     weights = np.concatenate([group.weights for group in groups])
-    rates = fill(np.concatenate(padded, axis=1), weights, left)
-    rates[weights == 0] = 0.0
-    begin = 0
-    for group, path in zip(groups, paths, strict=True):
-        group.set_rates(rates[begin : begin + path.shape[1]])
-        begin += path.shape[1]
+    sending = np.flatnonzero(weights)  # a circuit's lane may have run empty
+    rates = np.zeros(len(weights))
+    rates[sending] = fill(together[:, sending], weights[sending], left)
+    for group, span in zip(groups, spans, strict=True):
+        if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
+            group.set_rates(rates[span])

@@ -332,3 +332,17 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
                 start(f, str(number), src, dst, size_bytes)
         ends.append(to_the_end(f))
     assert ends[0] == pytest.approx(ends[1], rel=1e-9)
+
+
+@pytest.mark.timeout(20)
+def test_a_circuits_lane_that_has_run_empty_is_left_out():
+    """Two senders of one rack share a circuit that neither NIC fills; one of them ends first."""
+    f = fabric(nodes=3, nic="2Gbps")
+    f.register_coflow("a")
+    start(f, "a", "r0n0", "r1n0", GB // 4)
+    start(f, "a", "r0n1", "r1n1", GB // 2)
+    ends = to_the_end(f)
+    assert ends == {
+        "a/r0n0>r1n0": pytest.approx(1.0, abs=1e-6),
+        "a/r0n1>r1n1": pytest.approx(2.0, abs=1e-6),
+    }
