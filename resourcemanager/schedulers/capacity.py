@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import ClassVar
 
 import msgspec
 
@@ -32,17 +33,20 @@ class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     guaranteed: dict[str, float] = msgspec.field(default_factory=lambda: {"default": 1.0})
     maximum: dict[str, float] = {}  #: {queue: most that it may use}; all slots if not given
 
+    section: ClassVar[str] = "capacity"  #: of the policy that has these settings
+
     def __post_init__(self) -> None:
+        guaranteed, maximum = f"{self.section}.guaranteed", f"{self.section}.maximum"
         for queue, share in self.guaranteed.items():
-            require(0 < share <= 1, f"capacity.guaranteed.{queue}", share, "a share in (0, 1]")
+            require(0 < share <= 1, f"{guaranteed}.{queue}", share, "a share in (0, 1]")
         total = sum(self.guaranteed.values())
-        require(total <= 1 + 1e-9, "capacity.guaranteed", total, "shares that add up to at most 1")
+        require(total <= 1 + 1e-9, guaranteed, total, "shares that add up to at most 1")
         for queue, share in self.maximum.items():
             if queue not in self.guaranteed:
                 raise unknown_name("queue", queue, self.guaranteed)
             least = self.guaranteed[queue]
             right = f"a share in [{least:g}, 1]: it has {least:g} guaranteed"
-            require(least <= share <= 1, f"capacity.maximum.{queue}", share, right)
+            require(least <= share <= 1, f"{maximum}.{queue}", share, right)
 
 
 class _Queue:
