@@ -4,6 +4,8 @@ Source: YARN's Capacity Scheduler (PriorityUtilizationQueueOrderingPolicy): the 
 least of its guarantee goes first, of equal ones that with the larger guarantee; a queue grows
 beyond its guarantee while slots are free, up to its maximum; jobs in a queue are served first
 come, first served.
+A job holds out for slots near its data, as under ``delay``: YARN counts the slots that it lets
+pass (node-locality-delay), here it is seconds.
 Left out: preemption (off by default there), priorities, and the limits of single users (there
 user-limit-factor = 1 keeps one user at the queue's guarantee; here a queue is as elastic for one
 user as for many).
@@ -21,6 +23,7 @@ import msgspec
 from cluster.errors import require, unknown_name
 from resourcemanager.policies import OrderPolicy
 from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.delay import DelayTasks
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
 
 _Age = tuple[float, int, str]
@@ -133,4 +136,6 @@ def _age(job: JobView) -> _Age:
     return job.submitted_s, len(job.id), job.id
 
 
-RECIPE = Recipe(name="capacity", source="YARN's Capacity Scheduler", order=CapacityOrder)
+RECIPE = Recipe(
+    name="capacity", source="YARN's Capacity Scheduler", order=CapacityOrder, tasks=DelayTasks
+)
