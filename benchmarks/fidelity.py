@@ -34,7 +34,6 @@ from cluster.priority import CARRIER, priority, priority_of
 from cluster.processes import fork
 from cluster.topology import Topology, load_topology
 from netemu.messages import NetworkStats
-from netemu.schedulers import FLOW_SCHEDULERS
 from netemu.statistics import cpu_saturated, grant_lag_ms_p99, since
 
 #: Shorter transfers are dominated by the machine's own delays.
@@ -69,7 +68,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
                 topology = load_topology(name)
                 measured = _measure(topology, "maxmin", packet_batches(topology, rounds))
                 rows += _error_rows(topology, "maxmin", load, measured)
-            for name in CIRCUITS if "sunflow" in FLOW_SCHEDULERS else ():
+            for name in CIRCUITS:
                 topology = load_topology(name)
                 measured = _measure(topology, "sunflow", circuit_batches(topology, rounds))
                 _require_circuits(measured)

@@ -28,8 +28,10 @@ from netemu.fabric import Fabric
 from netemu.ledger import Ledger
 from netemu.messages import (
     AttachFlow,
+    CircuitChanges,
     CloseFlow,
     FinishCoflow,
+    GetCircuitChanges,
     GetNetworkStats,
     GrowFlow,
     NetworkStats,
@@ -47,6 +49,8 @@ _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
+#: So many changes of circuits are told at once, so that grants never wait for long.
+_CHANGES_TOLD_MAX = 1000
 
 M = TypeVar("M", bound=Message)
 
@@ -72,6 +76,7 @@ class NetworkEmulator:
         self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
         self._on(SetCapacity, lambda order, _: self._set_capacity(order))
         self._server.on(GetNetworkStats, self._stats)
+        self._server.on(GetCircuitChanges, self._circuit_changes)
         self._publisher = Publisher(self._server, self._reactor, self._look)
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
@@ -165,6 +170,7 @@ class NetworkEmulator:
             cross_rack_room_bytes=ledger.cross_rack_room_bytes,
             bytes=self._fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in names},
+            ports={name: by_link[name] for name in self._fabric.network.ports},
             grant_lags=tuple(sorted(ledger.lags.items())),
             cpu_samples=self._cpu_samples,
             cpu_saturated=self._cpu_saturated,
@@ -172,6 +178,15 @@ class NetworkEmulator:
             flows_finished=ledger.finished,
             flows_cancelled=ledger.cancelled,
             flows_open=self._fabric.open_flows,
+        )
+
+    def _circuit_changes(self, request: Request) -> CircuitChanges:
+        wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
+        total, changes = fabric.circuit_changes(wanted.after)
+        told = changes[:_CHANGES_TOLD_MAX]
+        left = len(changes) - len(told)
+        return CircuitChanges(
+            now_s=fabric.now_s, changes=tuple(told), seen=total - left, more=left > 0
         )
 
 

@@ -98,7 +98,7 @@ class Ledger:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._dark and self.fabric.next_event_s() <= now_s:
+        if self._dark and min(self.fabric.next_event_s(), self._next_lit_s()) <= now_s:
             self._look_soon(now_s)
         for ended in self.fabric.advance(now_s):
             self.finished += 1
@@ -196,7 +196,7 @@ class Ledger:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
         if self._out:
             return self.fabric.now_s
-        due_s = min(self.fabric.next_event_s(), self._look_s)
+        due_s = min(self.fabric.next_event_s(), self._look_s, self._next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def take_grants(self) -> dict[Peer, Grants]:
@@ -225,6 +225,12 @@ class Ledger:
     def _remove_sender(self, flow: FlowId) -> _Sender | None:
         self._dark.pop(flow, None)
         return self._senders.pop(flow, None)
+
+    def _next_lit_s(self) -> float:
+        """When a circuit that somebody waits for will carry: no event where it alone limits."""
+        now_s = self.fabric.now_s
+        ready_s = [c.ready_s for c in self.fabric.circuits()] if self._dark else []
+        return min((due_s for due_s in ready_s if due_s > now_s), default=math.inf)
 
     def _look_soon(self, now_s: float) -> None:
         after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))

@@ -4,10 +4,11 @@ Totals rather than rates, so that no sample that is missing loses a byte.  Howev
 most ``SAMPLES_MAX`` samples are kept: when there are more, every other one is dropped, and they
 come half as often from then on.  Pure; the emulation and the simulator both feed one.
 
-Its file, ``network.jsonl``, has the links first, then the samples, each with the links whose total
-has changed since the one before:
+Its file, ``network.jsonl``, has the links first, then the circuits (``netemu.circuitlog``), then
+the samples, each with the links whose total has changed since the one before:
 
     {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
+    {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", ...}
     {"at_s": 1.25, "bytes": {"r0.up": 31250000}}
 """
 
@@ -15,8 +16,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 SAMPLES_MAX = 1000
 
@@ -39,7 +41,12 @@ class LinkLog:
             del self._samples[1::2]
             self.period_s *= 2
 
-    def write(self, path: Path, capacities_bytes_per_s: Mapping[str, float]) -> None:
+    def write(
+        self,
+        path: Path,
+        capacities_bytes_per_s: Mapping[str, float],
+        circuit_rows: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
         """Write the file; a capacity without limit is null."""
         with path.open("w", encoding="utf-8") as file:
             known = {
@@ -47,6 +54,8 @@ class LinkLog:
                 for name, capacity in capacities_bytes_per_s.items()
             }
             file.write(json.dumps({"type": "links", "capacity_bytes_per_s": known}) + "\n")
+            for row in circuit_rows:
+                file.write(json.dumps(row) + "\n")
             for at_s, changed in self._changes():
                 file.write(json.dumps({"at_s": at_s, "bytes": changed}) + "\n")
 

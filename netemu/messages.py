@@ -5,6 +5,7 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 
     ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
     anybody --SetCapacity--> emulator;  anybody --WatchNetwork--> emulator --NetworkView--> ...
+    anybody --GetNetworkStats, GetCircuitChanges--> emulator
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
@@ -16,8 +17,9 @@ from typing import Annotated
 
 import msgspec
 
-from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.ids import CoflowId, FlowId, NodeId, RackId
 from cluster.wire import Command, Event, Message
+from netemu.circuitlog import CircuitChange
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
@@ -116,6 +118,7 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     #: "eps", "ocs", "wan"
     bytes: dict[str, int]
     cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
+    ports: dict[str, int] = {}  #: the same of optical ports
     #: pairs of a lateness, in 0.1 ms rounded up, and how many grants were that late
     grant_lags: tuple[tuple[int, int], ...]
     cpu_samples: int  #: how often the CPU was looked at, with a flow open
@@ -124,6 +127,25 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     flows_finished: int
     flows_cancelled: int
     flows_open: int  #: of these, still sending
+
+
+class GetCircuitChanges(Message, frozen=True, kw_only=True):
+    """What has become of circuits lately?  Answered with ``CircuitChanges``."""
+
+    after: Count  #: all but the first so many; ``NO_CHANGES``: only how many there were
+
+
+#: More changes than there will ever be.
+NO_CHANGES = 2**62
+
+
+class CircuitChanges(Message, frozen=True, kw_only=True):
+    """Changes, the oldest first; a thousand or so at a time."""
+
+    now_s: float  #: on the network's own clock, as the changes' times are
+    changes: tuple[CircuitChange, ...]
+    seen: Count  #: ask for those after this next
+    more: bool  #: there are some already
 
 
 # From the emulator -------------------------------------------------------------------------------
@@ -141,12 +163,22 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes_per_s: float  #: what of it no flow uses
 
 
+class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
+    """A circuit of the optical switch."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: who uses it; None: nobody at present
+    ready_s: float  #: on the network's own clock: dark until then, lit since
+
+
 class NetworkView(Event, frozen=True, kw_only=True):
     """How the network is now."""
 
     now_s: float  #: on the network's own clock
     links: dict[str, LinkState]
     flows_open: int
+    circuits: tuple[CircuitView, ...] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
     rates_bytes_per_s: dict[FlowId, float] | None = None
 

@@ -19,6 +19,7 @@ def replay(folder: str, trace: Path | None) -> None:
     DIR is what run or simulate wrote with --out, or an events.jsonl file.
     """
     from cluster.units import format_count, format_duration
+    from netemu.circuitlog import read_circuits
     from resourcemanager.eventlog import replay as steps_of
     from resourcemanager.trace import chrome_trace
 
@@ -31,4 +32,5 @@ def replay(folder: str, trace: Path | None) -> None:
     told = f"{format_count(len(steps), 'event')} in {took}"
     click.echo(f"{path}: {told}, {format_count(commands, 'command')}: the same as then")
     if trace is not None:
-        trace.write_text(json.dumps(chrome_trace(steps)), encoding="utf-8")
+        circuits = read_circuits(path.parent / "network.jsonl")
+        trace.write_text(json.dumps(chrome_trace(steps, circuits)), encoding="utf-8")

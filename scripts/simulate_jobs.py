@@ -23,7 +23,7 @@ from resourcemanager.trace import chrome_trace
 from scripts.options import as_number, new_folder
 from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.summary import write_json
-from scripts.virtual import faults_end_s
+from scripts.virtual import VirtualWatch, faults_end_s
 from scripts.watching import State, watching
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
@@ -60,17 +60,20 @@ def simulate_jobs(config: ClusterConfig, wanted: Wanted) -> int:
         log = EventLog(folder / "events.jsonl", config, buffered=True)
     try:
         run = Simulation(config, jobs, behaviour, faults, log, time.perf_counter)
-        cpu_s = _run(run)
+        network = None if folder is None else VirtualWatch(run)
+        cpu_s = _run(run, network)
     finally:
         if log is not None:
             log.close()
     summary = run.summary() | {"workload": wanted.workload}
     if wanted.json_file is not None:
         write_json(summary, wanted.json_file)
-    if folder is not None:
+    if folder is not None and network is not None:
         write_json(summary, folder / "summary.json")
+        record = network.finish()
+        record.write(folder)
         with (folder / "trace.json").open("w", encoding="utf-8") as file:
-            json.dump(chrome_trace(replay(folder / "events.jsonl")), file)
+            json.dump(chrome_trace(replay(folder / "events.jsonl"), record.circuits()), file)
     for label, text in _rows(run, summary, cpu_s):
         click.echo(f"{label:<11}{text}")
     return 0 if all(job["ok"] for job in summary["jobs"]) else 1
@@ -95,8 +98,8 @@ def _workload(config: ClusterConfig, wanted: Wanted) -> Workload:
     return made if wanted.first is None else replace(made, jobs=made.jobs[: wanted.first])
 
 
-def _run(run: Simulation) -> float:
-    """Run to the end, shown; the CPU time that it took."""
+def _run(run: Simulation, network: VirtualWatch | None) -> float:
+    """Run to the end, shown and maybe recorded; the CPU time that it took."""
     total = len(run.workload.jobs)
 
     def state() -> State:
@@ -105,9 +108,14 @@ def _run(run: Simulation) -> float:
         at = format_duration(run.heap.now_s)
         return State(done, total, f"{done}/{total} jobs  {held}/{slots} slots  at {at}")
 
+    def look(now: Simulation) -> None:
+        watch()
+        if network is not None:
+            network.look(now)
+
     with watching(state) as watch, few_collections():
         begun_s = time.process_time()
-        run.run(lambda _: watch())
+        run.run(look)
         return time.process_time() - begun_s
 
 

@@ -22,6 +22,7 @@ from resourcemanager.eventlog import replay
 from resourcemanager.messages import GetReport, Report
 from resourcemanager.trace import chrome_trace
 from scripts.mixrun import MixOutcome, Result
+from scripts.networkrecord import NetworkRecord
 from scripts.session import Session
 from scripts.workplace import Outcome
 
@@ -57,14 +58,17 @@ def write_json(summary: dict[str, Any], file: Path) -> None:
     file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
 
-def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -> None:
-    """Write summary, events, trace, and the logs of daemons and attempts to a new folder."""
+def save_everything(
+    folder: RunFolder, summary: dict[str, Any], results: Path, network: NetworkRecord
+) -> None:
+    """Write summary, events, trace, network and the logs of all processes to a new folder."""
     save_logs(folder, results)
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
     shutil.copy(events, results)
     with (results / "trace.json").open("w", encoding="utf-8") as file:
-        json.dump(chrome_trace(replay(events)), file)
+        json.dump(chrome_trace(replay(events), network.circuits()), file)
+    network.write(results)
 
 
 def save_logs(folder: RunFolder, results: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from cluster.config import ClusterConfig
 from jobs.workloads.model import Workload
-from netemu.linklog import LinkLog
 from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
+from scripts.networkrecord import NetworkRecord
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
 from simulator.faultspec import parse_faults
@@ -56,37 +56,50 @@ def _with_results(run: VirtualRun, results: Path) -> dict[str, Any]:
     events = results / "events.jsonl"
     log = EventLog(events, run.config, buffered=True)
     try:
-        simulation, links = _simulate(run, log)
+        simulation, network = _simulate(run, log)
     finally:
         log.close()
-    network = simulation.network.fabric.network
-    capacities = {name: network.capacities[network.number[name]] for name in network.cross_rack}
-    links.write(results / "network.jsonl", capacities)
+    network.write(results)
     summary = simulation.summary()
     (results / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     with (results / "trace.json").open("w", encoding="utf-8") as file:
-        json.dump(chrome_trace(replay(events)), file)
+        json.dump(chrome_trace(replay(events), network.circuits()), file)
     return summary
 
 
-def _simulate(run: VirtualRun, log: EventLog | None) -> tuple[Simulation, LinkLog]:
+def _simulate(run: VirtualRun, log: EventLog | None) -> tuple[Simulation, NetworkRecord]:
     faults = []
     if run.faults is not None:
         faults = parse_faults(run.faults, run.config.topology, faults_end_s(run.workload))
     simulation = Simulation(run.config, run.workload, run.behaviour, faults, log, time.perf_counter)
-    links = LinkLog()
-    fabric = simulation.network.fabric
-    cross_rack = fabric.network.cross_rack
-
-    def look(now: Simulation) -> None:
-        carried = fabric.bytes_by_link()
-        links.take(now.heap.now_s, {name: carried[name] for name in cross_rack})
-
-    def watch(now: Simulation) -> None:
-        if links.wants(now.heap.now_s):
-            look(now)
-
+    watch = VirtualWatch(simulation)
     with few_collections():
-        simulation.run(watch if log is not None else lambda _: None)
-    look(simulation)
-    return simulation, links
+        simulation.run(watch.look if log is not None else lambda _: None)
+    return simulation, watch.finish()
+
+
+class VirtualWatch:
+    """Keeps a record of a simulation's network while it runs."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._record = NetworkRecord(simulation.config)
+        self._changes_seen = 0
+
+    def look(self, _: Simulation) -> None:
+        """To be called each time that things have happened."""
+        if self._record.has_circuits:
+            fabric = self._simulation.network.fabric
+            self._changes_seen, changes = fabric.circuit_changes(self._changes_seen)
+            self._record.take_circuits(changes)
+        if self._record.wants(self._simulation.heap.now_s):
+            self._look_at_links()
+
+    def finish(self) -> NetworkRecord:
+        """The record, once all is over."""
+        self._look_at_links()
+        return self._record
+
+    def _look_at_links(self) -> None:
+        simulation = self._simulation
+        self._record.take_links(simulation.heap.now_s, simulation.network.fabric.bytes_by_link())

@@ -96,13 +96,14 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
     try:
         outcome = work.carry_out(session, view)
         summary = make_summary(session, work.name, outcome)
+        if watch is not None:
+            watch.finish()
     except (ClusterFailed, PeerLost):
         if results is not None:
             save_logs(session.folder, results)
         raise
     if results is not None and watch is not None:
-        save_everything(session.folder, summary, results)
-        watch.write(results / "network.jsonl")
+        save_everything(session.folder, summary, results, watch.record)
     return Ran(outcome, summary)
 
 

@@ -131,6 +131,7 @@ class SimulatedNetwork:
             cross_rack_room_bytes=self._room_bytes,
             bytes=fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
+            ports={name: by_link[name] for name in fabric.network.ports},
             grant_lags=(),
             cpu_samples=0,
             cpu_saturated=0,

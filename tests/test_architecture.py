@@ -23,6 +23,7 @@ LINES_MAX = 500
 
 NETEMU_PURE = (
     "netemu.bounds",
+    "netemu.circuitlog",
     "netemu.fabric",
     "netemu.schedulers",
     "netemu.messages",
@@ -70,11 +71,17 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.batches",
     "netemu.bounds",
+    "netemu.carried",
+    "netemu.circuitgroup",
+    "netemu.circuitplane",
     "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
+    "netemu.flowgroups",
     "netemu.ledger",
+    "netemu.optical",
     "netemu.routes",
     "netemu.schedulers",
     "netemu.statistics",

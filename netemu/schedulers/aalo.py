@@ -15,6 +15,7 @@ weighted sharing between queues; what a coflow can't use goes to the next ones.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,6 +26,8 @@ from netemu.schedulers.inorder import InOrder, by_arrival
 QUEUES = 10
 FIRST_LIMIT_BYTES = 10e6
 NEXT_LIMIT_FACTOR = 10.0
+#: What a coflow has sent when it leaves each of the queues but the last.
+_LIMITS_BYTES = tuple(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**n for n in range(QUEUES - 1))
 #: A limit is reached if no more than this many bytes are missing: rounding.
 _ROUNDING_BYTES = 1e-3
 
@@ -34,6 +37,7 @@ class Aalo(InOrder):
 
     name = "aalo"
     source = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
+    shares_stay = rows_stay = True
 
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By queue, then by arrival."""
@@ -52,7 +56,10 @@ class Aalo(InOrder):
             rate = group.rate_bytes_per_s
             if 0 < rate < np.inf:
                 sent_bytes = group.sent_bytes()
-                missing_bytes = _limit_bytes(_queue(sent_bytes)) - sent_bytes
+                queue = _queue(sent_bytes)
+                if queue == len(_LIMITS_BYTES):
+                    continue
+                missing_bytes = _LIMITS_BYTES[queue] - sent_bytes
                 # not before the clock moves: at 1e9 s, microseconds are the last digits
                 after_s = max(missing_bytes / rate, math.ulp(traffic.now_s))
                 next_s = min(next_s, traffic.now_s + after_s)
@@ -60,12 +67,4 @@ class Aalo(InOrder):
 
 
 def _queue(sent_bytes: float) -> int:
-    queue = 0
-    while sent_bytes + _ROUNDING_BYTES >= _limit_bytes(queue):
-        queue += 1
-    return queue
-
-
-def _limit_bytes(queue: int) -> float:
-    """What a coflow has sent when it leaves this queue, counted from 0."""
-    return FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**queue if queue < QUEUES - 1 else math.inf
+    return bisect_right(_LIMITS_BYTES, sent_bytes + _ROUNDING_BYTES)

@@ -6,13 +6,13 @@ it, nor keep time itself.
 
 A scheduler sees *groups* of flows: one for each coflow (a flow without a coflow is one of its
 own), or a single one for all flows if it does not care about coflows.  In a group, flows that are
-served alike are one row of arrays (see ``netemu.flowclasses``).
+served alike are one row of arrays (see ``netemu.flowgroups``).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -75,6 +75,22 @@ class Group(Protocol):
     def rate_bytes_per_s(self) -> float:
         """At which all of it is sending."""
 
+    @property
+    def layout(self) -> int:
+        """Another number whenever rows have come or have other numbers than before."""
+
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link; without the flows that have ended since."""
+
+    @property
+    def only_ended(self) -> bool:
+        """Whether all that happened since its rates were set is that rows have sent all."""
+
+    @property
+    def circuit_bytes_per_s(self) -> float:
+        """Of the circuit that all of it goes through; inf: it goes by packets."""
+
     def apart(self, row: int) -> Any:
         """What ``FlowScheduler.tells_apart`` said of a row's flows."""
 
@@ -87,6 +103,9 @@ class Group(Protocol):
     def set_rates(self, rates: Floats) -> None:
         """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
 
+    def keep_rates(self) -> None:
+        """Let the rows that are left send as before; only where rows ``only_ended``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -94,9 +113,22 @@ class Traffic:
 
     now_s: float
     capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
-    groups: tuple[Group, ...]  #: those that have something to send
+    groups: Collection[Group]  #: those that have something to send
     #: the groups among them whose flows have changed since the last decision
     changed: frozenset[Group]
+    #: by link: whether it is an optical port; of interest to those that use circuits
+    is_port: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowOnCircuits:
+    """What a coflow has left to send by circuits, summed up by port: [out or in, rack]."""
+
+    port_bytes: Floats
+    port_batches: Numbers  #: pairs of racks
+    circuit_bytes_per_s: Floats  #: of each port's wavelengths
+    delta_s: float  #: how long it takes to set a circuit up
+    wavelengths: int
 
 
 class FlowScheduler(ABC):
@@ -106,6 +138,11 @@ class FlowScheduler(ABC):
     source: ClassVar[str]  #: where it was published
     #: whether each coflow is a group; otherwise all flows are one
     by_coflow: ClassVar[bool] = False
+    #: whether flows ride circuits where there are some (see ``netemu.circuitplane``)
+    uses_circuits: ClassVar[bool] = False
+    #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
+    #: numbers; otherwise the last rows take their places
+    rows_stay: ClassVar[bool] = False
 
     def tells_apart(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
         """Keep flows of one group and route apart that are not to be served alike."""
@@ -114,6 +151,10 @@ class FlowScheduler(ABC):
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
         """How a row's rate is shared by its flows: in proportion to this."""
         return flow.weight
+
+    def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
+        """Coflows get circuits in ascending order of this; ties: by arrival, then by name."""
+        raise NotImplementedError
 
     @abstractmethod
     def decide(self, traffic: Traffic) -> float:

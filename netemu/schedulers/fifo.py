@@ -23,6 +23,9 @@ class Fifo(InOrder):
 
     name = "fifo"
     source = "Chowdhury et al., Orchestra, SIGCOMM 2011, 4.3 and 5"
+    # The flows that end first are those that were held up last, by a link on which no other flow
+    # that is left is held up.
+    ends_matter = False
 
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By arrival."""

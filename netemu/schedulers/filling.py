@@ -15,13 +15,16 @@ _ROUNDING = 1 + 1e-12
 #: With more rows than this, a round that fixes less than this share of them is too slow.
 _MANY_ROWS = 1500
 _SLOW_ROUND = 0.2
+#: A sum from which so much has been taken that this share is left has lost too many digits.
+_CANCELS = 1e-3
 
 
-def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
+def fill(paths: Numbers, weights: Floats, left: Floats, levels: Floats | None = None) -> Floats:
     """Share what is ``left`` of the links; returns bytes/s for each unit of weight, by row.
 
     ``paths[position, row]`` are link numbers.  What is handed out is taken from ``left``, and a
     link that is full has exactly 0 left.  Rates are inf where no link on the way is limited.
+    ``levels`` gets, for each link that held rows up, the rate at which it did.
 
     A link's share (what is left of it by the weight that is left on it) only grows as others fill
     up.  So a link whose share is the smallest on the way of every row through it is the bottleneck
@@ -31,68 +34,74 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
     # O(rounds x rows); a round is the depth of "waits for", not a link: 1 to 10 in shuffles, but
     # 85 with 10,000 flows between random pairs of 150 racks (20 ms; link by link, 7 ms)
     links = len(left)
+    levels = np.empty(links) if levels is None else levels
+    levels[left == 0] = 0.0
     rates = np.zeros(len(weights))
     rows = np.flatnonzero(left.take(paths).min(axis=0, initial=np.inf) > 0)
     if len(rows) < len(rates):
-        paths, weights = paths[:, rows], weights[rows]
+        paths, weights = paths.take(rows, axis=1), weights[rows]
     while len(rows):
         load = _sum_by_link(paths, weights, links)
-        share = np.divide(left, load, out=np.full(links, np.inf), where=load > 0)
+        full = load > 0
+        share = np.divide(left, load, out=np.full(links, np.inf), where=full)
         across = share.take(paths)
         hope = across.min(axis=0)
-        full = load > 0
-        hope_most = hope * _ROUNDING
-        for links_there, shares_there in zip(paths, across, strict=True):
-            full[links_there[shares_there > hope_most]] = False  # some row is held up elsewhere
+        full[paths[across > hope * _ROUNDING]] = False  # some row is held up elsewhere
         fixed = full.take(paths).any(axis=0)
 
-        done = np.flatnonzero(fixed)
-        found = hope[done]
-        rates[rows[done]] = found
-        left -= load_of(paths[:, done], found * weights[done], links)
+        rates[rows[fixed]] = hope[fixed]
+        finite = np.where(fixed & (hope < np.inf), hope, 0.0)
+        left -= _sum_by_link(paths, finite * weights, links)
         np.maximum(left, 0.0, out=left)
-        left[full & np.isfinite(share)] = 0.0
-        if len(done) == len(rows):
-            break
+        full &= share < np.inf
+        left[full] = 0.0
+        levels[full] = share[full]
         rest = np.flatnonzero(~fixed)
-        rows, paths, weights = rows[rest], paths[:, rest], weights[rest]
-        if len(rows) > _MANY_ROWS and len(done) < len(rows) * _SLOW_ROUND:
-            rates[rows] = _link_by_link(paths, weights, left)
+        slow = len(rest) > _MANY_ROWS and len(rows) - len(rest) < len(rest) * _SLOW_ROUND
+        rows, paths, weights = rows[rest], paths.take(rest, axis=1), weights[rest]
+        if slow:
+            rates[rows] = _link_by_link(paths, weights, left, levels)
             break
     return rates
 
 
-def _link_by_link(paths: Numbers, weights: Floats, left: Floats) -> Floats:
+def _link_by_link(paths: Numbers, weights: Floats, left: Floats, levels: Floats) -> Floats:
     """The same, one bottleneck after the other: O(links) steps, each over one link's rows."""
     links, rates = len(left), np.full(len(weights), np.inf)
     flat = paths.ravel()
     by_link = np.argsort(flat, kind="stable") % len(weights)
-    ends = np.cumsum(np.bincount(flat, minlength=links))
+    ends = np.cumsum(np.bincount(flat, minlength=links)).tolist()
+    through = [by_link[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     load = _sum_by_link(paths, weights, links)
-    rising = np.bincount(flat, minlength=links)  # rows that are not yet fixed
-    fixed = np.zeros(len(weights), dtype=bool)
+    summed = load.copy()  # what it was when it was last summed up
+    rising = np.ones(len(weights), dtype=bool)
     while True:
-        share = np.divide(left, load, out=np.full(links, np.inf), where=(rising > 0) & (load > 0))
+        share = np.divide(left, load, out=np.full(links, np.inf), where=load > 0)
         link = int(share.argmin())
         rate = float(share[link])
         if rate == np.inf:
             return rates
-        rows = by_link[ends[link - 1] if link else 0 : ends[link]]
-        rows = rows[~fixed[rows]]
-        rates[rows], fixed[rows] = rate, True
-        through = paths[:, rows]
-        shed = _sum_by_link(through, weights[rows], links)
+        rows = through[link]
+        rows = rows[rising[rows]]
+        rates[rows], rising[rows] = rate, False
+        shed = _sum_by_link(paths[:, rows], weights[rows], links)
         load -= shed
-        left -= shed * rate
+        shed *= rate
+        left -= shed
         np.maximum(left, 0.0, out=left)
-        rising -= np.bincount(through.ravel(), minlength=links)
+        thin = load < summed * _CANCELS
+        for other in np.flatnonzero(thin).tolist() if thin.any() else ():
+            those = through[other]
+            load[other] = summed[other] = weights[those[rising[those]]].sum()
         left[link] = 0.0
+        levels[link] = rate
 
 
 def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
-    """What rows that send at these rates (infinite ones aside) put on each link."""
-    finite = np.where(np.isinf(bytes_per_s), 0.0, bytes_per_s)
-    return _sum_by_link(paths, finite, links)
+    """What rows that send at these rates put on each link; 0 on the one that stands for none."""
+    total = _sum_by_link(paths, bytes_per_s, links)
+    total[-1] = 0.0  # only there may rates be infinite
+    return total
 
 
 def _sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from netemu.schedulers.base import FlowScheduler, Traffic
-from netemu.schedulers.filling import fill
+from netemu.schedulers.leveling import Leveling, rounding_of
 
 
 class MaxMin(FlowScheduler):
@@ -19,8 +19,15 @@ class MaxMin(FlowScheduler):
     name = "maxmin"
     source = "Bertsekas and Gallager, Data Networks, 1992, 6.5.2"
 
+    rows_stay = True
+
+    def __init__(self) -> None:
+        self._leveling = Leveling()
+
     def decide(self, traffic: Traffic) -> float:
-        """Fill."""
+        """Fill, as far as what has changed reaches."""
+        capacities = traffic.capacities
         for group in traffic.groups:  # at most one
-            group.set_rates(fill(group.paths, group.weights, traffic.capacities.copy()))
+            rates, _ = self._leveling.share(group, capacities, rounding_of(capacities))
+            group.set_rates(rates)
         return np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -48,4 +49,4 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
 def _kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
     """Links of the same kind belong together: "r3.up" and "r4.up"."""
     place, _, kind = link.rpartition(".")
-    return place.rstrip("0123456789"), {"up": "0", "down": "1"}.get(kind, kind), natural(place)
+    return re.sub(r"\d+", "", place), {"up": "0", "down": "1"}.get(kind, kind), natural(place)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cluster.errors import UsageError
 from cluster.ids import AttemptId, job_of, stage_of
+from resourcemanager.opticaltrace import NAME
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,7 +102,11 @@ class Results:
     def held(self) -> list[Held]:
         """Every attempt of the jobs that the summary is about."""
         names = {job["id"]: job["name"] for job in self.summary["jobs"]}
-        rows = [row for row in self._trace if row["ph"] == "X" and job_of(row["name"]) in names]
+        rows = [
+            row
+            for row in self._trace
+            if row.get("cat") == "attempt" and job_of(row["name"]) in names
+        ]
         first: dict[str, str] = {}  #: each job's first stage
         for row in sorted(rows, key=lambda row: float(row["ts"])):
             first.setdefault(job_of(row["name"]), stage_of(AttemptId(row["name"])))
@@ -169,7 +174,7 @@ class Results:
     def _node_of(self) -> dict[int, str]:
         """The trace's "processes" that are nodes."""
         names = {row["pid"]: row["args"]["name"] for row in self._trace if _names_process(row)}
-        return {number: name for number, name in names.items() if name != "network"}
+        return {number: name for number, name in names.items() if name not in ("network", NAME)}
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:

@@ -244,3 +244,18 @@ def assert_empty(ledger):
     }
     assert kept == {}
     assert ledger.fabric.open_flows == 0
+
+
+def test_whoever_waits_for_a_circuit_is_told_of_its_first_bytes_at_once():
+    """Also where circuits alone limit flows, so that one that lights up is no event."""
+    data = {
+        "name": "test",
+        "racks": {"count": 2, "nodes": 1},
+        "links": {"nic": "unlimited", "uplink": "8Mbps"},
+        "ocs": {"port": "80Mbps", "reconfigure": "123ms", "elephant": "1MB"},
+    }
+    ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
+    ledger.open(spec("a", size_bytes=10**7), ANN)
+    told = run(ledger, 0.2)
+    assert told[0][0] == pytest.approx(0.123, abs=2 * LOOK_AFTER_S)
+    assert 0 < told[0][2]["a"] < 5000

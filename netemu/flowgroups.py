@@ -1,0 +1,399 @@
+"""Groups of classes of flows: those of one coflow, or all; one row of arrays for each class.
+
+A group has a time of its own: as long as its rates and members stay, nothing of it is touched,
+whatever happens elsewhere.  An event costs O(classes) in numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cluster.errors import InvariantError
+from netemu.flowclasses import Flow, FlowClass
+from netemu.routes import Route
+from netemu.rowtable import RowTable
+from netemu.schedulers.base import Floats, Numbers
+from netemu.schedulers.filling import load_of
+
+if TYPE_CHECKING:
+    from netemu.circuitgroup import CircuitGroup
+
+#: Flows of one class whose needs differ by less finish together: they differ by rounding only.
+ROUNDING = 1 + 1e-12
+#: What a class whose flows differ from finished by rounding only still has to send.
+_LEAST_BYTES = 1e-6
+#: The columns of a group's table.
+_WEIGHT, _SERVED, _SINCE_S, _NEEDS, _RATE, _FINISH_S, _TOTAL = _COLUMNS = range(7)
+#: Up to this share of the rows, only those whose rates change are touched,
+_FEW = 0.25
+#: so many times at most, and then all: rounding must not pile up.
+_FEW_TIMES = 1000
+
+
+@dataclass(slots=True)
+class World:
+    """What all groups of a network share."""
+
+    links: int  #: how many there are, the last one standing for no link
+    limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
+    rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
+    now_s: float = 0.0
+    retimed: list[FlowGroup | CircuitGroup] = field(
+        default_factory=list
+    )  #: groups whose rates have been set
+
+
+class FlowGroup:
+    """All classes of a group that have flows."""
+
+    alone = False
+    circuit_bytes_per_s = np.inf  #: it goes by packets
+
+    def __init__(self, key: str, world: World) -> None:
+        self.key = key
+        self.arrived_s = world.now_s
+        self.stale = False  #: whether its rates must be set or kept, as its flows have changed
+        self.only_ended = True
+        self.first_finish_s = np.inf  #: valid unless it is stale
+        self.rate_bytes_per_s = 0.0
+        #: bytes/s that it puts on each link
+        self.load = np.zeros(world.links)
+        self._world = world
+        self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
+        self._classes: list[FlowClass] = []  #: by row
+        self._rows = RowTable(len(_COLUMNS), filler=world.links - 1)
+        self.layout = 0
+        self._ended: list[int] = []  #: rows that have ended and stay
+        self._joining: list[Flow] = []
+        self._few_times = 0  #: rates may be set so often before all are summed up anew
+        self._sent_bytes = 0.0
+        self._sent_s = world.now_s  #: the above is known as of then
+
+    # What schedulers see -------------------------------------------------------------------------
+    @property
+    def paths(self) -> Numbers:
+        """Numbers of the limited links of each class: [position, row]."""
+        return self._rows.paths
+
+    @property
+    def weights(self) -> Floats:
+        """Sum of the weights of each class's flows."""
+        return self._rows.column(_WEIGHT)
+
+    @property
+    def rates(self) -> Floats:
+        """Bytes/s for each unit of weight."""
+        return self._rows.column(_RATE)
+
+    def apart(self, row: int) -> Any:
+        """What tells a row's flows apart from others on their route."""
+        return self._classes[row].apart
+
+    def remaining_bytes(self) -> Floats:
+        """What each class has left to send."""
+        remaining = self._served()
+        remaining *= self.weights
+        np.subtract(self._rows.column(_TOTAL), remaining, out=remaining)
+        return np.maximum(remaining, _LEAST_BYTES, out=remaining)
+
+    def sent_bytes(self) -> float:
+        """What all flows of the group have sent by now, those that ended included."""
+        passed_s = self._world.now_s - self._sent_s
+        return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
+
+    def set_rates(self, rates: Floats) -> None:
+        """Serve at these bytes/s for each unit of weight from now on."""
+        rows = np.flatnonzero(rates != self.rates)
+        new = rates[rows]
+        self._check(rows, new)
+        if self._few_times and len(rows) <= len(rates) * _FEW and not np.isinf(new).any():
+            self._few_times -= 1
+            self._set_few(rows, new)
+        else:
+            self._set_all(rates)
+        self._rates_fit()
+
+    def keep_rates(self) -> None:
+        """Let the rows that are left send as before."""
+        if not self.only_ended:
+            raise InvariantError(f"rates of {self.key or 'all flows'}: kept for other flows")
+        self._rates_fit()
+
+    # What the fabric does ------------------------------------------------------------------------
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to send."""
+        return not self._by_key
+
+    def add(self, flow: Flow, apart: Hashable, weight: float) -> None:
+        """Let a flow that has bytes to send join the class of its route.
+
+        It does so when ``admit`` is called: many that come at once are cheaper together.
+        """
+        key = (id(flow.route), apart)
+        joined = self._by_key.get(key)
+        if joined is None:
+            joined = self._by_key[key] = FlowClass(flow.route, apart)
+        flow.group = joined
+        flow.weight = weight
+        flow.sent_before = flow.sent_bytes
+        self._joining.append(flow)
+        self.stale = True
+        self.only_ended = False
+
+    def admit(self) -> None:
+        """Let the flows that have been added take their rows."""
+        joining, self._joining = self._joining, []
+        fresh: list[FlowClass] = []
+        known: list[tuple[FlowClass, float, float]] = []
+        first_row = len(self._classes)
+        for flow in joining:
+            joined = flow.group
+            assert joined is not None
+            if joined.row < 0:
+                joined.row = first_row + len(fresh)
+                fresh.append(joined)
+            is_new = joined.row >= first_row
+            flow.joined_at = 0.0 if is_new else self._settle(joined.row)
+            flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
+            joined.admit(flow)
+            if not is_new:
+                known.append((joined, flow.weight, flow.weight * flow.needs))
+        if known:
+            self._change_rows(known)
+        if fresh:
+            self._add_rows(fresh)
+
+    def remove(self, flow: Flow) -> None:
+        """Let a flow leave its class."""
+        self.admit()
+        self.stale = True
+        self.only_ended = False
+        left = flow.group
+        assert left is not None
+        flow.sent_bytes = flow.sent_at(self._settle(left.row))
+        left.release(flow)
+        if left.members:
+            self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
+        else:
+            self._drop([left.row])
+
+    def quiet(self) -> None:
+        """Note that it has nothing to send."""
+        self._set_total(0.0)
+        self.stale = False
+        self.first_finish_s = np.inf
+        self.load = np.zeros(len(self.load))
+
+    def take_due(self, slack_s: float) -> list[Flow]:
+        """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
+        due = np.flatnonzero(self._rows.column(_FINISH_S) <= self._world.now_s + slack_s)
+        rates = self.rates[due].tolist()
+        if np.isinf(self.rate_bytes_per_s):
+            self._end_endless()
+        self.stale = True
+        taken: list[Flow] = []
+        ended: list[int] = []
+        fewer: list[tuple[FlowClass, float, float]] = []
+        for row, rate in zip(due.tolist(), rates, strict=True):
+            flow_class = self._classes[row]
+            if flow_class.members == 1:
+                flow = flow_class.first()
+                flow_class.release(flow)
+                taken.append(flow)
+            else:
+                some = self._take_some(flow_class, rate, slack_s)
+                taken += some
+                weight = sum(flow.weight for flow in some)
+                total = sum(flow.weight * flow.needs for flow in some)
+                fewer.append((flow_class, -weight, -total))
+            if not flow_class.members:
+                ended.append(row)
+        for flow in taken:
+            flow.sent_bytes = float(flow.size_bytes)
+        fewer = [change for change in fewer if change[0].members]
+        if fewer:
+            self.only_ended = False
+            self._change_rows(fewer)
+        if ended:
+            self._drop(ended)
+        return taken
+
+    def service(self) -> list[float]:
+        """The service of each class by now, by row."""
+        service: list[float] = self._served().tolist()
+        return service
+
+    def sent_bytes_of(self, flow: Flow) -> float:
+        """Bytes that one of its flows has sent by now."""
+        if flow.group is None:
+            return flow.sent_bytes
+        return flow.sent_at(self._served_of(flow.group.row))
+
+    def rate_of(self, flow: Flow) -> float:
+        """Bytes/s of one of its flows."""
+        return 0.0 if flow.group is None else float(self.rates[flow.group.row]) * flow.weight
+
+    def limits_changed(self) -> None:
+        """Find each class's limited links anew."""
+        self.admit()
+        self.stale = True
+        self.only_ended = False
+        self._few_times = 0
+        self.layout += 1
+        if self._classes:
+            self._rows.set_paths(0, self._limits(self._classes))
+
+    # Inside: rates -------------------------------------------------------------------------------
+    def _check(self, rows: Numbers, rates: Floats) -> None:
+        who = self.key or "all flows"
+        if not rates.min(initial=0.0) >= 0:  # nor no number at all
+            raise InvariantError(f"rates of {who}: need 0 or more")
+        if rates.max(initial=0.0) == np.inf:
+            limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
+            if limited.any():
+                raise InvariantError(f"rates of {who}: endless on a limited link")
+
+    def _set_all(self, rates: Floats) -> None:
+        now_s, table = self._world.now_s, self._rows.column
+        bytes_per_s = rates * self.weights
+        self._set_total(float(bytes_per_s.sum()))
+        table(_SERVED)[:] = served = self._served()
+        table(_SINCE_S)[:] = now_s
+        table(_RATE)[:] = rates
+        needed = np.maximum(table(_NEEDS) - served, 0.0)
+        finish_s = table(_FINISH_S)
+        finish_s[:] = np.inf
+        np.divide(needed, rates, out=finish_s, where=rates > 0)
+        finish_s += now_s
+        self.load = load_of(self.paths, bytes_per_s, len(self.load))
+        self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
+
+    def _set_few(self, rows: Numbers, rates: Floats) -> None:
+        now_s, table = self._world.now_s, self._rows.column
+        before = table(_RATE)[rows]
+        served = table(_SERVED)[rows] + before * (now_s - table(_SINCE_S)[rows])
+        table(_SERVED)[rows] = served
+        table(_SINCE_S)[rows] = now_s
+        table(_RATE)[rows] = rates
+        needed = np.maximum(table(_NEEDS)[rows] - served, 0.0)
+        after_s = np.divide(needed, rates, out=np.full(len(rows), np.inf), where=rates > 0)
+        table(_FINISH_S)[rows] = after_s + now_s
+        more = (rates - before) * table(_WEIGHT)[rows]
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+
+    def _set_total(self, bytes_per_s: float) -> None:
+        """Note at which rate all of it sends from now on."""
+        self._sent_bytes = self.sent_bytes()
+        self._sent_s = self._world.now_s
+        self.rate_bytes_per_s = bytes_per_s
+
+    def _add_load(self, more: Floats) -> None:
+        self.load = np.maximum(self.load + more, 0.0)
+
+    def _rates_fit(self) -> None:
+        self.first_finish_s = float(self._rows.column(_FINISH_S).min(initial=np.inf))
+        self.stale = False
+        self.only_ended = True
+        self._world.retimed.append(self)
+
+    def _end_endless(self) -> None:
+        """Go on without the unlimited classes, which finish without taking time."""
+        rates = self.rates
+        rates[np.isinf(rates)] = 0.0
+        self._set_total(float((rates * self.weights).sum()))
+
+    # Inside: classes and their rows --------------------------------------------------------------
+    def _served(self) -> Floats:
+        """The service of all rows by now."""
+        passed_s = self._world.now_s - self._rows.column(_SINCE_S)
+        # an unlimited class has finished before time passes; 0 s at its rate would be no number
+        more = np.multiply(self.rates, passed_s, out=np.zeros(len(passed_s)), where=passed_s > 0)
+        return np.add(self._rows.column(_SERVED), more, out=more)
+
+    def _served_of(self, row: int) -> float:
+        served = float(self._rows.column(_SERVED)[row])
+        passed_s = self._world.now_s - float(self._rows.column(_SINCE_S)[row])
+        return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
+
+    def _settle(self, row: int) -> float:
+        """Account for a row's service until now, and return it."""
+        served = self._served_of(row)
+        self._rows.column(_SERVED)[row] = served
+        self._rows.column(_SINCE_S)[row] = self._world.now_s
+        return served
+
+    def _take_some(self, group: FlowClass, rate: float, slack_s: float) -> list[Flow]:
+        """The members that finish along with the class's first."""
+        row, first = group.row, group.first()
+        # exactly where its first flow finishes, so that rounding never piles up
+        self._rows.column(_SERVED)[row] = max(self._settle(row), first.needs)
+        enough = first.needs * ROUNDING + rate * slack_s if rate < np.inf else np.inf
+        return group.take(enough)
+
+    def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
+        """Let rows whose service is known as of now go on with other flows.
+
+        Each change is a class, and what is added to the sums of its weights and of its needs.
+        """
+        table = self._rows.column
+        rows = np.array([group.row for group, _, _ in changes])
+        weights = np.array([weight for _, weight, _ in changes])
+        np.add.at(table(_WEIGHT), rows, weights)
+        np.add.at(table(_TOTAL), rows, [total for _, _, total in changes])
+        table(_NEEDS)[rows] = [group.first().needs for group, _, _ in changes]
+        sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
+        rows, weights = rows[sends], weights[sends]
+        rates = self.rates[rows]
+        needed = np.maximum(table(_NEEDS)[rows] - table(_SERVED)[rows], 0.0)
+        table(_FINISH_S)[rows] = self._world.now_s + needed / rates
+        more = rates * weights
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+
+    def _add_rows(self, fresh: list[FlowClass]) -> None:
+        self.layout += 1
+        first_row = len(self._classes)
+        self._classes += fresh
+        self._rows.append(self._limits(fresh))
+        flows = [flow_class.all() for flow_class in fresh]
+        new = slice(first_row, None)
+        self._rows.column(_WEIGHT)[new] = [sum(f.weight for f in of_class) for of_class in flows]
+        self._rows.column(_TOTAL)[new] = [
+            sum(f.weight * f.needs for f in of_class) for of_class in flows
+        ]
+        self._rows.column(_NEEDS)[new] = [flow_class.first().needs for flow_class in fresh]
+        self._rows.column(_SINCE_S)[new] = self._world.now_s
+        self._rows.column(_FINISH_S)[new] = np.inf
+
+    def _limits(self, classes: list[FlowClass]) -> list[tuple[int, ...]]:
+        return [self._world.limits(flow_class.route) for flow_class in classes]
+
+    def _drop(self, rows: list[int]) -> None:
+        """Forget classes that have no flows any more, and what they sent at."""
+        ended = np.array(rows)
+        bytes_per_s = self.rates[ended] * self.weights[ended]
+        self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
+        self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
+        for row in rows:
+            gone = self._classes[row]
+            del self._by_key[id(gone.route), gone.apart]
+        if self._world.rows_stay:
+            for column in (_WEIGHT, _SERVED, _RATE, _TOTAL):
+                self._rows.column(column)[ended] = 0.0
+            self._rows.column(_FINISH_S)[ended] = np.inf
+            self._ended += rows
+            if len(self._ended) <= len(self._by_key):
+                return
+            ended, self._ended = np.array(sorted(self._ended)), []
+        self.layout += 1
+        moved, places = self._rows.drop(ended)
+        for place, row in zip(places, moved, strict=True):
+            flow_class = self._classes[place] = self._classes[row]
+            flow_class.row = place
+        del self._classes[self._rows.count :]

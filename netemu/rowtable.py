@@ -1,0 +1,77 @@
+"""Rows of arrays that come and go: the links that flows cross, and numbers about them.
+
+Rows have no lasting numbers: where some are dropped, others from the end take their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netemu.schedulers.base import Floats, Numbers
+
+
+class RowTable:
+    """``columns`` numbers for each row, and its path."""
+
+    def __init__(self, columns: int, filler: int) -> None:
+        self.count = 0
+        self._filler = filler  #: the link that fills up short paths
+        self._paths: Numbers = np.empty((1, 0), dtype=np.int64)
+        self._table: Floats = np.empty((columns, 0))
+
+    @property
+    def paths(self) -> Numbers:
+        """Numbers of the links of each row: [position, row]."""
+        return self._paths[:, : self.count]
+
+    def column(self, number: int) -> Floats:
+        """One of the numbers of each row; to be changed in place."""
+        return self._table[number, : self.count]
+
+    def append(self, paths: Sequence[tuple[int, ...]]) -> None:
+        """Add a row for each of these paths; all of its numbers are 0."""
+        first = self.count
+        self.count += len(paths)
+        if self.count > self._table.shape[1]:
+            self._make_room()
+        self.set_paths(first, paths)
+        self._table[:, first : self.count] = 0.0
+
+    def set_paths(self, first: int, paths: Sequence[tuple[int, ...]]) -> None:
+        """Give the rows from the ``first`` on these paths."""
+        most = max(len(links) for links in paths)
+        if most > len(self._paths):
+            more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
+            self._paths = np.concatenate([self._paths, more])
+        new = self._paths[:, first : first + len(paths)]
+        new[:] = self._filler
+        if all(len(links) == most for links in paths):
+            new[:most] = np.array(paths, dtype=np.int64).reshape(len(paths), most).T
+        else:
+            for row, links in enumerate(paths):
+                new[: len(links), row] = links
+
+    def drop(self, rows: Numbers) -> tuple[list[int], list[int]]:
+        """Forget rows, given in ascending order.
+
+        Returns which of the others (ascending) have moved, and to which places.
+        """
+        left = self.count - len(rows)
+        kept = np.ones(self.count - left, dtype=bool)  # of those that are beyond the new end
+        kept[rows[np.searchsorted(rows, left) :] - left] = False
+        moved = np.flatnonzero(kept) + left
+        places = rows[: len(moved)]
+        if len(moved):
+            self._paths[:, places] = self._paths[:, moved]
+            self._table[:, places] = self._table[:, moved]
+        self.count = left
+        return moved.tolist(), places.tolist()
+
+    def _make_room(self) -> None:
+        more = max(4, self._table.shape[1], self.count - self._table.shape[1])
+        table = np.empty((len(self._table), more))
+        self._table = np.concatenate([self._table, table], axis=1)
+        paths = np.full((len(self._paths), more), self._filler)
+        self._paths = np.concatenate([self._paths, paths], axis=1)
