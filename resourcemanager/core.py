@@ -34,6 +34,7 @@ from resourcemanager.events import (
     JobCommitFailed,
     JobCommitted,
     JobKilled,
+    JobsForetold,
     JobSubmitted,
     TimerFired,
 )
@@ -71,6 +72,7 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
+            JobsForetold: lambda event: self.world.policies.tell("jobs_foretold", event.jobs),
             DataAnnounced: lambda event: place_data(self.world, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,

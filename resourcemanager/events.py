@@ -24,7 +24,7 @@ from cluster.messages.execution import (
     Split,
 )
 from cluster.wire import Event, Vocabulary
-from resourcemanager.forecast import Forecast
+from resourcemanager.forecast import Forecast, ForetoldJob
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +44,19 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[TaskInput, ...] = ()  #: one a task if it reads the block store, otherwise none
 
 
+class JobsForetold(Event, frozen=True, kw_only=True):
+    """These jobs are expected; of what is still to come, this replaces what was told before."""
+
+    jobs: tuple[ForetoldJob, ...]
+
+
 class DataAnnounced(Event, frozen=True, kw_only=True):
     """Somebody is about to write data that a job will read; answered with ``PlaceData``."""
 
     path: str  #: of the file, or of the folder whose files all are the job's input
     size_bytes: int
-    forecast: Forecast | None = None  #: of the job that will read it, if that is known
+    job: str = ""  #: the name of the job that will read it; "" = that is not known
+    forecast: Forecast | None = None  #: of that job, if there is one
 
 
 class JobSubmitted(Event, frozen=True, kw_only=True):
@@ -100,6 +107,7 @@ EVENTS = Vocabulary(
     (
         NodeJoined,
         NodeLost,
+        JobsForetold,
         DataAnnounced,
         JobSubmitted,
         JobKilled,

@@ -31,3 +31,10 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     def stage(self, name: str) -> StageForecast | None:
         """The stage of that name, if it is foretold."""
         return next((stage for stage in self.stages if stage.name == name), None)
+
+
+class ForetoldJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is expected to be submitted under a name of its own."""
+
+    job: str  #: the name that it will be submitted under
+    forecast: Forecast

@@ -1,6 +1,7 @@
 """What clients and the ResourceManager tell one another.  Its name on the wire: "resourcemanager".
 
-    client  --PlanData-->        DataPlan, before it writes a job's input
+    client  --ForetellJobs-->    Done
+            --PlanData-->        DataPlan, before it writes a job's input
             --SubmitJob-->       JobAccepted (or a Refusal that says why not)
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
             --KillJob-->         Done
@@ -20,7 +21,7 @@ from cluster.ids import AttemptId, JobId, NodeId, RackId, TaskId
 from cluster.messages.execution import JobPackage
 from cluster.wire import Message
 from jobs.model import StageSpec
-from resourcemanager.forecast import Forecast
+from resourcemanager.forecast import Forecast, ForetoldJob
 
 
 # Requests ----------------------------------------------------------------------------------------
@@ -41,6 +42,15 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     forecast: Forecast | None = None  #: of a recurring job, from earlier runs
 
 
+class ForetellJobs(Message, frozen=True, kw_only=True):
+    """These jobs are expected; answered by ``Done``.
+
+    Of what is still to come, this replaces what was told before.
+    """
+
+    jobs: tuple[ForetoldJob, ...]
+
+
 class PlanData(Message, frozen=True, kw_only=True):
     """Where should data go that I am about to write and a job will read?  Answered by ``DataPlan``.
 
@@ -49,7 +59,8 @@ class PlanData(Message, frozen=True, kw_only=True):
 
     path: str  #: of the file, or of the folder whose files all are the job's input
     size_bytes: int
-    forecast: Forecast | None = None  #: of the job that will read it, if that is known
+    job: str = ""  #: the name of the job that will read it; "" = that is not known
+    forecast: Forecast | None = None  #: of that job, if there is one
 
 
 class DataPlan(Message, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ import msgspec
 from cluster.ids import RackId
 from resourcemanager.decisions import Decision, Pass
 from resourcemanager.events import DataAnnounced
+from resourcemanager.forecast import ForetoldJob
 from resourcemanager.views import (
     AttemptView,
     ClusterView,
@@ -52,6 +53,9 @@ class Policy:
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster
+
+    def jobs_foretold(self, jobs: Sequence[ForetoldJob]) -> None:
+        """These jobs are expected; they replace those foretold before that have not come."""
 
     def job_submitted(self, job: JobView) -> None:
         """A job is there."""

@@ -49,10 +49,12 @@ from resourcemanager.events import (
     JobCommitFailed,
     JobCommitted,
     JobKilled,
+    JobsForetold,
     StagePlan,
 )
 from resourcemanager.messages import (
     DataPlan,
+    ForetellJobs,
     GetClusterStatus,
     GetReport,
     JobAccepted,
@@ -127,6 +129,7 @@ class ResourceManager:
         server.on(NodeManagerHeartbeat, self._managers.heartbeat)
         for kind in _FACTS:
             server.on(kind, self._fact)
+        server.on(ForetellJobs, self._foretell)
         server.on(PlanData, self._plan_data)
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill)
@@ -152,6 +155,12 @@ class ResourceManager:
         assert isinstance(request.message, Event), "as the server checks"
         self._driver.tell(request.message)
 
+    def _foretell(self, request: Request) -> None:
+        wanted = request.message
+        assert isinstance(wanted, ForetellJobs), "as the server checks"
+        self._driver.tell(JobsForetold(jobs=wanted.jobs))
+        self._server.reply(request, Done())
+
     def _plan_data(self, request: Request) -> None:
         wanted = request.message
         assert isinstance(wanted, PlanData), "as the server checks"
@@ -160,7 +169,10 @@ class ResourceManager:
         try:
             self._driver.tell(
                 DataAnnounced(
-                    path=wanted.path, size_bytes=wanted.size_bytes, forecast=wanted.forecast
+                    path=wanted.path,
+                    size_bytes=wanted.size_bytes,
+                    job=wanted.job,
+                    forecast=wanted.forecast,
                 )
             )
         except PeerError:

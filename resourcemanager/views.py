@@ -178,6 +178,10 @@ class JobView(Protocol):
         """Slots that it holds."""
 
     @property
+    def avoid(self) -> Mapping[NodeId, None]:
+        """Nodes on which its attempts failed too often, so that it is not offered their slots."""
+
+    @property
     def forecast(self) -> Forecast | None:
         """What was foretold of it; None if nothing is known."""
 

@@ -10,8 +10,11 @@ from scripts.session import Session
 Racks = tuple[tuple[RackId, ...], ...]
 
 
-def planned_racks(session: Session, path: str, stored_bytes: int) -> Racks:
-    """The racks for the replicas of a file, or of all files of a folder, of so many real bytes."""
+def planned_racks(session: Session, path: str, stored_bytes: int, job: str = "") -> Racks:
+    """The racks for the replicas of a file, or of all files of a folder, of so many real bytes.
+
+    ``job``: the name of the job that will read it, if that is known.
+    """
     size_bytes = stored_bytes * session.config.topology.scale
     link = session.link("resourcemanager")
-    return link.call(PlanData(path=path, size_bytes=size_bytes), DataPlan).racks
+    return link.call(PlanData(path=path, size_bytes=size_bytes, job=job), DataPlan).racks

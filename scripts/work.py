@@ -50,7 +50,11 @@ class SingleJob:
     def carry_out(self, session: Session, view: View) -> Outcome:
         place = Workplace(session, view, self._prepared.copies)
         if self._prepared.stored_bytes:
-            place.announce(self._prepared.plan.measured.input, self._prepared.stored_bytes)
+            place.announce(
+                self._prepared.plan.measured.input,
+                self._prepared.stored_bytes,
+                self._prepared.plan.measured.name,
+            )
         place.bring_input(self._prepared.plan)
         self._outcome = place.carry_out(self._prepared.plan, self._submitter)
         if self._fetch_to is not None and self._outcome.failure is None:

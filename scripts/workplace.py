@@ -67,10 +67,10 @@ class Workplace:
         self._racks: dict[str, Racks] = {}  #: for what was announced
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
-    def announce(self, path: str, stored_bytes: int) -> None:
+    def announce(self, path: str, stored_bytes: int, job: str) -> None:
         """Ask where a job's input should go that is about to be written, once for each path."""
         if path and path not in self._racks:
-            self._racks[path] = planned_racks(self._session, path, stored_bytes)
+            self._racks[path] = planned_racks(self._session, path, stored_bytes, job)
 
     def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""

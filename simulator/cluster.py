@@ -83,8 +83,10 @@ class Simulation:
             self.heap.at(0.0, tell, joined, rank=Rank.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
+        # Once nodes are there, and before the first job comes.
+        self.heap.at(0.0, self.jobs.foretell, workload.jobs, rank=Rank.FAULT)
         for number, job in enumerate(workload.jobs, start=1):
-            self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)  # once nodes are there
+            self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)
             name = JobId(f"j{number}")
             self.heap.at(job.submit_s, self.jobs.submit, name, job, rank=Rank.ARRIVAL)
 

@@ -7,6 +7,7 @@ what the workload says of its sites, or by the store's own rule.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from cluster.errors import PeerError
 from cluster.ids import JobId, RackId, rack_id
@@ -20,11 +21,12 @@ from resourcemanager.events import (
     DataAnnounced,
     JobCommitFailed,
     JobCommitted,
+    JobsForetold,
     JobSubmitted,
     StagePlan,
     TaskInput,
 )
-from resourcemanager.forecast import Forecast
+from resourcemanager.forecast import Forecast, ForetoldJob
 from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
 from simulator.blockstore import BlockStore
 from simulator.forecasts import forecast_of
@@ -56,12 +58,23 @@ class Submissions:
         driver.on(EndJob, self._end)
         driver.on(DiscardJob, self._discard)
 
+    def foretell(self, jobs: Sequence[WorkloadJob]) -> None:
+        """Tell which jobs are expected, before any of them comes."""
+        forecasts = ((job.name, forecast_of(job)) for job in jobs)
+        expected = tuple(
+            ForetoldJob(job=name, forecast=forecast)
+            for name, forecast in forecasts
+            if forecast is not None
+        )
+        if expected:
+            self._driver.tell(JobsForetold(jobs=expected))
+
     def store_input(self, wanted: WorkloadJob) -> None:
         """Have the files of a job that will come; jobs may share them."""
         forecast = forecast_of(wanted)
         for file in wanted.files:
             if file.path not in self._files:
-                self._files[file.path] = self._put(file, forecast)
+                self._files[file.path] = self._put(file, wanted.name, forecast)
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
@@ -81,11 +94,11 @@ class Submissions:
         )
 
     # Input ---------------------------------------------------------------------------------------
-    def _put(self, file: InputFile, forecast: Forecast | None) -> Blocks:
+    def _put(self, file: InputFile, job: str, forecast: Forecast | None) -> Blocks:
         """Have a file in the block store: a part for each rack if it is said how it is spread."""
         sizes = file.block_sizes()
         if file.nodes or not file.shares:
-            hint = self._hint(file, forecast)
+            hint = self._hint(file, job, forecast)
             blocks = self._store.put(file.path, sizes, hint, file.nodes)
             return list(zip(blocks, sizes, strict=True))
         placed: Blocks = []
@@ -97,10 +110,10 @@ class Submissions:
                 placed += zip(blocks, part, strict=True)
         return placed
 
-    def _hint(self, file: InputFile, forecast: Forecast | None) -> PlacementHint:
+    def _hint(self, file: InputFile, job: str, forecast: Forecast | None) -> PlacementHint:
         """What the scheduler's data policy wants."""
         self._driver.tell(
-            DataAnnounced(path=file.path, size_bytes=file.size_bytes, forecast=forecast)
+            DataAnnounced(path=file.path, size_bytes=file.size_bytes, job=job, forecast=forecast)
         )
         return PlacementHint(racks=self._racks.pop(file.path))
 

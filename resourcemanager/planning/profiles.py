@@ -13,6 +13,7 @@ import msgspec
 from cluster.errors import UsageError, require
 from cluster.topology import Compute
 from jobs.workloads.model import WorkloadJob, WorkStage
+from resourcemanager.forecast import ForetoldJob, StageForecast
 
 
 class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +102,20 @@ def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
     return JobProfile(name=job.name, arrive_s=job.submit_s, stages=stages)
 
 
-def _maps(stage: WorkStage, input_bytes: int, compute: Compute) -> StageProfile:
+def foretold_profile(foretold: ForetoldJob, compute: Compute, now_s: float) -> JobProfile:
+    """A job that schedulers were told of; without a time of its own it comes now."""
+    forecast = foretold.forecast
+    stages = tuple(
+        _reduces(stage, stage.input_bytes, compute)
+        if stage.reads
+        else _maps(stage, stage.input_bytes, compute)
+        for stage in forecast.stages
+    )
+    arrive_s = max(now_s, now_s if forecast.submit_s is None else forecast.submit_s)
+    return JobProfile(name=foretold.job, arrive_s=arrive_s, stages=stages)
+
+
+def _maps(stage: WorkStage | StageForecast, input_bytes: int, compute: Compute) -> StageProfile:
     return StageProfile(
         name=stage.name,
         input_bytes=input_bytes,
@@ -111,7 +125,9 @@ def _maps(stage: WorkStage, input_bytes: int, compute: Compute) -> StageProfile:
     )
 
 
-def _reduces(stage: WorkStage, fetched_bytes: int, compute: Compute) -> StageProfile:
+def _reduces(
+    stage: WorkStage | StageForecast, fetched_bytes: int, compute: Compute
+) -> StageProfile:
     """A workload's reduce has a rate of what it fetches, the paper's one of what it writes."""
     rate = stage.rate_bytes_per_s or compute.reduce_rate
     written = stage.output_bytes

@@ -16,14 +16,16 @@ from importlib.metadata import EntryPoint, entry_points
 
 from cluster.errors import UsageError, unknown_name
 from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers import capacity, co_scheduler, delay, fair
+from resourcemanager.schedulers import capacity, co_scheduler, corral, delay, fair, shufflewatcher
 
 #: The recipes that come with Railyard.
 OWN = (
     capacity.RECIPE,
     *co_scheduler.RECIPES,
+    *corral.RECIPES,
     delay.RECIPE,
     fair.RECIPE,
+    shufflewatcher.RECIPE,
 )
 
 

@@ -4,6 +4,8 @@ Source: YARN's Capacity Scheduler (PriorityUtilizationQueueOrderingPolicy): the 
 least of its guarantee goes first, of equal ones that with the larger guarantee; a queue grows
 beyond its guarantee while slots are free, up to its maximum; jobs in a queue are served first
 come, first served.
+A job holds out for slots near its data, as under ``delay``: YARN counts the slots that it lets
+pass (node-locality-delay), here it is seconds.
 Left out: preemption (off by default there), priorities, and the limits of single users (there
 user-limit-factor = 1 keeps one user at the queue's guarantee; here a queue is as elastic for one
 user as for many).
@@ -14,12 +16,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import ClassVar
 
 import msgspec
 
 from cluster.errors import require, unknown_name
 from resourcemanager.policies import OrderPolicy
 from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.delay import DelayTasks
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
 
 _Age = tuple[float, int, str]
@@ -32,17 +36,20 @@ class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     guaranteed: dict[str, float] = msgspec.field(default_factory=lambda: {"default": 1.0})
     maximum: dict[str, float] = {}  #: {queue: most that it may use}; all slots if not given
 
+    section: ClassVar[str] = "capacity"  #: of the policy that has these settings
+
     def __post_init__(self) -> None:
+        guaranteed, maximum = f"{self.section}.guaranteed", f"{self.section}.maximum"
         for queue, share in self.guaranteed.items():
-            require(0 < share <= 1, f"capacity.guaranteed.{queue}", share, "a share in (0, 1]")
+            require(0 < share <= 1, f"{guaranteed}.{queue}", share, "a share in (0, 1]")
         total = sum(self.guaranteed.values())
-        require(total <= 1 + 1e-9, "capacity.guaranteed", total, "shares that add up to at most 1")
+        require(total <= 1 + 1e-9, guaranteed, total, "shares that add up to at most 1")
         for queue, share in self.maximum.items():
             if queue not in self.guaranteed:
                 raise unknown_name("queue", queue, self.guaranteed)
             least = self.guaranteed[queue]
             right = f"a share in [{least:g}, 1]: it has {least:g} guaranteed"
-            require(least <= share <= 1, f"capacity.maximum.{queue}", share, right)
+            require(least <= share <= 1, f"{maximum}.{queue}", share, right)
 
 
 class _Queue:
@@ -129,4 +136,6 @@ def _age(job: JobView) -> _Age:
     return job.submitted_s, len(job.id), job.id
 
 
-RECIPE = Recipe(name="capacity", source="YARN's Capacity Scheduler", order=CapacityOrder)
+RECIPE = Recipe(
+    name="capacity", source="YARN's Capacity Scheduler", order=CapacityOrder, tasks=DelayTasks
+)

@@ -19,7 +19,7 @@ from resourcemanager.pending import Level
 from resourcemanager.policies import TaskPolicy
 from resourcemanager.recipe import Recipe
 from resourcemanager.schedulers.fair import FairOrder
-from resourcemanager.views import ClusterView, JobView, SlotView
+from resourcemanager.views import ClusterView, JobView, SlotView, TaskView
 
 #: What a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
 _SETTLED: dict[Level, int] = {"node-local": 0, "anywhere": 0, "rack-local": 1, "remote": 2}
@@ -60,6 +60,10 @@ class DelayTasks(TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("no task is ready for a slot")
+        return self.offer_map(job, task, level, now_s)
+
+    def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
+        """Run the map that is closest to a slot there, or wait for a better slot."""
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
         ready_at_s = since_s + self._patience_s(level, self._settled.get(job.id, 0))
         if now_s < ready_at_s:

@@ -1,0 +1,216 @@
+"""Jobs that keep to some racks: what Corral and the schedulers that it is compared with share.
+
+Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
+reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
+priority; within its racks a job holds out for its data as in delay scheduling.  When most machines
+of its racks can't be had, the job runs anywhere.  All other jobs are as under ``capacity``.
+Left open there, chosen here: jobs with a priority go before those without; once enough machines
+are back, a job keeps to its racks again; machines that the job avoids, since its attempts fail
+there, can't be had either.  A map whose input is in none of the racks does not wait, as no slot
+would be nearer.  While tasks that they read are pending, reduces take at most ``reduce_share`` of
+the slots that the job could have in its racks (Hadoop's ramp-up, which counts the whole cluster's
+slots: a rack could be full of reduces that wait for maps).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import ClassVar
+
+from cluster.errors import require
+from cluster.ids import JobId, NodeId, RackId
+from resourcemanager.decisions import Decision, Pass, Place
+from resourcemanager.policies import TaskPolicy
+from resourcemanager.schedulers.capacity import CapacityConfig, CapacityOrder
+from resourcemanager.schedulers.delay import DelayConfig, DelayTasks
+from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView, TaskView
+
+Rank = tuple[float, int]
+_Key = tuple[Rank, float, int, str]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The racks that a job keeps to, and its place among jobs with a priority."""
+
+    racks: dict[RackId, None]
+    rank: Rank | None = None  #: the least goes first; None = in the order of ``capacity``
+
+
+class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of queues as in "capacity.*", of waits as in "delay.*", and of racks."""
+
+    section: ClassVar[str] = "rack-bound"
+
+    node_wait_s: float = 5.0  #: how long a job holds out for a node-local slot; 0 = never
+    rack_wait_s: float = 5.0  #: how much longer for a rack-local one, if it has several racks
+    #: a job runs anywhere once more than this share of its racks' machines is lost: "a majority"
+    lost_share: float = 0.5
+    reduce_share: float = 0.5  #: of the slots in its racks, for reduces while maps are pending
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("node_wait_s", "rack_wait_s"):
+            value = getattr(self, name)
+            require(value >= 0, f"{self.section}.{name}", value, "seconds >= 0 (0 never waits)")
+        share = self.lost_share
+        require(0 <= share < 1, f"{self.section}.lost_share", share, "a share in [0, 1)")
+        share = self.reduce_share
+        require(0 <= share <= 1, f"{self.section}.reduce_share", share, "a share in [0, 1]")
+
+
+class RackBound(CapacityOrder, TaskPolicy):
+    """Answers "order" and "tasks".  A subclass says who keeps to which racks."""
+
+    def __init__(self, config: RackBoundConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._lost_share = config.lost_share
+        self._reduce_share = config.reduce_share
+        waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
+        self._delay = DelayTasks(waits, cluster)
+        racks = cluster.topology.rack_list()
+        self._nodes = {rack.id: tuple(node.id for node in rack.nodes) for rack in racks}
+        self._lost: dict[RackId, dict[NodeId, None]] = {rack: {} for rack in self._nodes}
+        self._bounds: dict[JobId, Bounds] = {}
+        self._ranked: list[tuple[_Key, JobView]] = []  #: jobs with a rank that want slots, in order
+        self._freed: dict[JobId, JobView] = {}  #: jobs that may run anywhere, as of now
+
+    @abstractmethod
+    def bind(self, job: JobView) -> Bounds | None:
+        """The racks for a job that has just been submitted; None = it may run anywhere."""
+
+    def racks_of(self, job: JobView) -> dict[RackId, None] | None:
+        """The racks that a job keeps to now; None = it may run anywhere."""
+        bounds = self._bounds.get(job.id)
+        return bounds.racks if bounds and not self._is_lost(bounds, job) else None
+
+    # Order ---------------------------------------------------------------------------------------
+    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        if among is None:
+            return self._usable(slot, self._all_turns(slot))
+        ranked = sorted((key, job) for job in among if (key := self._key(job)) is not None)
+        others = [job for job in among if self._key(job) is None]
+        return self._usable(slot, [*(job for _, job in ranked), *super().turns(slot, others)])
+
+    def why(self, job: JobView) -> str:
+        racks, key = self.racks_of(job), self._key(job)
+        where = f" on {' '.join(racks)}" if racks is not None else ""
+        if key is None:
+            return super().why(job) + where
+        return f"{bisect_left(self._ranked, key, key=itemgetter(0))} planned jobs ahead{where}"
+
+    def _all_turns(self, slot: SlotView) -> Iterator[JobView]:
+        yield from [job for _, job in self._ranked]
+        yield from super().turns(slot, None)
+
+    def _usable(self, slot: SlotView, jobs: Iterable[JobView]) -> Iterator[JobView]:
+        for job in jobs:
+            racks = self.racks_of(job)
+            if racks is None or slot.rack in racks:
+                yield job
+
+    def _key(self, job: JobView) -> _Key | None:
+        bounds = self._bounds.get(job.id)
+        if bounds is None or bounds.rank is None:
+            return None
+        return bounds.rank, job.submitted_s, len(job.id), job.id
+
+    # Tasks ---------------------------------------------------------------------------------------
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        racks = self.racks_of(job)
+        if racks is None:
+            return self._delay.offer(job, slot, now_s)
+        rerun = job.next_rerun()
+        if rerun is not None:
+            return Place(rerun)
+        reduce = job.next_pending_reduce()
+        if reduce is not None and self._may_reduce(reduce, job, racks):
+            return Place(reduce)
+        task, level = job.closest_pending_map(slot)
+        if task is None:
+            return Pass("reduces have their share of its racks' slots")
+        if level == "remote" and not _has_input_in(job, racks):
+            return Place(task, "its input is in none of its racks")
+        return self._delay.offer_map(job, task, level, now_s)
+
+    def _may_reduce(self, reduce: TaskView, job: JobView, racks: Iterable[RackId]) -> bool:
+        """Whether a job may have one more slot for a reduce, as far as its maps are concerned."""
+        if not any(source.pending.count for source in reduce.stage.reads):
+            return True
+        held = sum(stage.held for stage in job.stages.values() if stage.reads)
+        nodes = self.cluster.nodes
+        free = sum(
+            nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
+        )
+        return held < int(self._reduce_share * (job.held + free))
+
+    # What happens --------------------------------------------------------------------------------
+    def job_submitted(self, job: JobView) -> None:
+        bounds = self.bind(job)
+        if bounds is not None:
+            self._bounds[job.id] = bounds
+
+    def job_ended(self, job: JobView) -> None:
+        self._bounds.pop(job.id, None)
+        self._freed.pop(job.id, None)
+        self._delay.job_ended(job)
+
+    def job_wants(self, job: JobView) -> None:
+        key = self._key(job)
+        if key is None:
+            super().job_wants(job)
+        else:
+            insort(self._ranked, (key, job))
+
+    def job_rests(self, job: JobView) -> None:
+        key = self._key(job)
+        if key is None:
+            super().job_rests(job)
+        else:
+            del self._ranked[bisect_left(self._ranked, key, key=itemgetter(0))]
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        super().attempt_ended(attempt)
+        job = attempt.task.stage.job
+        bounds = self._bounds.get(job.id)
+        if bounds and job.avoid and self._is_lost(bounds, job):
+            self._freed[job.id] = job
+
+    def node_joined(self, node: SlotView) -> None:
+        if node.slots:
+            self._lost[node.rack].pop(node.id, None)
+        else:
+            self.node_lost(node)
+
+    def node_lost(self, node: SlotView) -> None:
+        self._lost[node.rack][node.id] = None
+        for job, bounds in self._bounds.items():
+            if node.rack in bounds.racks and job in self.cluster.jobs:
+                self._freed[job] = self.cluster.jobs[job]
+
+    def reconsider(self) -> Iterable[JobView]:
+        freed, self._freed = self._freed, {}
+        yield from super().reconsider()
+        yield from [job for job in freed.values() if self.racks_of(job) is None]
+
+    def _is_lost(self, bounds: Bounds, job: JobView) -> bool:
+        """Whether too many machines of a job's racks can't be had."""
+        if not job.avoid and not any(map(self._lost.__getitem__, bounds.racks)):
+            return False
+        nodes = [node for rack in bounds.racks for node in self._nodes[rack]]
+        lost = sum(
+            node in job.avoid or node in self._lost[rack]
+            for rack in bounds.racks
+            for node in self._nodes[rack]
+        )
+        return lost > self._lost_share * len(nodes)
+
+
+def _has_input_in(job: JobView, racks: Iterable[RackId]) -> bool:
+    """Whether the input of any pending map of a job is in these racks."""
+    maps = [stage for stage in job.stages.values() if not stage.reads and stage.pending.count]
+    return any(stage.pending.in_rack(rack) is not None for stage in maps for rack in racks)

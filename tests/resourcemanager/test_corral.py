@@ -1,0 +1,268 @@
+"""Corral in the core: the plan, where data and tasks go, in which order, and what breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.ids import NodeId, RackId, TaskId, rack_of
+from resourcemanager.commands import PlaceData
+from resourcemanager.events import DataAnnounced, JobsForetold
+from resourcemanager.forecast import Forecast, ForetoldJob, StageForecast
+from resourcemanager.planning.planfile import Plan, PlannedJob, save_plan
+from tests.harness import TinyCluster, tiny_cluster
+from tests.resourcemanager.test_rules_under_faults import random_scenario
+
+MB = 10**6
+
+
+def plan_file(folder: Path, racks: int, jobs: dict[str, str]) -> str:
+    """A plan with these jobs, each with its racks, in the order of their priorities."""
+    planned = tuple(
+        PlannedJob(name=name, racks=tuple(map(RackId, where.split())), priority=number)
+        for number, (name, where) in enumerate(jobs.items(), start=1)
+    )
+    save_plan(Plan(scenario="batch", racks=racks, jobs=planned), folder / "plan.toml")
+    return str(folder / "plan.toml")
+
+
+def corral(
+    folder: Path, jobs: dict[str, str], scheduler: str = "corral", racks: int = 3, **more
+) -> TinyCluster:
+    """A cluster of 3 racks of 2 nodes with a slot each, and a plan for it."""
+    options = {"corral.plan": plan_file(folder, racks, jobs)} | more.pop("options", {})
+    return tiny_cluster(racks=racks, scheduler=scheduler, options=options, **more)
+
+
+def forecast(name: str = "nightly", submit_s: float | None = None, **sizes: int) -> Forecast:
+    """A recurring MapReduce job; by default one that a rack of two slots does in two waves."""
+    maps, reduces, size_bytes = sizes.get("maps", 4), sizes.get("reduces", 2), 400 * MB
+    return Forecast(
+        name=name,
+        submit_s=submit_s,
+        stages=(
+            StageForecast(name="m", tasks=maps, input_bytes=size_bytes, output_bytes=size_bytes),
+            StageForecast(
+                name="r",
+                reads=("m",),
+                tasks=reduces,
+                input_bytes=size_bytes,
+                output_bytes=size_bytes,
+            ),
+        ),
+    )
+
+
+def foretell(c: TinyCluster, *jobs: str, **sizes: int) -> None:
+    """Tell that these jobs, of which each recurs by itself, come now."""
+    expected = tuple(ForetoldJob(job=name, forecast=forecast(name, **sizes)) for name in jobs)
+    c.tell(JobsForetold(jobs=expected))
+
+
+def placed(c: TinyCluster, job: str, expected: Forecast | None = None):
+    c.tell(DataAnnounced(path=f"/{job}", size_bytes=400, job=job, forecast=expected))
+    [order] = c.led_to[-1]
+    assert isinstance(order, PlaceData)
+    return order.racks
+
+
+def racks(nodes: list[str]) -> set[str]:
+    return {rack_of(NodeId(node)) for node in nodes}
+
+
+# Data --------------------------------------------------------------------------------------------
+def test_one_replica_is_in_the_planned_racks_and_the_rest_is_the_stores_to_place(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1 r2"})
+    assert placed(c, "j0") == (("r1", "r2"),)
+    assert placed(c, "adhoc") == ()
+
+
+def test_a_plan_may_be_for_the_recurring_job(tmp_path: Path):
+    c = corral(tmp_path, {"nightly": "r2"})
+    assert placed(c, "nightly-17", forecast()) == (("r2",),)
+    c.submit("j0", maps=4, forecast=forecast())
+    assert racks(c.run().nodes_of("j0")) == {"r2"}
+
+
+def test_local_shuffle_has_hdfss_data(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"}, scheduler="local-shuffle")
+    assert placed(c, "j0") == ()
+    c.submit("j0", maps=4, reduces=2)
+    assert racks(c.run().nodes_of("j0")) == {"r1"}
+
+
+def test_no_data_goes_to_racks_most_of_which_is_lost(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"})
+    c.lose("r1n0")
+    assert placed(c, "j0") == (("r1",),)
+    c.lose("r1n1")
+    assert placed(c, "j0") == ()
+
+
+# Tasks -------------------------------------------------------------------------------------------
+def test_maps_and_reduces_keep_to_the_planned_racks(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0 r2"})
+    c.submit("j0", maps=20, reduces=4)
+    run = c.run()
+    assert racks(run.nodes_of("j0.m")) == {"r0", "r2"}
+    assert racks(run.nodes_of("j0.r")) == {"r0", "r2"}
+    assert run.unfinished == []
+
+
+def test_in_its_racks_a_job_holds_out_for_its_data(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"})
+    c.store("in", blocks=[["r1n0", "r0n0"]])
+    c.occupy("r1n0")
+    c.submit("j0", input="in")
+    assert c.run(until_s=4.9).placements == []
+    assert c.why_waiting("j0.m0") == "only a rack-local slot is free"
+    assert c.run(until_s=5.0).placements == [("j0.m0", "r1n1", 5.0)]
+
+
+def test_a_map_whose_data_is_in_none_of_the_racks_does_not_wait_for_it(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"}, scheduler="local-shuffle")
+    c.store("in", blocks=[["r0n0"], ["r2n0"]])
+    c.submit("j0", input="in")
+    assert {when for _, _, when in c.run().placements} == {0.0}
+
+
+def test_reduces_leave_half_of_the_racks_slots_to_maps(tmp_path: Path):
+    """The cluster has 6 slots, of which SlowStart gives reduces 2; the job's rack has no more."""
+    c = corral(tmp_path, {"j0": "r0"})
+    c.submit("j0", maps=8, reduces=4, map_s=10)
+    c.run(until_s=35.0)
+    stages = c.core.world.jobs["j0"].stages
+    assert (stages["m"].held, stages["r"].held) == (1, 1)
+    assert c.run().unfinished == []
+
+
+# Order -------------------------------------------------------------------------------------------
+def test_a_slot_goes_to_the_job_with_the_highest_priority_in_that_rack(tmp_path: Path):
+    c = corral(tmp_path, {"j2": "r0", "j1": "r0 r1", "j0": "r1"})
+    for job in ("j9", "j0", "j1", "j2"):  # j9 is ad hoc, and came first
+        c.submit(job, maps=100, map_s=5)
+    run = c.run(until_s=6.0)
+    later = {(task.split(".")[0], rack_of(NodeId(n))) for task, n, at in run.placements if at > 1}
+    assert later == {("j2", "r0"), ("j1", "r1"), ("j9", "r2")}
+    assert "2 planned jobs ahead on r1" in c.core.explain(TaskId("j0.m0"), 6.0)
+
+
+def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
+    placements = {}
+    for scheduler in ("corral", "capacity"):
+        settings = {f"{scheduler}.guaranteed.a": 0.6, f"{scheduler}.guaranteed.b": 0.4}
+        plan = {"corral.plan": plan_file(tmp_path, 3, {})} if scheduler == "corral" else {}
+        c = tiny_cluster(racks=3, scheduler=scheduler, options=settings | plan)
+        for number in range(6):
+            c.submit(f"j{number}", maps=5, reduces=1, queue="ab"[number % 2])
+        placements[scheduler] = c.run().placements
+    assert placements["corral"] == placements["capacity"]
+
+
+# Plans of what is foretold -----------------------------------------------------------------------
+def test_a_batch_is_planned_at_once():
+    """Each job is as fast in a rack as in more: six jobs have two racks of three to themselves."""
+    c = tiny_cluster(racks=3, scheduler="corral")
+    foretell(c, *(f"j{number}" for number in range(6)))
+    chosen = [placed(c, f"j{number}", forecast(f"j{number}")) for number in range(6)]
+    used = Counter(rack for [each] in chosen for rack in each)
+    assert used == {"r0": 2, "r1": 2, "r2": 2}
+    for number in range(6):
+        c.submit(f"j{number}", maps=4, reduces=2, forecast=forecast(f"j{number}"))
+    run = c.run()
+    for number, [each] in enumerate(chosen):
+        assert racks(run.nodes_of(f"j{number}")) == set(each)
+
+
+def test_a_job_that_nobody_foretold_is_planned_when_it_comes():
+    """It goes behind those that were planned before it, and before what is ad hoc."""
+    c = tiny_cluster(racks=3, scheduler="corral")
+    c.submit("j2", maps=10, map_s=9)
+    c.submit("j0", maps=10, map_s=9, forecast=forecast("a"))
+    c.submit("j1", maps=10, map_s=9, forecast=forecast("b"))
+    run = c.run()
+    last = {job: max(when for _, when in run.launches(job)) for job in ("j0", "j1")}
+    rest = [when for _, when in run.launches("j2") if when > 0]
+    assert last["j0"] <= last["j1"] <= min(rest)
+
+
+def test_what_is_foretold_anew_is_planned_anew_around_what_is_settled():
+    c = tiny_cluster(racks=2, scheduler="corral")
+    foretell(c, "j0", "j1", "j2")
+    [settled] = placed(c, "j0", forecast("j0"))
+    foretell(c, "j0", "j1", "j3", maps=400)
+    assert placed(c, "j0", forecast("j0")) == (settled,)
+    assert placed(c, "j2") == ()  # it is not expected any more
+    [first], [second] = placed(c, "j1"), placed(c, "j3")
+    assert set(first) | set(second) == {"r0", "r1"}
+
+
+# Faults ------------------------------------------------------------------------------------------
+def test_when_its_rack_is_lost_a_job_ends_elsewhere(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"})
+    c.store("in", blocks=[["r1n0", "r0n0"]] * 10)
+    c.submit("j0", input="in", reduces=2, map_s=2)
+    c.run(until_s=3.0)
+    c.lose("r1n0")
+    assert racks(c.run(until_s=6.0).nodes_of("j0")) == {"r1"}  # half of it is left
+    c.lose("r1n1")
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert racks([node for _, node, when in run.placements if when > 6.0]) == {"r0", "r2"}
+
+
+def test_a_rack_that_is_back_is_kept_to_again(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"}, options={"corral.lost_share": 0.0})
+    c.submit("j0", maps=40)
+    c.run(until_s=2.5)
+    c.lose("r1n0")
+    assert len(racks(c.run(until_s=4.5).nodes_of("j0"))) == 3
+    c.join("r1n0")
+    run = c.run()
+    assert racks([node for _, node, when in run.placements if when > 4.5]) == {"r1"}
+
+
+def test_a_job_whose_attempts_fail_all_over_its_rack_leaves_it(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r1"})
+    c.fate = lambda _, node: "broken disk" if node.startswith("r1") else None
+    c.submit("j0", maps=6, max_attempts=100)
+    assert c.run(until_s=100.0).ended == {"j0": ""}
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("scheduler", ["corral", "local-shuffle"])
+def test_rules_hold_under_faults_with_a_plan(scheduler: str, seed: int):
+    c = random_scenario(scheduler, seed)
+    jobs = [f"j{number}" for number in range(6)]
+    foretell(c, *jobs[seed % 3 :], maps=1 + seed % 7)
+    c.at(10.0, lambda: foretell(c, *jobs[2:]))
+    run = c.run(until_s=3000.0)
+    assert run.unfinished == []
+    assert all(reason in ("", "killed by its user") for reason in run.ended.values())
+    assert c.core.world.free == c.core.world.slots
+
+
+# Settings ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        ("plan", "/nowhere.toml", "/nowhere.toml: cannot be read"),
+        ("lost_share", 1.0, "corral.lost_share = 1.0: need a share in"),
+        ("reduce_share", 1.1, "corral.reduce_share = 1.1: need a share in"),
+        ("node_wait_s", -1.0, "corral.node_wait_s = -1.0: need seconds >= 0"),
+        ("guaranteed.a", 2.0, "corral.guaranteed.a = 2.0: need a share in"),
+        ("scenario", "both", "corral.scenario = 'both': need \"auto\" or"),
+    ],
+)
+def test_settings_are_checked(option: str, value: object, error: str):
+    with pytest.raises(UsageError, match=error):
+        tiny_cluster(scheduler="corral", options={f"corral.{option}": value})
+
+
+def test_a_plan_for_another_cluster_is_refused(tmp_path: Path):
+    path = plan_file(tmp_path, 7, {"j0": "r6"})
+    with pytest.raises(UsageError, match="racks = 7: need a plan for the 2 there are"):
+        tiny_cluster(racks=2, scheduler="corral", plan=path)

@@ -1,0 +1,168 @@
+"""Corral against its baselines in virtual time: less goes across racks; a rack may be lost."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+
+from cluster.config import ClusterConfig
+from cluster.ids import NodeId, job_of, rack_of
+from cluster.messages.execution import LaunchAttempt
+from cluster.topology import Links, Storage, Topology
+from cluster.wire import Command, Event
+from jobs.workloads.model import Recurrence, Workload, WorkloadJob
+from resourcemanager.coredriver import Log
+from simulator.cluster import Simulation
+from simulator.faults import Fault, RackDown
+from tests.simulator.test_simulation import MB, job, topology
+
+RACKS, NODES, SLOTS = 4, 4, 2
+
+
+def place(uplink: float = 150e6) -> Topology:
+    """Four racks of eight slots; a rack's link carries what one and a half of its NICs do."""
+    links, storage = Links(nic=100e6, uplink=uplink), Storage(block=100 * MB, replication=3)
+    return topology(RACKS, NODES, SLOTS, links=links, storage=storage)
+
+
+def recurring(*jobs: WorkloadJob) -> tuple[WorkloadJob, ...]:
+    """These jobs, rightly foretold."""
+    return tuple(
+        msgspec.structs.replace(each, recurrence=Recurrence(name=each.name, submit_s=each.submit_s))
+        for each in jobs
+    )
+
+
+def batch(count: int = 12) -> tuple[WorkloadJob, ...]:
+    """Jobs that a rack does in one or two waves, with as much shuffle as input."""
+    return recurring(
+        *(job(name=f"b{at}", maps=8 + at % 8, reduces=4, shuffle=1000 * MB) for at in range(count))
+    )
+
+
+def simulated(
+    scheduler: str,
+    jobs: tuple[WorkloadJob, ...],
+    *,
+    on: Topology | None = None,
+    flows: str = "maxmin",
+    faults: tuple[Fault, ...] = (),
+    log: Log | None = None,
+) -> Simulation:
+    """A run to its end in which all jobs ended well."""
+    config = ClusterConfig(
+        topology=on or place(),
+        scheduler=scheduler,
+        flow_scheduler=flows,
+    )
+    run = Simulation(config, Workload(name="w", source="", jobs=jobs), faults=faults, log=log)
+    run.run()
+    assert all(record.ok for record in run.core.records.values())
+    return run
+
+
+@functools.cache
+def crossing_bytes(scheduler: str) -> int:
+    """What a batch of jobs sends across racks."""
+    return simulated(scheduler, batch()).summary()["bytes"]["cross_rack"]
+
+
+def test_corral_sends_least_across_racks():
+    """The paper saves 20 to 90 % against Yarn-CS (Fig. 7 a)."""
+    assert crossing_bytes("corral") < 0.8 * crossing_bytes("capacity")
+    assert crossing_bytes("corral") < 0.8 * crossing_bytes("local-shuffle")
+
+
+def test_shufflewatcher_sends_less_across_racks_than_capacity():
+    assert crossing_bytes("shufflewatcher") < crossing_bytes("capacity")
+
+
+def test_where_the_core_is_narrow_corral_is_done_earlier():
+    """At 8:1, both with their default waits; with a wide core these brief jobs are not."""
+    narrow = place(uplink=50e6)
+    makespans_s = {
+        name: simulated(name, batch(), on=narrow).heap.now_s for name in ("corral", "capacity")
+    }
+    assert makespans_s["corral"] < makespans_s["capacity"]
+
+
+def test_a_replica_of_each_block_is_in_the_jobs_racks_and_two_in_another():
+    run = Simulation(
+        ClusterConfig(topology=place(), scheduler="corral"),
+        Workload(name="w", source="", jobs=batch()),
+    )
+    run.step()
+    core = run.core
+    for each in core.world.jobs.values():
+        racks = core.world.policies.order.racks_of(each)
+        assert racks
+        for task in each.stages["m"].tasks:
+            there = Counter(core.world.nodes[node].rack for node in task.input.nodes)
+            assert sorted(there.values()) == [1, 2]
+            assert min(there, key=there.__getitem__) in racks
+
+
+def test_data_is_balanced_over_the_racks():
+    """The paper's coefficient of variation is at most 0.004 (section 6.2.1), with far more data."""
+    run = simulated("corral", batch())
+    stored = [
+        sum(sum(run.store.disks[node.id].values()) for node in rack.nodes)
+        for rack in run.config.topology.rack_list()
+    ]
+    assert np.std(stored) / np.mean(stored) < 0.1
+
+
+def test_online_jobs_are_planned_for_their_times():
+    jobs = recurring(
+        *(job(name=f"o{at}", maps=8, reduces=2, shuffle=MB, submit_s=5.0 * at) for at in range(8))
+    )
+    assert simulated("corral", jobs).jobs.ended == 8
+
+
+def test_recurring_and_ad_hoc_jobs_run_side_by_side():
+    ad_hoc = tuple(job(name=f"a{at}", maps=12, reduces=2, shuffle=600 * MB) for at in range(4))
+    assert simulated("corral", (*batch(6), *ad_hoc)).jobs.ended == 10
+
+
+@pytest.mark.parametrize("scheduler", ["corral", "capacity"])
+def test_any_scheduler_runs_with_varys(scheduler: str):
+    assert simulated(scheduler, batch(), flows="varys").jobs.ended == 12
+
+
+def test_a_job_whose_rack_is_lost_ends_outside_of_it():
+    """All of R_j goes down for good while maps run; the other replicas are in another rack."""
+    jobs = batch()
+    before = Simulation(
+        ClusterConfig(topology=place(), scheduler="corral"),
+        Workload(name="w", source="", jobs=jobs),
+    )
+    before.step()
+    world = before.core.world
+    planned = {each.id: world.policies.order.racks_of(each) for each in world.jobs.values()}
+    hit, [lost] = next((name, list(racks)) for name, racks in planned.items() if len(racks) == 1)
+    down = RackDown(rack=lost, at_s=1.0, lasts_s=math.inf)
+    launched = Launches()
+    run = simulated("corral", jobs, faults=(down,), log=launched)
+    expiry_s = run.config.topology.liveness.expiry
+    of_job = [(node, when) for name, node, when in launched.all if name == hit]
+    late = {rack_of(node) for node, when in of_job if when > 1 + expiry_s}
+    assert late
+    assert lost not in late
+
+
+class Launches:
+    """Which job's attempts were launched where and when: a ``resourcemanager.coredriver.Log``."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, NodeId, float]] = []
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Keep the orders to launch."""
+        orders = [order for order in commands if isinstance(order, LaunchAttempt)]
+        self.all += [(job_of(order.attempt), order.node, at_s) for order in orders]
