@@ -20,14 +20,22 @@ import crc32c
 from benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
-from cluster.ids import FlowId, NodeId
+from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.messages.execution import FlowFailed
+from cluster.priority import CARRIER, take_priority
 from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
+from cluster.wire import Done
 from netemu import emulator
-from netemu.messages import GetNetworkStats, NetworkStats, OpenFlow
+from netemu.messages import (
+    FinishCoflow,
+    GetNetworkStats,
+    NetworkStats,
+    OpenFlow,
+    RegisterCoflow,
+)
 from scripts import clusters
 
 
@@ -40,6 +48,7 @@ class Transfer:
     dst: NodeId
     stored_bytes: int
     start_s: float = 0.0
+    coflow: CoflowId | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +56,8 @@ class Arrival:
     """When a transfer began and ended, on the machine's monotonic clock."""
 
     transfer: Transfer
-    started_s: float
+    started_s: float  #: when the order to start it was given
+    began_s: float  #: when its first bytes were at the reader
     finished_s: float
 
 
@@ -57,8 +67,14 @@ class EmulatedNetwork:
     No transfer may have more than ``stored_bytes_max`` bytes.
     """
 
-    def __init__(self, topology: Topology, stored_bytes_max: int = 2**24) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        stored_bytes_max: int = 2**24,
+        flow_scheduler: str = "maxmin",
+    ) -> None:
         self.topology = topology
+        self.flow_scheduler = flow_scheduler
         # Whatever ends this process: a command that comes later removes the folder.
         self.folder, self._alive = clusters.new_folder(current=False)
         self.pids: dict[str, int] = {}  #: by name
@@ -109,7 +125,13 @@ class EmulatedNetwork:
         flow = FlowId(f"{transfer.name}.{self._flows}")
         size_bytes = transfer.stored_bytes * self.topology.scale
         self.link.send(
-            OpenFlow(flow=flow, src=transfer.src, dst=transfer.dst, size_bytes=size_bytes)
+            OpenFlow(
+                flow=flow,
+                src=transfer.src,
+                dst=transfer.dst,
+                size_bytes=size_bytes,
+                coflow=transfer.coflow,
+            )
         )
         self._peer(peer_name(transfer.dst)).send(
             Fetch(flow=flow, peer=peer_name(transfer.src), stored_bytes=transfer.stored_bytes)
@@ -128,16 +150,22 @@ class EmulatedNetwork:
         Raises ``RailyardError`` if one fails, or if its bytes are not those that were sent.
         """
         self._connect(transfers)
+        coflows = {transfer.coflow: None for transfer in transfers if transfer.coflow}
+        for coflow in coflows:
+            self.link.call(RegisterCoflow(coflow=coflow), Done)
         began_s = now_s() + 0.01
         started: list[tuple[Transfer, FlowId, float]] = []
         for transfer in sorted(transfers, key=lambda transfer: transfer.start_s):
             self._serve_until(began_s + transfer.start_s)
             started_s = now_s()
             started.append((transfer, self.begin(transfer), started_s))
-        return [
+        arrivals = [
             self._checked(transfer, started_s, self.outcome(flow, timeout_s))
             for transfer, flow, started_s in started
         ]
+        for coflow in coflows:
+            self.link.call(FinishCoflow(coflow=coflow), Done)
+        return arrivals
 
     def _serve_until(self, due_s: float) -> None:
         if due_s > now_s():
@@ -151,7 +179,12 @@ class EmulatedNetwork:
         sent = crc32c.crc32c(memoryview(self._data)[: transfer.stored_bytes])
         if outcome.checksum != sent:
             raise RailyardError(f"{outcome.flow}: other bytes arrived than were sent")
-        return Arrival(transfer=transfer, started_s=started_s, finished_s=outcome.finished_s)
+        return Arrival(
+            transfer=transfer,
+            started_s=started_s,
+            began_s=outcome.began_s,
+            finished_s=outcome.finished_s,
+        )
 
     def _connect(self, transfers: list[Transfer]) -> None:
         """Have every connection made that will be needed, as in a cluster that is up."""
@@ -168,11 +201,12 @@ class EmulatedNetwork:
         return self._peers[name]
 
     def _become_emulator(self, ready: Callable[[], None]) -> None:
-        config = ClusterConfig(topology=self.topology)
+        config = ClusterConfig(topology=self.topology, flow_scheduler=self.flow_scheduler)
         role, name = "NetworkEmulator", "network"
         emulator.main(Daemon(role=role, name=name, folder=self.folder, config=config, ready=ready))
 
     def _become_peer(self, name: str, ready: Callable[[], None]) -> None:
+        take_priority(CARRIER)
         transport = Transport(self.folder)
         peer = RackPeer(transport, self.topology, name, self._data)
         stop_on_sigterm(transport.reactor)

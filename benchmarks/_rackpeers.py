@@ -5,6 +5,8 @@ Each serves and fetches for its rack's nodes as a NodeManager does, and does not
 
 from __future__ import annotations
 
+import math
+
 import crc32c
 
 from cluster.ids import FlowId, NodeId, rack_of
@@ -36,6 +38,7 @@ class Fetched(Event, frozen=True, kw_only=True):
     """All bytes of a flow are here."""
 
     flow: FlowId
+    began_s: float  #: when the first of them were
     finished_s: float
     checksum: int
 
@@ -72,14 +75,21 @@ class RackPeer:
     def _fetch(self, request: Request) -> None:
         order = request.message
         assert isinstance(order, Fetch)
-        checksum = 0
+        checksum, began_s = 0, math.inf
 
         def take(data: memoryview) -> None:
-            nonlocal checksum
+            nonlocal checksum, began_s
+            began_s = min(began_s, now_s())
             checksum = crc32c.crc32c(data, checksum)
 
         def done() -> None:
-            fetched = Fetched(flow=order.flow, finished_s=now_s(), checksum=checksum)
+            finished_s = now_s()
+            fetched = Fetched(
+                flow=order.flow,
+                began_s=min(began_s, finished_s),  # an empty one has no bytes
+                finished_s=finished_s,
+                checksum=checksum,
+            )
             self._server.push(request.peer, fetched)
 
         def failed(reason: str) -> None:

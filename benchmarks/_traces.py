@@ -14,6 +14,6 @@ def trace_file(name: str) -> Path:
     """A trace by its path below the folder of traces; raises ``UsageError`` if it is not there."""
     path = Path(os.environ.get("RAILYARD_TRACES", _BESIDE)) / name
     if not path.is_file():
-        right = "set RAILYARD_TRACES to the folder of traces"
-        raise UsageError(f"{path}: no such file: {right} that has {name}")
+        right = "railyard workloads fetch, and set RAILYARD_TRACES to its folder"
+        raise UsageError(f"{path}: no such file: {right}")
     return path

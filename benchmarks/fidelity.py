@@ -1,90 +1,164 @@
-"""Do emulated transfers take as long as the max-min model says?
+"""Do emulated transfers take as long as the fabric says, and are circuits dark for as long?
 
 Real bytes go between real processes through the real emulator, on an idle machine and with all
-cores kept busy by processes that spin.  Each transfer of at least 0.2 s counts: its error is how
-far its time, from the order to start it until all its bytes are at the reader, is from what the
-fabric predicts in virtual time for flows that start at the same times.
+cores kept busy by processes that spin: packets on three published networks under max-min sharing,
+then circuits that take 1, 10 or 100 ms to set up, under sunflow.  Each transfer of at least 0.2 s
+counts: its error is how far its time, from the order to start it until all its bytes are at the
+reader, is from what the fabric predicts in virtual time for flows that start at the same times.
+
+Senders and readers have the priority that NodeManagers and DataNodes have.  So has this process
+while it measures: were it late itself, flows would start later than it says, and in a shuffle a
+start that is late by milliseconds can shift another flow's end by tens of them.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks._emulated import Arrival, EmulatedNetwork, Transfer
-from cluster.ids import FlowId, NodeId
+from benchmarks._emulated import Arrival, EmulatedNetwork
+from benchmarks._scenarios import (
+    Batch,
+    circuit_batches,
+    dark_times_s,
+    packet_batches,
+    predict,
+)
+from cluster.errors import RailyardError
+from cluster.priority import CARRIER, priority, priority_of
 from cluster.processes import fork
 from cluster.topology import Topology, load_topology
-from netemu.fabric import Fabric
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from netemu.messages import NetworkStats
 from netemu.statistics import cpu_saturated, grant_lag_ms_p99, since
 
 #: Shorter transfers are dominated by the machine's own delays.
 COUNTED_S_MIN = 0.2
 #: {load: (largest median error, largest p99) in %}
 BOUNDS = {"idle": (1.0, 3.0), "busy": (2.0, 10.0)}
+#: How far a circuit's dark time may be from its set-up time: median and p99 in ms.
+DARK_BOUNDS = (1.0, 5.0)
+#: Each with its own scale, so that a laptop carries the bytes.
+PACKETS = ("hybrid-8x4", "tetrium-8", "joint-16x6")
+#: NICs are a tenth of a circuit, and transfers are to be short: so a tenth of the threshold.
+CIRCUITS = tuple(f"hybrid-8x4,elephant=100MB,delta={delta}" for delta in ("1ms", "10ms", "100ms"))
 
-Scenario = list[list[Transfer]]
+
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """What came of the batches of one network."""
+
+    batches: list[list[Arrival]]
+    stats: NetworkStats
+    note: str
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Measure; ``quick`` takes one round rather than several of each scenario."""
-    topology = load_topology("hybrid-8x4")
-    rounds = 1 if quick else 4
-    scenarios = {
-        "single flows": _single_flows(topology, 2 * rounds),
-        "shared uplink": _shared_uplink(topology, 2 * rounds),
-        "8-rack shuffle": _shuffle(topology, rounds),
-    }
+    rounds = 1 if quick else 5
     rows: list[dict[str, Any]] = []
-    for load, bounds in BOUNDS.items():
+    for load in BOUNDS:
         others = _all_cores_busy() if load == "busy" else nullcontext()
-        with others, EmulatedNetwork(topology) as network:
-            for name, batches in scenarios.items():
-                rows += _measure(network, f"{name}, {load}", batches, bounds)
+        with others, priority(CARRIER):
+            for name in PACKETS:
+                topology = load_topology(name)
+                measured = _measure(topology, "maxmin", packet_batches(topology, rounds))
+                rows += _error_rows(topology, "maxmin", load, measured)
+            for name in CIRCUITS:
+                topology = load_topology(name)
+                measured = _measure(topology, "sunflow", circuit_batches(topology, rounds))
+                _require_circuits(measured)
+                rows += _error_rows(topology, "sunflow", load, measured)
+                rows += _dark_rows(topology, load, measured)
     return rows
 
 
-def _measure(
-    network: EmulatedNetwork, name: str, batches: Scenario, bounds: tuple[float, float]
+def _measure(topology: Topology, scheduler: str, batches: Sequence[Batch]) -> _Measured:
+    with EmulatedNetwork(topology, flow_scheduler=scheduler) as network:
+        before = network.stats()
+        carried = [network.carry(batch) for batch in batches]
+        stats = since(network.stats(), before)
+        clock = priority_of(network.pids["network"])
+    if clock == "no priority":
+        clock += " (it takes root or CAP_SYS_NICE)"
+    stored = sum(arrival.transfer.stored_bytes for batch in carried for arrival in batch)
+    note = (
+        f"scale {topology.scale}, {stored / 1e6 / stats.active_s:.2g} MB/s; grants "
+        f"{grant_lag_ms_p99(stats):.1f} ms late (p99); CPU saturated {cpu_saturated(stats):.0%}, "
+        f"load {os.getloadavg()[0]:.1f}; emulator: {clock}"
+    )
+    return _Measured(batches=carried, stats=stats, note=note)
+
+
+def _error_rows(
+    topology: Topology, scheduler: str, load: str, measured: _Measured
 ) -> list[dict[str, Any]]:
-    before = network.stats()
-    errors: list[float] = []
-    for batch in batches:
-        errors += errors_percent(network.topology, network.carry(batch))
-    after = since(network.stats(), before)
-    context = (
-        f"{len(errors)} transfers, grants {grant_lag_ms_p99(after):.1f} ms late (p99), "
-        f"CPU saturated {cpu_saturated(after):.0%} of the time"
-    )
-    figures = (
-        ("median error", statistics.median(errors), bounds[0]),
-        ("p99 error", percentile(errors, 0.99), bounds[1]),
-    )
+    errors = [
+        error for batch in measured.batches for error in errors_percent(topology, batch, scheduler)
+    ]
+    name, note = f"{_words(topology)}, {load}", f"{len(errors)} transfers, {measured.note}"
     return [
-        {
-            "name": f"{name}: {figure}",
-            "value": value,
-            "unit": "%",
-            "reference": None,
-            "ratio": None,
-            "bound": bound,
-            "ok": value <= bound,
-            "note": context,
-        }
-        for figure, value, bound in figures
+        _row(f"{name}: {figure} error", value, "%", bound, note)
+        for (figure, value), bound in zip(_median_and_p99(errors), BOUNDS[load], strict=True)
     ]
 
 
-def errors_percent(topology: Topology, arrivals: list[Arrival]) -> list[float]:
+def _dark_rows(topology: Topology, load: str, measured: _Measured) -> list[dict[str, Any]]:
+    assert topology.ocs is not None
+    delta_s = topology.ocs.reconfigure
+    dark_s = [dark for batch in measured.batches for dark in dark_times_s(batch)]
+    off_ms = [abs(dark - delta_s) * 1e3 for dark in dark_s]
+    name = f"{_words(topology)}, {load}"
+    note = (
+        f"{len(dark_s)} circuits dark for {min(dark_s) * 1e3:.2f} to {max(dark_s) * 1e3:.2f} ms, "
+        f"median {statistics.median(dark_s) * 1e3:.2f}"
+    )
+    return [
+        _row(f"{name}: dark time's {figure} off", value, "ms", bound, note)
+        for (figure, value), bound in zip(_median_and_p99(off_ms), DARK_BOUNDS, strict=True)
+    ]
+
+
+def _median_and_p99(values: list[float]) -> tuple[tuple[str, float], tuple[str, float]]:
+    return ("median", statistics.median(values)), ("p99", percentile(values, 0.99))
+
+
+def _require_circuits(measured: _Measured) -> None:
+    """Raise ``RailyardError`` if bytes went by packets that were to go by circuits."""
+    by_packets = measured.stats.bytes["eps"]
+    if by_packets:
+        raise RailyardError(f"{by_packets} bytes did not ride a circuit: need none")
+
+
+def _words(topology: Topology) -> str:
+    if topology.name in PACKETS:
+        return topology.name
+    assert topology.ocs is not None
+    return f"circuits after {topology.ocs.reconfigure * 1e3:g} ms"
+
+
+def _row(name: str, value: float, unit: str, bound: float, note: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": None,
+        "ratio": None,
+        "bound": bound,
+        "ok": value <= bound,
+        "note": note,
+    }
+
+
+def errors_percent(
+    topology: Topology, arrivals: Sequence[Arrival], scheduler: str = "maxmin"
+) -> list[float]:
     """How far each transfer that counts was from its predicted time."""
-    predicted_s = predict(topology, arrivals)
+    predicted_s = predict(topology, arrivals, scheduler)
     return [
         abs(arrival.finished_s - arrival.started_s - model_s) / model_s * 100
         for arrival, model_s in zip(arrivals, predicted_s, strict=True)
@@ -92,100 +166,10 @@ def errors_percent(topology: Topology, arrivals: list[Arrival]) -> list[float]:
     ]
 
 
-def predict(topology: Topology, arrivals: list[Arrival]) -> list[float]:
-    """How long each of these transfers takes in the model, started when they were."""
-    fabric = Fabric(topology, flow_scheduler("maxmin"))
-    finished_s: dict[FlowId, float] = {}
-    began_s = min(arrival.started_s for arrival in arrivals)
-    order = sorted(range(len(arrivals)), key=lambda number: arrivals[number].started_s)
-    for number in order:
-        arrival = arrivals[number]
-        for ended in fabric.advance(arrival.started_s - began_s):
-            finished_s[ended.flow] = ended.finished_s
-        transfer = arrival.transfer
-        fabric.start(
-            FlowSpec(
-                flow=FlowId(str(number)),
-                src=transfer.src,
-                dst=transfer.dst,
-                size_bytes=transfer.stored_bytes * topology.scale,
-            )
-        )
-    while fabric.open_flows:
-        for ended in fabric.advance(fabric.next_event_s()):
-            finished_s[ended.flow] = ended.finished_s
-    return [
-        finished_s[FlowId(str(number))] - (arrival.started_s - began_s)
-        for number, arrival in enumerate(arrivals)
-    ]
-
-
 def percentile(values: list[float], share: float) -> float:
     """The smallest value that is not below ``share`` of them all."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-# Scenarios: each a list of batches; the transfers of a batch run together ------------------------
-def _single_flows(topology: Topology, rounds: int) -> Scenario:
-    nic_stored = topology.links.nic / topology.scale
-    ends = (("r0n0", "r0n1"), ("r1n0", "r2n3"), ("r7n1", "r3n2"))
-    return [
-        [_transfer("single", src, dst, seconds * nic_stored)]
-        for _ in range(rounds)
-        for src, dst in ends
-        for seconds in (0.25, 0.5, 1.0)
-    ]
-
-
-def _shared_uplink(topology: Topology, rounds: int) -> Scenario:
-    """Two to eight flows leave one rack; they start and end at different times."""
-    dice = random.Random(2)
-    uplink_stored = topology.rack_list()[0].uplink_bytes_per_s / topology.scale
-    return [
-        [
-            _transfer(
-                "uplink",
-                f"r0n{flow % topology.racks.nodes}",
-                f"r{1 + flow % (topology.racks.count - 1)}n{flow % topology.racks.nodes}",
-                dice.uniform(0.2, 0.6) * uplink_stored,
-                start_s=dice.uniform(0, 0.3),
-            )
-            for flow in range(flows)
-        ]
-        for _ in range(rounds)
-        for flows in (2, 3, 4, 8)
-    ]
-
-
-def _shuffle(topology: Topology, rounds: int) -> Scenario:
-    """Every node sends to a reader in every rack; sizes and starts differ."""
-    dice = random.Random(3)
-    uplink_stored = topology.rack_list()[0].uplink_bytes_per_s / topology.scale
-    nodes = topology.nodes()
-    readers = [rack.nodes[dice.randrange(len(rack.nodes))].id for rack in topology.rack_list()]
-    fair_share = uplink_stored / (topology.racks.nodes * (topology.racks.count - 1))
-    return [
-        [
-            _transfer(
-                "shuffle",
-                node.id,
-                reader,
-                dice.uniform(0.5, 3.0) * fair_share,
-                start_s=dice.uniform(0, 0.5),
-            )
-            for node in nodes
-            for reader in readers
-            if node.id != reader
-        ]
-        for _ in range(rounds)
-    ]
-
-
-def _transfer(name: str, src: str, dst: str, stored: float, start_s: float = 0.0) -> Transfer:
-    return Transfer(
-        name=name, src=NodeId(src), dst=NodeId(dst), stored_bytes=int(stored), start_s=start_s
-    )
 
 
 @contextmanager

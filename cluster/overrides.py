@@ -78,13 +78,13 @@ def apply_changes(
         if table == "rack":
             rack, _, field = rest.partition(".")
             _require_key(field in tables["rack"] and bool(rack), short, tables)
-            changed.setdefault("rack", {}).setdefault(rack, {})[field] = _as_told(value)
+            changed.setdefault("rack", {}).setdefault(rack, {})[field] = as_told(value)
             continue
         _require_key(rest in tables.get(table, ()), short, tables)
         if table not in changed and _BEGINS.get(table) != key:
             begin = f"; {_BEGINS[table]}=RATE before it adds one" if table in _BEGINS else ""
             raise UsageError(f"{where}: this topology has no [{table}]{begin}")
-        changed.setdefault(table, {})[rest] = _as_told(value)
+        changed.setdefault(table, {})[rest] = as_told(value)
         for other in _INSTEAD.get(key, ()):
             changed[table].pop(other, None)
         for of_one in changed.get("rack", {}).values():
@@ -103,7 +103,7 @@ def _require_key(is_known: bool, key: str, tables: Mapping[str, Sequence[str]]) 
         raise unknown_name("key of the network", key, [*SHORT, *full])
 
 
-def _as_told(text: str) -> str | int | float:
+def as_told(text: str) -> str | int | float:
     """A number where it looks like one: a file would have it without quotes."""
     for kind in (int, float):
         try:

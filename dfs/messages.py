@@ -35,7 +35,8 @@ class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a scheduler would like a file's replicas: followed as far as those nodes are alive."""
 
     first: tuple[NodeId, ...] = ()  #: nodes for the first replica, best first
-    racks: tuple[RackId, ...] = ()  #: racks for all replicas; empty = any
+    #: for the first replica, the second, ...: racks for it; empty or missing = the store's own rule
+    racks: tuple[tuple[RackId, ...], ...] = ()
 
 
 class GetStatus(Message, frozen=True, kw_only=True):

@@ -64,8 +64,9 @@ def plan_terasort(request: Request) -> Plan:
     """Sort generated records, or the user's."""
     if request.input and request.params:
         raise UsageError("terasort: has no parameters for records that are given by --input")
-    source = request.input or f"{request.folder}/input"
-    generate = () if request.input else (_generate_records(request, source),)
+    generate = None if request.input else _generate_records(request)
+    source = generate.output if generate else request.input
+    shared = generate and request.shared
     output = _output(request)
 
     def pack_sort(files: Files) -> JobPackage:
@@ -86,7 +87,7 @@ def plan_terasort(request: Request) -> Plan:
     check = _helping(
         "terachecksum",
         source,
-        f"{request.folder}/checksum",
+        f"{source}-checksum" if shared else f"{request.folder}/checksum",
         pack_job(TeraValidate, {"ordered": False}),
     )
     sort = Step(
@@ -100,10 +101,15 @@ def plan_terasort(request: Request) -> Plan:
     validate = _helping(
         "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
-    return Plan(steps=(*generate, check, sort, validate), input=RECORDS, verify=verify)
+    steps = (check, sort, validate)
+    return Plan(
+        steps=(generate, *steps) if generate else steps,
+        input=RECORDS,
+        verify=verify,
+    )
 
 
-def _generate_records(request: Request, output: str) -> Step:
+def _generate_records(request: Request) -> Step:
     for name in request.params:
         if name != "ascii":
             raise unknown_name("parameter of terasort", name, ["ascii"])
@@ -111,8 +117,7 @@ def _generate_records(request: Request, output: str) -> Step:
     right = f"at least one record of {RECORD_BYTES} real bytes"
     require(rows >= 1, "size", request.stored_bytes, right)
     params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
-    package = pack_job(TeraGen, params | dict(request.params))
-    return _helping("teragen", "", output, package)
+    return _generating("teragen", request, pack_job(TeraGen, params | dict(request.params)))
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
@@ -168,7 +173,8 @@ def _plan_text(
     words: Callable[[bytes], list[bytes]],
     compare: _Compare,
 ) -> Plan:
-    source = request.input or f"{request.folder}/input"
+    generate = None if request.input else _generate_text(request)
+    source = generate.output if generate else request.input
     step = _measured(name, source, request, pack_job(job, request.params))
 
     def verify(files: Files) -> Verdict:
@@ -184,15 +190,15 @@ def _plan_text(
             found.append((word, int(count)))
         return compare(found, expected)
 
-    steps = (step,) if request.input else (_generate_text(request, source), step)
+    steps = (generate, step) if generate else (step,)
     return Plan(steps=steps, input=job.input, verify=verify)
 
 
-def _generate_text(request: Request, output: str) -> Step:
+def _generate_text(request: Request) -> Step:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
     params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return _helping("textgen", "", output, pack_job(TextGen, params))
+    return _generating("textgen", request, pack_job(TextGen, params))
 
 
 CATALOG = (
@@ -213,6 +219,14 @@ def _measured(name: str, source: str, request: Request, package: JobPackage) -> 
         pack=lambda _: package,
         measured=True,
     )
+
+
+def _generating(name: str, request: Request, package: JobPackage) -> Step:
+    """A job that makes the input."""
+    if not request.shared:
+        return _helping(name, "", f"{request.folder}/input", package)
+    what = "-".join(str(value) for value in package.params.values())
+    return _helping(name, "", f"{request.shared}/{name}-{what}", package)
 
 
 def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:

@@ -63,6 +63,14 @@ class LocalRun:
     #: the output files of each stage that no other stage reads, by task
     outputs: dict[str, list[bytes]] = field(default_factory=dict)
     counters: Counters = field(default_factory=dict)  #: summed over all tasks
+    #: of each stage that another reads: the bytes of each partition, of all its tasks
+    partition_bytes: dict[str, list[int]] = field(default_factory=dict)
+
+    def output_bytes(self, stage: str) -> int:
+        """What a stage's tasks have made, for other stages or for good."""
+        if stage in self.partition_bytes:
+            return sum(self.partition_bytes[stage])
+        return sum(map(len, self.outputs.get(stage, ())))
 
 
 def run_locally(
@@ -96,6 +104,11 @@ def run_locally(
             for name, count in result.counters.items():
                 run.counters[name] = run.counters.get(name, 0) + count
             results.append(result)
+        if partitions:
+            run.partition_bytes[spec.name] = [
+                sum(len(piece) for result in results for piece in result.partitions[partition])
+                for partition in range(partitions)
+            ]
     return run
 
 

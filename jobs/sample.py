@@ -41,6 +41,9 @@ class Request:
     folder: str  #: of the block store; all that is made goes below it
     input: str = ""  #: the user's file or folder in the block store; "" = generate one
     output: str = ""  #: folder for the output; "" = one below ``folder``
+    #: folder for generated input that others may use too, under a name that tells what it is;
+    #: "" = below ``folder``, for this request alone
+    shared: str = ""
     stored_bytes: int = 10_000_000  #: size of the generated input
     parts: int = 1  #: files of the generated input, each made by a task; best one a block
     reduces: int = 1
@@ -79,6 +82,22 @@ class Plan:
     needs_input: bool = False  #: whether the user must give a file, since none can be made
     #: checks the output once all steps are done; None: nothing is known of it
     verify: Callable[[Files], Verdict] | None = None
+
+    @property
+    def measured(self) -> Step:
+        """The job that was asked for."""
+        [measured] = [step for step in self.steps if step.measured]
+        return measured
+
+    @property
+    def before(self) -> tuple[Step, ...]:
+        """What is to be done before it.  Steps of other plans with equal output do the same."""
+        return self.steps[: self.steps.index(self.measured)]
+
+    @property
+    def after(self) -> tuple[Step, ...]:
+        """What is to be done once it has ended."""
+        return self.steps[self.steps.index(self.measured) + 1 :]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cluster.ids import FlowId, NodeId
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from cluster.wire import Done, Message, Refusal
-from netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
+from netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, OpenFlow
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +26,13 @@ OnGrant = Callable[[int], None]
 OnRefused = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Waiting:
     """A flow whose grants go to this process."""
 
-    stored_bytes: int
+    stored_bytes: int  #: as far as is known
+    more: bool  #: whether it will grow
+    is_local: bool
     on_grant: OnGrant
     on_refused: OnRefused
 
@@ -56,18 +58,43 @@ class NetworkClient:
         stored_bytes: int,
         on_grant: OnGrant,
         on_refused: OnRefused | None = None,
+        *,
+        more: bool = False,
     ) -> None:
         """Start a flow of this process; its name must be new to the whole cluster.
 
         ``on_grant(total)`` is called again and again until ``total == stored_bytes``; at least
         once even if that is 0.  With ``src == dst`` it comes at once, without the network.
+
+        With ``more``, the flow goes on until ``grow`` says that there are no more bytes.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused)
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, local=src == dst)
         if src == dst:
-            self._reactor.call_later(0, lambda: self._finish(flow))
+            self._grant_local(flow)
             return
         size_bytes = stored_bytes * self._scale
-        self._ask(flow, OpenFlow(flow=flow, src=src, dst=dst, size_bytes=size_bytes, attach=True))
+        self._ask(
+            flow,
+            OpenFlow(flow=flow, src=src, dst=dst, size_bytes=size_bytes, more=more, attach=True),
+        )
+
+    def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
+        """A flow of this process that was begun with ``more`` has so many more bytes to send.
+
+        Nothing happens if it was cancelled or refused; ``ValueError`` if it is complete.
+        """
+        waiting = self._flows.get(flow)
+        if waiting is None:
+            return
+        if not waiting.more:
+            raise ValueError(f'flow "{flow}" is complete: it was not begun with "more"')
+        waiting.stored_bytes += by_stored_bytes
+        waiting.more = more
+        if waiting.is_local:
+            self._grant_local(flow)
+        else:
+            by_bytes = by_stored_bytes * self._scale
+            self._ask(flow, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
 
     def attach(
         self,
@@ -75,12 +102,15 @@ class NetworkClient:
         stored_bytes: int,
         on_grant: OnGrant,
         on_refused: OnRefused | None = None,
+        *,
+        more: bool = False,
     ) -> None:
         """Get the grants of a flow that the ResourceManager opened, or is about to open.
 
-        Bytes that the flow could have sent before this call are granted at once.
+        Bytes that the flow could have sent before this call are granted at once.  With ``more``,
+        as it was opened, ``grow`` it from here once it is open.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused)
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, local=False)
         self._ask(flow, AttachFlow(flow=flow))
 
     def cancel(self, flow: FlowId) -> None:
@@ -107,13 +137,34 @@ class NetworkClient:
         stored_bytes: int,
         on_grant: OnGrant,
         on_refused: OnRefused | None,
+        *,
+        more: bool,
+        local: bool,
     ) -> None:
         def complain(reason: str) -> None:
             log.error("flow %s: %s", flow, reason)
 
         self._flows[flow] = _Waiting(
-            stored_bytes=stored_bytes, on_grant=on_grant, on_refused=on_refused or complain
+            stored_bytes=stored_bytes,
+            more=more,
+            is_local=local,
+            on_grant=on_grant,
+            on_refused=on_refused or complain,
         )
+
+    def _grant_local(self, flow: FlowId) -> None:
+        """Grant all that a flow within a node has, but not from within this call."""
+        waiting = self._flows[flow]
+
+        def grant() -> None:
+            if self._flows.get(flow) is not waiting:
+                return  # it was cancelled
+            if waiting.more:
+                waiting.on_grant(waiting.stored_bytes)
+            else:
+                self._finish(flow)
+
+        self._reactor.call_later(0, grant)
 
     def _ask(self, flow: FlowId, order: Message) -> None:
         self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))

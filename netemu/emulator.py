@@ -1,10 +1,9 @@
 """The network emulator's process: drives the fabric with real time and sends the grants.
 
 It is the clock of the cluster's network: a grant that is late makes a transfer late.  So where it
-may (as root, or with CAP_SYS_NICE), it has the system run it before the other processes: as a
-real-time process of the lowest rank, or at least with a better ``nice`` value.  Where it may not,
-all works the same, but grants are late while every core is busy, and the statistics tell by how
-much.  It needs little: a fifth of a core for 250 flows in a shuffle.
+may, it has the system run it before all other processes (``cluster.priority``).  Where it may not,
+grants are late while every core is busy, and the statistics tell by how much.  It needs little: a
+fifth of a core for 250 flows in a shuffle.
 
 It decides nothing: rates are the flow scheduler's, who gets which grant is the ledger's.
 """
@@ -13,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections.abc import Callable
 from typing import TypeVar, cast
 
 from cluster.config import Daemon
 from cluster.errors import PeerError
+from cluster.priority import CLOCK, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.reactor import Timer, now_s
 from cluster.topology import Topology
@@ -29,9 +28,12 @@ from netemu.fabric import Fabric
 from netemu.ledger import Ledger
 from netemu.messages import (
     AttachFlow,
+    CircuitChanges,
     CloseFlow,
     FinishCoflow,
+    GetCircuitChanges,
     GetNetworkStats,
+    GrowFlow,
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
@@ -43,12 +45,12 @@ from netemu.schedulers.base import FlowScheduler, FlowSpec
 
 log = logging.getLogger(__name__)
 
-#: By how much the emulator's niceness is lowered.
-_PRIORITY = 10
 _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
+#: So many changes of circuits are told at once, so that grants never wait for long.
+_CHANGES_TOLD_MAX = 1000
 
 M = TypeVar("M", bound=Message)
 
@@ -67,12 +69,14 @@ class NetworkEmulator:
         self._cpu_saturated = 0
         self._server = transport.server("network")
         self._on(OpenFlow, self._open)
+        self._on(GrowFlow, lambda order, _: self._grow(order))
         self._on(AttachFlow, lambda order, peer: self._ledger.attach(order.flow, peer))
         self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
         self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
         self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
         self._on(SetCapacity, lambda order, _: self._set_capacity(order))
         self._server.on(GetNetworkStats, self._stats)
+        self._server.on(GetCircuitChanges, self._circuit_changes)
         self._publisher = Publisher(self._server, self._reactor, self._look)
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
@@ -100,11 +104,16 @@ class NetworkEmulator:
             size_bytes=order.size_bytes,
             coflow=order.coflow,
             weight=order.weight,
+            priority=order.priority,
+            more=order.more,
         )
         self._ledger.open(spec, peer if order.attach else None)
 
+    def _grow(self, order: GrowFlow) -> None:
+        self._ledger.grow(order.flow, order.by_bytes, order.more)
+
     def _set_capacity(self, order: SetCapacity) -> None:
-        self._fabric.set_capacity(order.link, order.bytes_per_s)
+        self._ledger.set_capacity(order.link, order.bytes_per_s)
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
     def _look(self) -> Fabric:
@@ -161,6 +170,7 @@ class NetworkEmulator:
             cross_rack_room_bytes=ledger.cross_rack_room_bytes,
             bytes=self._fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in names},
+            ports={name: by_link[name] for name in self._fabric.network.ports},
             grant_lags=tuple(sorted(ledger.lags.items())),
             cpu_samples=self._cpu_samples,
             cpu_saturated=self._cpu_saturated,
@@ -170,10 +180,20 @@ class NetworkEmulator:
             flows_open=self._fabric.open_flows,
         )
 
+    def _circuit_changes(self, request: Request) -> CircuitChanges:
+        wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
+        total, changes = fabric.circuit_changes(wanted.after)
+        told = changes[:_CHANGES_TOLD_MAX]
+        left = len(changes) - len(told)
+        return CircuitChanges(
+            now_s=fabric.now_s, changes=tuple(told), seen=total - left, more=left > 0
+        )
+
 
 def main(daemon: Daemon) -> None:
     """Run the emulator until SIGTERM, in a process of its own."""
-    _raise_priority()
+    if not take_priority(CLOCK):
+        log.info("no permission to run before other processes: grants may be late under load")
     transport = Transport(daemon.folder)
     scheduler = flow_scheduler(daemon.config.flow_scheduler)
     NetworkEmulator(transport, daemon.config.topology, scheduler)
@@ -188,17 +208,3 @@ def _cpu_percent() -> float:
     import psutil  # here, since the other daemons are forked from the same parent without it
 
     return psutil.cpu_percent()
-
-
-def _raise_priority() -> None:
-    # Real time first: `nice` counts only within a terminal's session where the kernel groups
-    # processes by session (sched_autogroup).
-    try:
-        os.sched_setscheduler(
-            0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
-        )
-    except (PermissionError, AttributeError):  # AttributeError: not Linux
-        try:
-            os.nice(-_PRIORITY)
-        except PermissionError:
-            log.info("no permission to run before other processes: grants may be late under load")

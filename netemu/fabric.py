@@ -16,17 +16,23 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from cluster.errors import InvariantError
-from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.ids import CoflowId, FlowId
 from cluster.topology import Topology
-from netemu.flowclasses import Flow
+from netemu.carried import Carried
+from netemu.circuitgroup import CircuitGroup
+from netemu.circuitlog import CircuitChange, CircuitState
+from netemu.circuitplane import CircuitPlane
+from netemu.flowclasses import Coflow, Flow
 from netemu.flowgroups import FlowGroup, World
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
+
+AnyGroup = FlowGroup | CircuitGroup
 
 #: Flows that finish this close together finish at once.
 _SAME_TIME_S = 1e-9
@@ -42,49 +48,45 @@ class Finished:
     finished_s: float
 
 
-@dataclass(slots=True)
-class Coflow:
-    """A registered coflow, for whoever wants to know."""
-
-    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
-    started_s: float | None = None  #: when its first flow was started
-    finished_s: float | None = None  #: when its last flow so far finished
-
-
 class Fabric:
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
 
     def __init__(self, topology: Topology, scheduler: FlowScheduler) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
-        unlimited = [np.inf]  # the link that fills up short routes
-        self._capacities = np.concatenate([self.network.capacities, unlimited])
+        # the last link is no link: it fills up short routes
+        self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        self._routes: dict[tuple[NodeId, NodeId], Route] = {}
-        #: {id of a route in ``_routes``: those of its links that are limited}
+        #: {id of a route of the network: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
         #: those of them that have something to send, by the scheduler's own order of arrival
-        self._sending: dict[FlowGroup, None] = {}
+        self._sending: dict[AnyGroup, None] = {}
         #: those whose flows have changed since the last decision
-        self._changed: dict[FlowGroup, None] = {}
+        self._changed: dict[AnyGroup, None] = {}
         #: heap of (first finish, number, group); may hold entries of groups that changed since
-        self._finishes: list[tuple[float, int, FlowGroup]] = []
+        self._finishes: list[tuple[float, int, AnyGroup]] = []
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._stale = False  #: whether the scheduler must decide before time passes
+        self._capacity_changed = False
         self._decide_s = np.inf  #: when it wants to in any case
+        self._plane: CircuitPlane | None = None  #: the circuits, if there are some that are used
+        if scheduler.uses_circuits and topology.ocs is not None:
+            self._plane = CircuitPlane(
+                topology, self.network, self._world, scheduler.circuit_urgency, self
+            )
+        self._is_port = np.zeros(len(self._capacities), dtype=bool)
+        self._is_port[[self.network.number[name] for name in self.network.ports]] = True
         self._load = np.zeros(len(self._capacities))
-        self._counted: dict[FlowGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
+        self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
         self._sequence = 0
-        #: bytes of flows that are no longer open: by link, and by category
-        self._link_bytes = [0.0] * len(self._capacities)
-        self._bytes = dict.fromkeys(("local", "rack", "cross_rack", "eps", "ocs", "wan"), 0.0)
+        self._carried = Carried(len(self._capacities))
 
     @property
     def now_s(self) -> float:
@@ -106,7 +108,7 @@ class Fabric:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
         if spec.size_bytes < 0 or not 0 < spec.weight < np.inf:
             raise ValueError(f'flow "{spec.flow}": need a size >= 0 and a weight > 0')
-        route = self._route(spec.src, spec.dst)
+        route = self.network.route(spec.src, spec.dst)
         flow = Flow(spec, route, self._sequence, self._group_of(spec))
         self._sequence += 1
         self._flows[spec.flow] = flow
@@ -129,7 +131,7 @@ class Fabric:
             raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
         if by_bytes < 0:
             raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._withdraw(found)
+        self.stop(found)
         found.size_bytes += by_bytes
         found.more = more
         self._send(found)
@@ -173,6 +175,9 @@ class Fabric:
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
+        self._capacity_changed = True
+        if self._plane is not None:
+            self._plane.limits_changed()
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
@@ -243,7 +248,8 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        free = np.maximum(self._capacities - self._load, 0.0)
+        load = self._load if self._plane is None else self._load + self._plane.load_alone()
+        free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
@@ -256,19 +262,52 @@ class Fabric:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
-        totals = dict(self._bytes)
-        for route, sent in self._under_way():
-            for category in route.counted_as:
-                totals[category] += sent
-        return {category: round(total) for category, total in totals.items()}
+        return self._carried.by_category(self._under_way())
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = list(self._link_bytes)
-        for route, sent in self._under_way():
-            for link in route.links:
-                totals[link] += sent
-        return {name: round(totals[number]) for name, number in self.network.number.items()}
+        totals = self._carried.by_link(self._under_way())
+        return {name: totals[number] for name, number in self.network.number.items()}
+
+    def circuits(self) -> list[CircuitState]:
+        """The circuits that there are now; none where the flow scheduler uses none."""
+        self._refresh()
+        return [] if self._plane is None else self._plane.switch.circuits()
+
+    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
+        """What has become of circuits, but for the first ``after`` changes, and how many in all."""
+        self._refresh()
+        if self._plane is None:
+            return 0, []
+        return self._plane.switch.changes(self._world.now_s, after)
+
+    # What circuits do to flows -------------------------------------------------------------------
+    def stop(self, flow: Flow) -> None:
+        """Let a flow send nothing for now."""
+        if flow.group is not None:
+            group = flow.belongs
+            group.remove(flow)
+            if not group.alone:
+                self._note_change(group)
+
+    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
+        """Let a flow, which is in no group, send through a circuit or by packets from now on."""
+        spec = flow.spec
+        find = self.network.route if circuit is None else self.network.circuit
+        route = find(spec.src, spec.dst)
+        if route is not flow.route:
+            self._carried.book(flow)
+            flow.route = route
+        left_bytes = flow.size_bytes - flow.sent_bytes
+        if circuit is None:
+            group = flow.belongs = self._group_of(spec)
+            self._join(flow, group, left_bytes)
+            return
+        flow.belongs = circuit
+        circuit.add(flow, self._scheduler.weight(spec, left_bytes))
+        if not circuit.alone:
+            self._sending[circuit] = None
+            self._note_change(circuit)
 
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
@@ -284,26 +323,38 @@ class Fabric:
         """Let a flow that is in no class send what it has."""
         remaining = flow.size_bytes - flow.sent_bytes
         if remaining <= 0 or not flow.route.links:
+            self._rest(flow)
             if not flow.more:
                 self._instant[flow] = None
             elif remaining > 0:
                 flow.sent_bytes = float(flow.size_bytes)
             return
-        group, scheduler = flow.belongs, self._scheduler
+        if self._plane is not None and flow.route.reach == "cross_rack":
+            self._stale = True
+            self._plane.wants(flow, self._world.now_s)
+            return
+        assert isinstance(flow.belongs, FlowGroup)
+        self._join(flow, flow.belongs, remaining)
+
+    def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
+        scheduler = self._scheduler
         group.add(flow, scheduler.tells_apart(flow.spec), scheduler.weight(flow.spec, remaining))
         self._sending[group] = None
         self._note_change(group)
 
     def _withdraw(self, flow: Flow) -> None:
-        """Let a flow stop sending."""
-        if flow in self._instant:
-            del self._instant[flow]
-        elif flow.group is not None:
-            group = flow.belongs
-            group.remove(flow)
-            self._note_change(group)
+        """Let a flow send nothing any more."""
+        self._instant.pop(flow, None)
+        self.stop(flow)
+        self._rest(flow)
 
-    def _note_change(self, group: FlowGroup) -> None:
+    def _rest(self, flow: Flow) -> None:
+        """It has nothing to send."""
+        if self._plane is not None and flow.batch is not None:
+            self._plane.rests(flow, self._world.now_s)
+            self._stale = True
+
+    def _note_change(self, group: AnyGroup) -> None:
         self._changed[group] = None
         self._stale = True
 
@@ -319,22 +370,23 @@ class Fabric:
         limit_s = self._world.now_s + _SAME_TIME_S
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]
-            ended += [flow for flow in group.take_due(_SAME_TIME_S) if not flow.more]
-            self._note_change(group)
+            for flow in group.take_due(_SAME_TIME_S):
+                self._rest(flow)
+                if not flow.more:
+                    ended.append(flow)
+            if not group.alone:
+                self._note_change(group)
         ended.sort(key=lambda flow: flow.sequence)
         return ended
 
     def _close(self, flow: Flow) -> None:
-        spec, sent = flow.spec, flow.sent_bytes
+        spec = flow.spec
         del self._flows[spec.flow]
         if spec.coflow is not None:
             del self._coflows[spec.coflow].flows[spec.flow]
         elif self._scheduler.by_coflow:
             self._groups.pop(flow.belongs.key, None)
-        for category in flow.route.counted_as:
-            self._bytes[category] += sent
-        for link in flow.route.links:
-            self._link_bytes[link] += sent
+        self._carried.book(flow)
 
     # Inside: rates -------------------------------------------------------------------------------
     def _first_finish_s(self) -> float:
@@ -352,6 +404,14 @@ class Fabric:
         if not self._stale:
             return
         self._stale = False
+        carries_s = np.inf
+        if self._plane is not None:
+            carries_s = self._plane.decide(self._world.now_s, self._capacities)
+        if self._plane is not None and not (self._changed or self._capacity_changed):
+            self._decide_s = carries_s  # nothing but circuits that are alone has changed
+            self._note_finishes()
+            return
+        self._capacity_changed = False
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -362,11 +422,17 @@ class Fabric:
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
-        traffic = Traffic(self._world.now_s, capacities, tuple(self._sending), changed)
-        self._decide_s = self._scheduler.decide(traffic)
+        traffic = Traffic(
+            self._world.now_s,
+            capacities,
+            self._sending.keys(),
+            changed,
+            self._is_port,
+        )
+        self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
 
-    def _take_rates(self, changed: frozenset[FlowGroup]) -> None:
+    def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network
         that carries more than it can.
         """
@@ -375,19 +441,23 @@ class Fabric:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
-        retimed = self._world.retimed
-        for group in retimed:
-            self._count_load(group, group.load)
-            if group.first_finish_s < np.inf:
-                self._sequence += 1
-                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
-        retimed.clear()
+        for group in self._world.retimed:
+            if not group.alone:
+                self._count_load(group, group.load)
+        self._note_finishes()
         over = self._load > self._capacities * _ROUNDING + 1e-6
         if over.any():
             names = [link for link, number in self.network.number.items() if over[number]]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
 
-    def _count_load(self, group: FlowGroup, load: np.ndarray | None) -> None:
+    def _note_finishes(self) -> None:
+        for group in self._world.retimed:
+            if group.first_finish_s < np.inf:
+                self._sequence += 1
+                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
+        self._world.retimed.clear()
+
+    def _count_load(self, group: AnyGroup, load: np.ndarray | None) -> None:
         before = self._counted.pop(group, None)
         if before is not None:
             self._load -= before
@@ -398,12 +468,6 @@ class Fabric:
             self._load[:] = 0.0  # so that rounding never piles up
 
     # Inside: small things ------------------------------------------------------------------------
-    def _route(self, src: NodeId, dst: NodeId) -> Route:
-        route = self._routes.get((src, dst))
-        if route is None:
-            route = self._routes[src, dst] = self.network.route(src, dst)
-        return route
-
     def _limits(self, route: Route) -> tuple[int, ...]:
         limits = self._limits_of.get(id(route))
         if limits is None:
@@ -412,13 +476,13 @@ class Fabric:
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:
-        numbers = [self.network.number[name] for name in self.network.cross_rack]
-        return float(self._capacities[numbers].sum())
+        links = [self.network.number[name] for name in self.network.cross_rack]
+        return float(self._capacities[links].sum())
 
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""
         self._refresh()
-        service: dict[FlowGroup, list[float]] = {}
+        service: dict[AnyGroup, list[float]] = {}
         sent = []
         for flow in flows:
             if flow.group is None:
@@ -432,4 +496,5 @@ class Fabric:
 
     def _under_way(self) -> list[tuple[Route, float]]:
         flows = list(self._flows.values())
-        return [(f.route, sent) for f, sent in zip(flows, self._sent(flows), strict=True)]
+        sent = self._sent(flows)
+        return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]

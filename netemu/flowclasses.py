@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cluster.ids import FlowId
 from netemu.routes import Route
 from netemu.schedulers.base import FlowSpec
 
 if TYPE_CHECKING:
+    from netemu.batches import Batch
+    from netemu.circuitgroup import CircuitGroup
     from netemu.flowgroups import FlowGroup
 
 
@@ -22,7 +26,9 @@ class Flow:
     """An open flow."""
 
     __slots__ = (
+        "batch",
         "belongs",
+        "booked_bytes",
         "group",
         "joined_at",
         "more",
@@ -40,7 +46,9 @@ class Flow:
         self.spec = spec
         self.route = route
         self.sequence = sequence  #: flows are numbered as they come
-        self.belongs = belongs
+        self.belongs: FlowGroup | CircuitGroup = belongs
+        self.batch: Batch | None = None  #: between racks, if there are circuits
+        self.booked_bytes = 0.0  #: what it sent on other routes than this one
         self.size_bytes = spec.size_bytes  #: as far as it is known
         self.more = spec.more  #: whether it will grow
         self.group: FlowClass | None = None  #: None as long as it takes part in no class
@@ -99,3 +107,12 @@ class FlowClass:
             self.release(flow)
             taken.append(flow)
         return taken
+
+
+@dataclass(slots=True)
+class Coflow:
+    """A registered coflow, for whoever wants to know."""
+
+    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
+    started_s: float | None = None  #: when its first flow was started
+    finished_s: float | None = None  #: when its last flow so far finished

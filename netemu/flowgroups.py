@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from netemu.rowtable import RowTable
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.filling import load_of
 
+if TYPE_CHECKING:
+    from netemu.circuitgroup import CircuitGroup
+
 #: Flows of one class whose needs differ by less finish together: they differ by rounding only.
-_ROUNDING = 1 + 1e-12
+ROUNDING = 1 + 1e-12
 #: What a class whose flows differ from finished by rounding only still has to send.
 _LEAST_BYTES = 1e-6
 #: The columns of a group's table.
@@ -39,11 +42,16 @@ class World:
     limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
-    retimed: list[FlowGroup] = field(default_factory=list)  #: groups whose rates have been set
+    retimed: list[FlowGroup | CircuitGroup] = field(
+        default_factory=list
+    )  #: groups whose rates have been set
 
 
 class FlowGroup:
     """All classes of a group that have flows."""
+
+    alone = False
+    circuit_bytes_per_s = np.inf  #: it goes by packets
 
     def __init__(self, key: str, world: World) -> None:
         self.key = key
@@ -325,7 +333,7 @@ class FlowGroup:
         row, first = group.row, group.first()
         # exactly where its first flow finishes, so that rounding never piles up
         self._rows.column(_SERVED)[row] = max(self._settle(row), first.needs)
-        enough = first.needs * _ROUNDING + rate * slack_s if rate < np.inf else np.inf
+        enough = first.needs * ROUNDING + rate * slack_s if rate < np.inf else np.inf
         return group.take(enough)
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:

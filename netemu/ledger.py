@@ -1,8 +1,10 @@
 """Who may send how much: the fabric's rates as grants to the processes that send.
 
 Grants are totals that follow the fabric's clock, so that a late or lost turn never adds up.  A
-flow's last grant falls due at the very time at which it finishes in the model; on the way there,
-grants come once there is enough to be worth a message.
+flow's last grant falls due at the very time at which it finishes in the model, and so does that of
+a flow that has sent all it has and waits for more; on the way there, grants come once there is
+enough to be worth a message.  A flow that was dark, say until its circuit was set up, is told of
+its first bytes at once: else the time that it was dark would seem longer.
 
 A flow and its sender may come in either order.  Without I/O and without a clock, as the fabric.
 """
@@ -25,6 +27,10 @@ TICK_S_MAX = 0.05
 GRANT_STORED_BYTES = 64 * 2**10
 #: ... and how long a slow flow waits for less.
 GRANT_AFTER_S = 0.1
+#: How soon after something happened those that were dark are looked at; at least, and for each of
+#: them, so that a tenth of the time is enough for it.
+LOOK_AFTER_S = 0.0001
+LOOK_AFTER_S_EACH = 5e-6
 #: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
 KEEP_S = 600.0
 
@@ -69,27 +75,36 @@ class Ledger:
         self.active_s = 0.0  #: time during which a flow was open
         self.cross_rack_room_bytes = 0.0  #: what the racks' links could have carried in it
         self.lags: Counter[int] = Counter()  #: {lateness in 0.1 ms, rounded up: grants}
+        self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
+        self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
+        #: flows of senders that had nothing new to send when they were looked at, or that were not
+        #: looked at yet: {flow: whether they were}
+        self._dark: dict[FlowId, bool] = {}
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when the flows under way are looked at next
+        self._look_s = math.inf  #: when those that were dark are
 
     # What happens ------------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
         """Let time pass."""
-        if now_s <= self.fabric.now_s:
+        if now_s < self.fabric.now_s:
             return
         if self.fabric.open_flows:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
+        if self._dark and min(self.fabric.next_event_s(), self._next_lit_s()) <= now_s:
+            self._look_soon(now_s)
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
-            sender = self._senders.pop(ended.flow, None)
+            self._growing.pop(ended.flow, None)
+            sender = self._remove_sender(ended.flow)
             if sender is None:
                 self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
             else:
@@ -105,11 +120,20 @@ class Ledger:
         self.fabric.start(spec)
         self.opened += 1
         self._coflow_of[spec.flow] = spec.coflow
+        if spec.more:
+            self._growing[spec.flow] = spec.size_bytes
         early = self._early.pop(spec.flow, None)
         if sender is not None:
             self._add_sender(spec.flow, sender, owner=True)
         elif early is not None:
             self._add_sender(spec.flow, early[0], owner=False)
+
+    def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
+        """Let a flow that has more to come send so much more; ``ValueError`` if it can't."""
+        self.fabric.grow(flow, by_bytes, more)
+        self._growing[flow] += by_bytes
+        if not more:
+            del self._growing[flow]
 
     def attach(self, flow: FlowId, sender: Peer) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender."""
@@ -120,8 +144,10 @@ class Ledger:
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
             sent_bytes = self.fabric.sent_bytes(flow)
-            if sent_bytes >= self._worth_bytes:  # it came late
+            if sent_bytes >= self._scale:
                 self._grant(flow, self._senders[flow], sent_bytes)
+            else:  # its first bytes may be due at any time
+                self._dark[flow] = True
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
@@ -138,11 +164,16 @@ class Ledger:
         for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
             del self._unclaimed[flow]
 
+    def set_capacity(self, link: str, bytes_per_s: float) -> None:
+        """Give a link another capacity; ``ValueError`` if that can't be."""
+        self.fabric.set_capacity(link, bytes_per_s)
+        self._look_soon(self.fabric.now_s)
+
     def peer_gone(self, peer: Peer) -> None:
         """Forget a sender.  Its own flows end with it; those that others opened go on."""
         for flow, sender in list(self._senders.items()):
             if sender.peer == peer:
-                del self._senders[flow]
+                self._remove_sender(flow)
                 if sender.owner:
                     self._cancel(flow)
         for flow, (early, _) in list(self._early.items()):
@@ -165,13 +196,17 @@ class Ledger:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
         if self._out:
             return self.fabric.now_s
-        due_s = self.fabric.next_event_s()
+        due_s = min(self.fabric.next_event_s(), self._look_s, self._next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def take_grants(self) -> dict[Peer, Grants]:
         """The grants that are due now, for each peer; they count as told."""
         if self._senders and self.fabric.now_s >= self._tick_s:
             self._tick(self.fabric.now_s)
+        if self.fabric.now_s >= self._look_s:
+            self._look()
+        if self._growing:
+            self._grant_all_there_is()
         out, self._out = self._out, {}
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
@@ -184,6 +219,34 @@ class Ledger:
         if not self._senders:
             self._tick_s = now_s + TICK_S_MIN
         self._senders[flow] = _Sender(peer, owner, told_s=now_s)
+        self._dark[flow] = False
+        self._look_soon(now_s)
+
+    def _remove_sender(self, flow: FlowId) -> _Sender | None:
+        self._dark.pop(flow, None)
+        return self._senders.pop(flow, None)
+
+    def _next_lit_s(self) -> float:
+        """When a circuit that somebody waits for will carry: no event where it alone limits."""
+        now_s = self.fabric.now_s
+        ready_s = [c.ready_s for c in self.fabric.circuits()] if self._dark else []
+        return min((due_s for due_s in ready_s if due_s > now_s), default=math.inf)
+
+    def _look_soon(self, now_s: float) -> None:
+        after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))
+        self._look_s = min(self._look_s, now_s + after_s)
+
+    def _look(self) -> None:
+        """Tell those that were dark and are not any more."""
+        self._look_s = math.inf
+        for flow, sent_bytes in zip(
+            list(self._dark), self.fabric.sent_bytes_of(self._dark), strict=True
+        ):
+            sender = self._senders[flow]
+            if sent_bytes - sender.told_bytes < self._scale:
+                self._dark[flow] = True
+            elif self._dark.pop(flow):
+                self._grant(flow, sender, sent_bytes)
 
     def _tick(self, now_s: float) -> None:
         """Grant what has become worth it, and look again when the fastest flow has more."""
@@ -197,8 +260,19 @@ class Ledger:
                 fastest_bytes_per_s = more_bytes / waited_s
             if more_bytes >= self._worth_bytes or (more_bytes > 0 and waited_s >= GRANT_AFTER_S):
                 self._grant(flow, sender, sent_bytes)
+            elif more_bytes == 0:
+                self._dark[flow] = True
         after_s = self._worth_bytes / fastest_bytes_per_s if fastest_bytes_per_s else TICK_S_MAX
         self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
+
+    def _grant_all_there_is(self) -> None:
+        """Tell those that wait for more bytes that all they have may be sent."""
+        for flow, size_bytes in self._growing.items():
+            sender = self._senders.get(flow)
+            if sender is None or sender.told_bytes == size_bytes:
+                continue
+            if self.fabric.sent_bytes(flow) == size_bytes:
+                self._grant(flow, sender, size_bytes)
 
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.told_bytes = sent_bytes
@@ -215,7 +289,9 @@ class Ledger:
     def _cancelled(self, flow: FlowId) -> None:
         self.cancelled += 1
         del self._coflow_of[flow]
-        self._senders.pop(flow, None)
+        self._growing.pop(flow, None)
+        self._remove_sender(flow)
+        self._look_soon(self.fabric.now_s)
 
     def _note_lag(self, lag_s: float) -> None:
         self.lags[math.ceil(lag_s * 1e4)] += 1

@@ -5,7 +5,9 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 
     ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
     anybody --SetCapacity--> emulator;  anybody --WatchNetwork--> emulator --NetworkView--> ...
+    anybody --GetNetworkStats, GetCircuitChanges--> emulator
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
+    sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
 
@@ -15,12 +17,16 @@ from typing import Annotated
 
 import msgspec
 
-from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.ids import CoflowId, FlowId, NodeId, RackId
 from cluster.wire import Command, Event, Message
+from netemu.circuitlog import CircuitChange
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 BytesPerS = Annotated[float, msgspec.Meta(ge=0)]
+Rank = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+#: Flow schedulers that go by priority serve the smaller first, compared item by item; none first.
+Priority = Annotated[tuple[Rank, ...], msgspec.Meta(max_length=8)]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -48,7 +54,20 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     size_bytes: Count
     coflow: CoflowId | None = None
     weight: Weight = 1.0
+    priority: Priority = ()
+    more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
+
+
+class GrowFlow(Command, frozen=True, kw_only=True):
+    """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
+
+    The last one says that there is no ``more``; its ``by_bytes`` may be 0.
+    """
+
+    flow: FlowId
+    by_bytes: Count
+    more: bool
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):
@@ -99,6 +118,7 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     #: "eps", "ocs", "wan"
     bytes: dict[str, int]
     cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
+    ports: dict[str, int] = {}  #: the same of optical ports
     #: pairs of a lateness, in 0.1 ms rounded up, and how many grants were that late
     grant_lags: tuple[tuple[int, int], ...]
     cpu_samples: int  #: how often the CPU was looked at, with a flow open
@@ -107,6 +127,25 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     flows_finished: int
     flows_cancelled: int
     flows_open: int  #: of these, still sending
+
+
+class GetCircuitChanges(Message, frozen=True, kw_only=True):
+    """What has become of circuits lately?  Answered with ``CircuitChanges``."""
+
+    after: Count  #: all but the first so many; ``NO_CHANGES``: only how many there were
+
+
+#: More changes than there will ever be.
+NO_CHANGES = 2**62
+
+
+class CircuitChanges(Message, frozen=True, kw_only=True):
+    """Changes, the oldest first; a thousand or so at a time."""
+
+    now_s: float  #: on the network's own clock, as the changes' times are
+    changes: tuple[CircuitChange, ...]
+    seen: Count  #: ask for those after this next
+    more: bool  #: there are some already
 
 
 # From the emulator -------------------------------------------------------------------------------
@@ -124,12 +163,22 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes_per_s: float  #: what of it no flow uses
 
 
+class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
+    """A circuit of the optical switch."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: who uses it; None: nobody at present
+    ready_s: float  #: on the network's own clock: dark until then, lit since
+
+
 class NetworkView(Event, frozen=True, kw_only=True):
     """How the network is now."""
 
     now_s: float  #: on the network's own clock
     links: dict[str, LinkState]
     flows_open: int
+    circuits: tuple[CircuitView, ...] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
     rates_bytes_per_s: dict[FlowId, float] | None = None
 

@@ -1,4 +1,4 @@
-"""Tells whoever subscribed how the network is: links' free bandwidth, flows' rates.
+"""Tells whoever subscribed how the network is: links' free bandwidth, circuits, flows' rates.
 
 Never more often than a subscriber asked for, and only when something has changed.
 """
@@ -14,7 +14,7 @@ import msgspec
 from cluster.reactor import Reactor, Timer
 from cluster.transport import Request, Server
 from netemu.fabric import Fabric
-from netemu.messages import LinkState, NetworkView, WatchNetwork
+from netemu.messages import CircuitView, LinkState, NetworkView, WatchNetwork
 
 
 @dataclass(slots=True)
@@ -67,5 +67,9 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
             for name, capacity in fabric.capacities_bytes_per_s().items()
         },
         flows_open=fabric.open_flows,
+        circuits=tuple(
+            CircuitView(src=c.src, dst=c.dst, coflow=c.coflow, ready_s=c.ready_s)
+            for c in fabric.circuits()
+        ),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )

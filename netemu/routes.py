@@ -62,6 +62,8 @@ class Network:
         self.longest = 4 if tree is None else 7
         #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
+        #: numbers of the nodes' links
+        self.nics = tuple(self.number[name] for name in nics)
         #: the racks' optical ports
         self.ports = tuple(ports)
         #: {node: number of its rack}
@@ -71,27 +73,30 @@ class Network:
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
         self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
         self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
+        self._routes: dict[tuple[NodeId, NodeId], Route] = {}
+        self._circuits: dict[tuple[NodeId, NodeId], Route] = {}
         #: {(rack, rack): links between the two}, as they were asked for
         self._between: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def route(self, src: NodeId, dst: NodeId) -> Route:
-        """The packet-switched way from one node to another; ``ValueError`` without such a node."""
-        near, far = self._rack(src), self._rack(dst)
-        if src == dst:
-            return Route((), "local")
-        links = self._up[src] + self._links_between(near, far) + self._down[dst]
-        return Route(links, "rack") if near == far else Route(links, "cross_rack", self._core_way)
+        """The packet-switched way from one node to another; ``ValueError`` without such a node.
+
+        Two nodes always have the same object.
+        """
+        route = self._routes.get((src, dst))
+        if route is None:
+            route = self._routes[src, dst] = self._new_route(src, dst)
+        return route
 
     def circuit(self, src: NodeId, dst: NodeId) -> Route:
-        """The way through the optical circuit switch.
+        """The way through the optical circuit switch; the same object for the same two nodes.
 
         Raises ``ValueError`` without such a node, within a rack, and where there are no circuits.
         """
-        near, far = self._rack(src), self._rack(dst)
-        if near == far or not self.ports:
-            raise ValueError(f"{src} to {dst}: need two racks with optical ports")
-        ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
-        return Route(self._up[src] + ports + self._down[dst], "cross_rack", "ocs")
+        route = self._circuits.get((src, dst))
+        if route is None:
+            route = self._circuits[src, dst] = self._new_circuit(src, dst)
+        return route
 
     def link_named(self, text: str) -> str:
         """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".
@@ -105,6 +110,20 @@ class Network:
         raise unknown_name("link", name, [*self.cross_rack, *self.ports])
 
     # Inside --------------------------------------------------------------------------------------
+    def _new_route(self, src: NodeId, dst: NodeId) -> Route:
+        near, far = self._rack(src), self._rack(dst)
+        if src == dst:
+            return Route((), "local")
+        links = self._up[src] + self._links_between(near, far) + self._down[dst]
+        return Route(links, "rack") if near == far else Route(links, "cross_rack", self._core_way)
+
+    def _new_circuit(self, src: NodeId, dst: NodeId) -> Route:
+        near, far = self._rack(src), self._rack(dst)
+        if near == far or not self.ports:
+            raise ValueError(f"{src} to {dst}: need two racks with optical ports")
+        ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
+        return Route(self._up[src] + ports + self._down[dst], "cross_rack", "ocs")
+
     def _rack(self, node: NodeId) -> int:
         number = self.rack_number.get(node)
         if number is None:

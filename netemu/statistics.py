@@ -37,6 +37,7 @@ def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
         cross_rack_room_bytes=room - before.cross_rack_room_bytes if math.isfinite(room) else room,
         bytes=_minus(now.bytes, before.bytes),
         cross_rack_links=_minus(now.cross_rack_links, before.cross_rack_links),
+        ports=_minus(now.ports, before.ports),
         grant_lags=tuple(_minus(dict(now.grant_lags), dict(before.grant_lags)).items()),
     )
 

@@ -20,6 +20,7 @@ from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAt
 from cluster.transport import Transport
 from cluster.units import format_size
 from dfs.client import DfsClient
+from dfs.messages import PlacementHint
 from jobs.model import Job
 from jobs.runtime import run_task
 from jobs.taskio import Buffer, FileReader, TaskResult
@@ -75,7 +76,7 @@ class _Attempt:
         self._task = order.task
         self._transport = transport
         self._umbilical = umbilical
-        self._clock = ComputeClock()
+        self._clock = ComputeClock(order.received_s)
         self._share = 0.0  #: of the task that is really done
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
@@ -116,8 +117,8 @@ class _Attempt:
     def _write(self, output: Iterable[Buffer]) -> int:
         """Write the task's file, if it has one; its length in stored bytes."""
         if self._task.output_path:
-            replication = self._task.output_replication
-            status = self._dfs.write(self._task.output_path, output, replication)
+            task, hint = self._task, PlacementHint(racks=self._task.output_racks)
+            status = self._dfs.write(task.output_path, output, task.output_replication, hint=hint)
             return status.stored_length
         for _ in output:  # a lazy output is computed while it is read
             pass

@@ -14,6 +14,8 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from cluster.config import Daemon
 from cluster.errors import PeerError
 from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
@@ -104,8 +106,9 @@ class Attempts:
             reason = f"{order.node} is no node of {self._daemon.name}"
             self._tell(AttemptFailed(attempt=order.attempt, reason=reason))
             return
-        self._running[order.attempt] = _Attempt(order, reported_s=now_s())
-        self._containers.launch(order)
+        received_s = now_s()
+        self._running[order.attempt] = _Attempt(order, reported_s=received_s)
+        self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
 
     def kill(self, order: KillAttempt) -> None:
         """End an attempt; one that has ended already was told of."""

@@ -4,7 +4,8 @@ A task's duration is
 
     read (or fetch)  +  max(real compute, the model's bytes / rate)  +  write
 
-Its compute begins with the task, or with the arrival of its last fetch if it fetches; reading
+Its compute begins with the order to launch the task, so that what this machine needs to start a
+process is no part of the model's time, or with the arrival of its last fetch if it fetches; reading
 from the block store in between does not count.  What it reads or fetches is ``bytes``, times the
 topology's scale; ``rate`` is compute.map_rate, or compute.reduce_rate for a task that fetches.
 With compute.mode = "real" there is no rate.
@@ -21,11 +22,11 @@ from cluster.topology import Topology
 
 
 class ComputeClock:
-    """Runs while the attempt computes."""
+    """Runs while the attempt computes; from ``start_s``, or from now on."""
 
-    def __init__(self) -> None:
+    def __init__(self, start_s: float | None = None) -> None:
         self._waited_s = 0.0  #: since the start
-        self._start_s = now_s()
+        self._start_s = now_s() if start_s is None else start_s
 
     def restart(self) -> None:
         """Begin at zero again."""

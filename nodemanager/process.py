@@ -23,6 +23,7 @@ from cluster.messages.execution import (
     NodeManagerHeartbeat,
     RegisterNodeManager,
 )
+from cluster.priority import CARRIER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.topology import Rack
 from cluster.transport import Transport
@@ -44,6 +45,7 @@ def main(daemon: Daemon) -> None:
     Raises ``PeerLost`` if the ResourceManager or the own helper is gone.
     """
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
+    take_priority(CARRIER)  # after the helper: attempts have none
     try:
         _NodeManager(daemon, helper).run()
     finally:

@@ -8,8 +8,6 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cluster.errors import PeerError
 from cluster.ids import AttemptId
 from cluster.messages.execution import (
@@ -88,6 +86,7 @@ class Attempts:
             progress = min(1.0, max(0.0, event.progress))
             attempt.task.stage.progress_sum += progress - attempt.progress
             attempt.progress = progress
+            self._world.policies.tell("attempt_progressed", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
         """It did its task."""
@@ -104,6 +103,7 @@ class Attempts:
             stage.job.record.killed += 1  # too late: the job or another copy was faster
             return
         attempt.partition_bytes = event.partition_bytes
+        attempt.shuffle_bytes = sum(event.partition_bytes)
         self._write_down(attempt, event)
         self._win(attempt)
 
@@ -133,6 +133,15 @@ class Attempts:
         """Ask an attempt to end, and cancel its fetches at once."""
         self._shuffle.stop(attempt)
         self._world.kill(attempt, reason)
+
+    def reconsider(self, job: Job) -> None:
+        """Ask the policies again about a job that runs: its slots, its fetches, its tasks."""
+        for stage in job.stages.values():
+            self._review_readers(stage)
+        for stage in job.reduces:
+            if stage.live:
+                self._shuffle.review(stage)
+        self._world.ask(job)
 
     # What is lost --------------------------------------------------------------------------------
     def node_lost(self, node: Node) -> None:
@@ -187,7 +196,7 @@ class Attempts:
         for other in list(task.live.values()):
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:
-            stage.job.record.shuffle_bytes += _to_fetch(stage, attempt.partition_bytes)
+            stage.job.record.shuffle_bytes += _to_fetch(attempt)
             self._shuffle.output_ready(attempt)
             self._review_readers(stage)
         if stage.done == stage.size:
@@ -238,7 +247,7 @@ class Attempts:
         """Make a done task pending: its output is lost and needed."""
         stage = task.stage
         if task.winner is not None:
-            stage.job.record.shuffle_bytes -= _to_fetch(stage, task.winner.partition_bytes)
+            stage.job.record.shuffle_bytes -= _to_fetch(task.winner)
         task.winner = None
         stage.done -= 1
         self._make_pending(task)
@@ -322,9 +331,10 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         partitions=_partitions(stage),
         output_path=attempt_file(submission.output_path, attempt) if writes else "",
         output_replication=submission.output_replication,
+        output_racks=submission.output_racks if writes else (),
     )
 
 
-def _to_fetch(stage: Stage, partition_bytes: Sequence[int]) -> int:
+def _to_fetch(attempt: Attempt) -> int:
     """How much the shuffle has to carry of a task's output: every reading stage fetches it."""
-    return sum(partition_bytes) * len(stage.readers)
+    return attempt.shuffle_bytes * len(attempt.task.stage.readers)

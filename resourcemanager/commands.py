@@ -6,7 +6,7 @@ simulator, a test) carries out each one, in the order in which they were returne
 
 from __future__ import annotations
 
-from cluster.ids import AttemptId, CoflowId, JobId
+from cluster.ids import AttemptId, CoflowId, JobId, RackId
 from cluster.wire import Command
 
 
@@ -15,6 +15,14 @@ class SetTimer(Command, frozen=True, kw_only=True):
 
     timer: str
     at_s: float
+
+
+class PlaceData(Command, frozen=True, kw_only=True):
+    """Tell whoever announced data where its replicas should go."""
+
+    path: str
+    #: for the first replica, the second, ...: racks for it; empty or missing = the store's own rule
+    racks: tuple[tuple[RackId, ...], ...]
 
 
 class OpenCoflow(Command, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cluster.errors import InvariantError, PeerError
-from cluster.ids import JobId, RackId, TaskId, job_of
+from cluster.ids import JobId, TaskId, job_of
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -28,7 +28,9 @@ from cluster.messages.execution import (
 from cluster.topology import Topology
 from cluster.wire import Command, Event
 from resourcemanager.attempts import Attempts
+from resourcemanager.datasets import place_data
 from resourcemanager.events import (
+    DataAnnounced,
     JobCommitFailed,
     JobCommitted,
     JobKilled,
@@ -69,6 +71,7 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
+            DataAnnounced: lambda event: place_data(self.world, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,
             JobCommitted: self._jobs.committed,
@@ -121,10 +124,6 @@ class Core:
     def explain(self, task: TaskId, now_s: float) -> str:
         """All there is to say about a pending task: since when, its order, its policy's answer."""
         return explain(self.world, self._task(task), now_s)
-
-    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
-        """On which racks a new file's replicas should go; () = the block store's own rule."""
-        return self.world.policies.data.replica_racks(name, size_bytes)
 
     # Nodes ---------------------------------------------------------------------------------------
     def _node_joined(self, event: NodeJoined) -> None:

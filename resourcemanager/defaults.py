@@ -10,6 +10,7 @@ import msgspec
 from cluster.errors import require
 from cluster.ids import RackId
 from resourcemanager.decisions import Decision, Pass, Place
+from resourcemanager.events import DataAnnounced
 from resourcemanager.policies import (
     CopyPolicy,
     DataPolicy,
@@ -105,7 +106,7 @@ def _done_of(stage: StageView) -> tuple[int, int]:
 class StoreDecides(DataPolicy):
     """Answers "data": the block store's own rule, which is HDFS's."""
 
-    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         return ()
 
 

@@ -1,9 +1,11 @@
 """The events of a run on disk, one a line, and how they are played again.
 
-The first line says what the core was made with; each other one is an event and when it was told:
+The first line says what the core was made with; each other one is an event, when it was told, and
+a checksum of the commands that it led to, if there were any:
 
     {"type": "run-started", "config": {"topology": ..., "scheduler": "fair", "seed": 1, ...}}
     {"at_s": 1.25, "type": "attempt-started", "attempt": "j1.m0.0", "pid": 4711}
+    {"at_s": 2.5, "led_to": 3077642189, "type": "attempt-succeeded", "attempt": "j1.m0.0", ...}
 
 A fresh core that is told the same events gives the same commands.
 """
@@ -13,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,7 +24,7 @@ from typing import Any, TextIO
 import msgspec
 
 from cluster.config import ClusterConfig
-from cluster.errors import PeerError, UsageError
+from cluster.errors import PeerError, RailyardError, UsageError
 from cluster.wire import Command, Event, to_map
 from resourcemanager.core import Core
 from resourcemanager.events import EVENTS
@@ -44,21 +47,25 @@ def core_for(config: ClusterConfig) -> Core:
 class EventLog:
     """Writes events as they happen; each line is whole on disk when ``write`` returns.
 
+    With ``buffered``, lines are on disk only once it is closed: for runs that nobody looks into.
+
     Once a line could not be written (the disk is full) the log is over: one with a hole could not
     be played again, and what happens matters more than that it is noted.
     """
 
-    def __init__(self, path: Path, config: ClusterConfig) -> None:
+    def __init__(self, path: Path, config: ClusterConfig, *, buffered: bool = False) -> None:
         self._over = False
-        self._file: TextIO = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+        size = -1 if buffered else 1
+        self._file: TextIO = open(path, "w", encoding="utf-8", buffering=size)  # noqa: SIM115
         self._line({"type": _HEADER, "config": msgspec.to_builtins(config)})
 
-    def write(self, at_s: float, event: Event) -> None:
-        """Append an event."""
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Append an event and what it led to."""
         if self._over:
             return
+        led_to = {"led_to": checksum(commands)} if commands else {}
         try:
-            self._line({"at_s": at_s, **to_map(event)})
+            self._line({"at_s": at_s, **led_to, **to_map(event)})
         except OSError as error:
             self._over = True
             log.warning("the log of events ends at %.3f s: %s", at_s, error.strerror)
@@ -81,7 +88,21 @@ class Step:
     commands: list[Command]
 
 
-def read_log(path: Path) -> tuple[ClusterConfig, Iterator[tuple[float, Event]]]:
+@dataclass(frozen=True)
+class Noted:
+    """A line of the log."""
+
+    at_s: float
+    event: Event
+    led_to: int  #: checksum of its commands; 0 if there were none
+
+
+def checksum(commands: Sequence[Command]) -> int:
+    """By which commands are compared; 0 if there are none."""
+    return zlib.crc32(msgspec.json.encode(commands)) if commands else 0
+
+
+def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
     """What the run was made with, and its events, in order.
 
     Raises ``UsageError`` with file and line for what is no log.  A last line that was cut short
@@ -103,20 +124,32 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[tuple[float, Event]]]:
 
 
 def replay(path: Path) -> Iterator[Step]:
-    """Tell a fresh core the events of a log, one at a time."""
+    """Tell a fresh core the events of a log, one at a time.
+
+    Raises ``Diverged`` at the first that leads to other commands than it did.
+    """
     config, events = read_log(path)
     core = core_for(config)
-    for at_s, event in events:
-        yield Step(at_s, event, core.handle(event, at_s))
+    for number, noted in enumerate(events, start=2):
+        commands = core.handle(noted.event, noted.at_s)
+        if checksum(commands) != noted.led_to:
+            told = json.dumps(to_map(noted.event))
+            now = ", ".join(type(command).__name__ for command in commands) or "nothing"
+            raise Diverged(f"{path}:{number}: {told} led to other commands than now: {now}")
+        yield Step(noted.at_s, noted.event, commands)
 
 
-def _events(path: Path, lines: list[str]) -> Iterator[tuple[float, Event]]:
+class Diverged(RailyardError):
+    """A core that was told the same did something else: it is not the core that it was."""
+
+
+def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
     for number, line in enumerate(lines[1:], start=2):
         try:
             row = json.loads(line)
-            at_s = float(row.pop("at_s"))
+            at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
             event = EVENTS.from_map(row)
-        except (ValueError, KeyError, AttributeError, PeerError) as error:
+        except (ValueError, KeyError, AttributeError, TypeError, PeerError) as error:
             raise UsageError(f"{path}:{number}: {type(error).__name__}: {error}") from None
         assert isinstance(event, Event), "the core's vocabulary is events only"
-        yield at_s, event
+        yield Noted(at_s, event, led_to)

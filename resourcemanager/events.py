@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.ids import JobId, NodeId
+from cluster.ids import JobId, NodeId, RackId
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -24,6 +24,7 @@ from cluster.messages.execution import (
     Split,
 )
 from cluster.wire import Event, Vocabulary
+from resourcemanager.forecast import Forecast
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,14 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[TaskInput, ...] = ()  #: one a task if it reads the block store, otherwise none
 
 
+class DataAnnounced(Event, frozen=True, kw_only=True):
+    """Somebody is about to write data that a job will read; answered with ``PlaceData``."""
+
+    path: str  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: int
+    forecast: Forecast | None = None  #: of the job that will read it, if that is known
+
+
 class JobSubmitted(Event, frozen=True, kw_only=True):
     """Somebody wants a job to be run; its input is there and its stages are a sound DAG."""
 
@@ -53,8 +62,11 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     stages: tuple[StagePlan, ...]
     output_path: str = ""  #: folder for what the last stages write; "" = they write nothing
     output_replication: int = 0  #: 0 = the cluster's
+    #: for each replica of its output, the racks for it; empty or missing = the store's own rule
+    output_racks: tuple[tuple[RackId, ...], ...] = ()
     max_attempts: int = 4  #: failures of one task that end the job
     weight: float = 1.0  #: its share against other jobs of the same user
+    forecast: Forecast | None = None  #: None: nothing is known of it
 
 
 class JobKilled(Event, frozen=True, kw_only=True):
@@ -88,6 +100,7 @@ EVENTS = Vocabulary(
     (
         NodeJoined,
         NodeLost,
+        DataAnnounced,
         JobSubmitted,
         JobKilled,
         JobCommitted,

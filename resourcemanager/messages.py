@@ -1,6 +1,7 @@
 """What clients and the ResourceManager tell one another.  Its name on the wire: "resourcemanager".
 
-    client  --SubmitJob-->       JobAccepted (or a Refusal that says why not)
+    client  --PlanData-->        DataPlan, before it writes a job's input
+            --SubmitJob-->       JobAccepted (or a Refusal that says why not)
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
             --KillJob-->         Done
             --GetClusterStatus-> ClusterStatus
@@ -19,6 +20,7 @@ from cluster.ids import AttemptId, JobId, NodeId, RackId, TaskId
 from cluster.messages.execution import JobPackage
 from cluster.wire import Message
 from jobs.model import StageSpec
+from resourcemanager.forecast import Forecast
 
 
 # Requests ----------------------------------------------------------------------------------------
@@ -34,6 +36,26 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     user: str = "user"
     queue: str = "default"
     max_attempts: int = 4  #: failures of one task that end the job
+    #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
+    output_racks: tuple[tuple[RackId, ...], ...] = ()
+    forecast: Forecast | None = None  #: of a recurring job, from earlier runs
+
+
+class PlanData(Message, frozen=True, kw_only=True):
+    """Where should data go that I am about to write and a job will read?  Answered by ``DataPlan``.
+
+    Whoever writes it passes the answer on: as the hint of a file, or as a job's ``output_racks``.
+    """
+
+    path: str  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: int
+    forecast: Forecast | None = None  #: of the job that will read it, if that is known
+
+
+class DataPlan(Message, frozen=True, kw_only=True):
+    """For the first replica, the second, ...: racks for it; empty = the store's own rule."""
+
+    racks: tuple[tuple[RackId, ...], ...]
 
 
 class WatchJob(Message, frozen=True, kw_only=True):

@@ -19,14 +19,12 @@ from netemu.messages import GetNetworkStats, NetworkStats
 from netemu.statistics import (
     cpu_saturated,
     grant_lag_ms_p99,
-    link_skew,
-    network_utilization,
     since,
 )
 from resourcemanager.driver import Driver
 from resourcemanager.messages import GetReport, Report
 from resourcemanager.records import JobRecord
-from resourcemanager.report import report
+from resourcemanager.report import add_network, report
 
 _Answer = NetworkStats | Refusal | PeerLost
 
@@ -92,7 +90,12 @@ class NetworkReports:
             "processes": self._folder.processes(),
         }
         if now is not None and records:
-            self._add_network(summary, self._span(records, now))
+            stats = self._span(records, now)
+            add_network(summary, stats)
+            summary["fidelity"] = {
+                "grant_lag_ms_p99": grant_lag_ms_p99(stats),
+                "cpu_saturated": cpu_saturated(stats),
+            }
         return summary
 
     def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
@@ -106,14 +109,3 @@ class NetworkReports:
             last = max(records, key=lambda record: record.finished_s or 0.0)
             end = self._at_end.get(last.id, now)
         return end if begin is None else since(end, begin)
-
-    def _add_network(self, summary: dict[str, Any], stats: NetworkStats) -> None:
-        """The network knows all bytes that crossed it; those that stayed on a node it never saw."""
-        carried = {way: count for way, count in stats.bytes.items() if way != "local"}
-        summary["bytes"] = {**summary["bytes"], **carried}
-        summary["link_skew"] = link_skew(stats)
-        summary["network_utilization"] = network_utilization(stats)
-        summary["fidelity"] = {
-            "grant_lag_ms_p99": grant_lag_ms_p99(stats),
-            "cpu_saturated": cpu_saturated(stats),
-        }

@@ -23,6 +23,7 @@ from resourcemanager.state import Attempt, Job, Node, Task, stuck
 from resourcemanager.world import World
 
 _RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
+_WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so
 
 
 class Offers:
@@ -33,10 +34,14 @@ class Offers:
         self._attempts = attempts
         self._history = history
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
+        self._wake_s: float | None = None  #: when a policy wants to be asked again
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
         name = event.timer.removesuffix(_RELIEF)
+        if name == _WAKE:
+            self._wake_s = None  # what it wants is asked after every event
+            return
         job = self._world.jobs.get(JobId(name))
         if job is None or event.timer != name:
             return
@@ -47,8 +52,10 @@ class Offers:
         """Offer until nobody takes anything."""
         world = self._world
         for reconsider in world.policies.overriding("reconsider"):
-            for job in reconsider():
-                world.ask(world.jobs[job.id])
+            for view in reconsider():
+                job = world.jobs.get(view.id)
+                if job is not None and job.state == "running":
+                    self._attempts.reconsider(job)
         while world.freed or world.asking:
             if world.freed:
                 node = world.freed.pop(next(iter(world.freed)))
@@ -56,6 +63,7 @@ class Offers:
             else:
                 self._offer_to_asking()
         self._review_risks()
+        self._set_wake()
 
     # Offers --------------------------------------------------------------------------------------
     def _offer_node(self, node: Node) -> None:
@@ -158,6 +166,18 @@ class Offers:
         raise InvalidDecision(text) from error
 
     # Slots that reduces hold while what they wait for has none -----------------------------------
+    def _set_wake(self) -> None:
+        """Have the clock wake the policy that wants it first."""
+        world = self._world
+        times_s = [wake_s() for wake_s in world.policies.overriding("wake_s")]
+        at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
+        if at_s is not None and at_s != self._wake_s:
+            if at_s <= world.now_s:
+                what = f"wanted to be woken at {at_s:.3f} s"
+                self._invalid("wake_s", what, "that is not in the future", _WAKE)
+            world.emit(SetTimer(timer=_WAKE, at_s=at_s))
+        self._wake_s = at_s
+
     def _review_risks(self) -> None:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
         world = self._world

@@ -64,6 +64,10 @@ class PendingTasks:
         """The lowest of them."""
         return self._top(self._all)
 
+    def in_rack(self, rack: RackId) -> int | None:
+        """The lowest of those whose input is in a rack."""
+        return self._top(self._by_rack.get(rack))
+
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
         """The one whose input is nearest to ``node``, and how near that is."""
         if not self._inputs:

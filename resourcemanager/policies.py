@@ -5,7 +5,7 @@
     tasks    which of the job's tasks runs in this slot, if any?
     shuffle  when may reduces take slots, and when may they fetch?
     copies   which running task gets a second attempt?
-    flows    what weight does a fetch ask of the network?
+    flows    what weight and priority does a fetch ask of the network?
 
 A policy sees read-only views and answers; the core checks the answer and changes the state.  An
 answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is freed
@@ -24,6 +24,7 @@ import msgspec
 
 from cluster.ids import RackId
 from resourcemanager.decisions import Decision, Pass
+from resourcemanager.events import DataAnnounced
 from resourcemanager.views import (
     AttemptView,
     ClusterView,
@@ -67,6 +68,9 @@ class Policy:
     def attempt_launched(self, attempt: AttemptView) -> None:
         """An attempt took a slot."""
 
+    def attempt_progressed(self, attempt: AttemptView) -> None:
+        """An attempt told how far it is."""
+
     def attempt_ended(self, attempt: AttemptView) -> None:
         """An attempt gave up its slot, whatever its outcome."""
 
@@ -80,15 +84,29 @@ class Policy:
         """A node is gone; its attempts and its output have been written off."""
 
     def reconsider(self) -> Iterable[JobView]:
-        """Jobs whose earlier answers may no longer hold; asked after every event."""
+        """Jobs whose earlier answers may no longer hold; asked after every event.
+
+        The answers are those to offers, and the shuffle policy's: its ``limit`` and ``may_fetch``
+        are asked again for these jobs.
+        """
         return ()
+
+    def wake_s(self) -> float | None:
+        """When ``reconsider`` should be asked even if nothing happens; None = never.
+
+        Asked after every event; the answer before does not count any more.
+        """
+        return None
 
 
 class DataPolicy(Policy):
     """Answers "data"."""
 
-    def replica_racks(self, name: str, size_bytes: int) -> Sequence[Sequence[RackId]]:
-        """For each replica of a new file, the racks for its blocks; () = the store's own rule."""
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
+        """For each replica of data that is about to be written, the racks for its blocks.
+
+        Empty or missing for a replica = the store's own rule.
+        """
         raise NotImplementedError
 
 
@@ -155,5 +173,12 @@ class FlowPolicy(Policy):
     """Answers "flows"."""
 
     def weight(self, reader: AttemptView) -> float:
-        """The share that the reader's fetches get where they meet others."""
+        """The share that the reader's fetches get where they meet others; above 0."""
         raise NotImplementedError
+
+    def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
+        """The place of a fetch of so many bytes, if the flow scheduler goes by priority.
+
+        The smaller is served first, compared item by item, at most 8 of them; () is before all.
+        """
+        return ()

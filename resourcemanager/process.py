@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+from collections import deque
 from typing import Any
 
 from cluster.config import Daemon
@@ -40,20 +41,23 @@ from netemu.messages import (
     OpenFlow,
     RegisterCoflow,
 )
-from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
+from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow, PlaceData
 from resourcemanager.driver import Driver
 from resourcemanager.eventlog import EventLog, core_for
 from resourcemanager.events import (
+    DataAnnounced,
     JobCommitFailed,
     JobCommitted,
     JobKilled,
     StagePlan,
 )
 from resourcemanager.messages import (
+    DataPlan,
     GetClusterStatus,
     GetReport,
     JobAccepted,
     KillJob,
+    PlanData,
     SubmitJob,
     WatchJob,
 )
@@ -107,6 +111,7 @@ class ResourceManager:
         self._numbers = itertools.count(1)
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones whose output must go
+        self._planning: dict[str, deque[Request]] = {}  #: {path: whoever asked where it should go}
         self._take_messages()
         self._take_commands()
         transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
@@ -122,6 +127,7 @@ class ResourceManager:
         server.on(NodeManagerHeartbeat, self._managers.heartbeat)
         for kind in _FACTS:
             server.on(kind, self._fact)
+        server.on(PlanData, self._plan_data)
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill)
         server.on(WatchJob, self._watchers.watch)
@@ -136,6 +142,7 @@ class ResourceManager:
         driver.on(CancelFlow, self._cancel_flow)
         driver.on(OpenCoflow, lambda o: self._network.send(RegisterCoflow(coflow=o.coflow)))
         driver.on(CloseCoflow, lambda o: self._network.send(FinishCoflow(coflow=o.coflow)))
+        driver.on(PlaceData, self._tell_data_plan)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
@@ -144,6 +151,27 @@ class ResourceManager:
     def _fact(self, request: Request) -> None:
         assert isinstance(request.message, Event), "as the server checks"
         self._driver.tell(request.message)
+
+    def _plan_data(self, request: Request) -> None:
+        wanted = request.message
+        assert isinstance(wanted, PlanData), "as the server checks"
+        asking = self._planning.setdefault(wanted.path, deque())
+        asking.append(request)
+        try:
+            self._driver.tell(
+                DataAnnounced(
+                    path=wanted.path, size_bytes=wanted.size_bytes, forecast=wanted.forecast
+                )
+            )
+        except PeerError:
+            asking.pop()
+            raise
+
+    def _tell_data_plan(self, order: PlaceData) -> None:
+        asking = self._planning[order.path]
+        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
+        if not asking:
+            del self._planning[order.path]
 
     def _submit(self, request: Request) -> None:
         wanted: Any = request.message
@@ -198,6 +226,7 @@ class ResourceManager:
                 size_bytes=order.size_bytes,
                 coflow=order.coflow,
                 weight=order.weight,
+                priority=order.priority,
             )
             self._network.request(flow, Done, _complain_of(order))
         fetch = FetchOutput(

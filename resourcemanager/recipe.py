@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
@@ -25,6 +25,9 @@ from resourcemanager.views import ClusterView
 
 Option = str | int | float | bool
 
+#: What the field of ``_wrapped`` is called in Python, where a section's name may be none.
+_FIELD = "config"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -38,6 +41,17 @@ class Recipe:
     shuffle: type[ShufflePolicy] = SlowStart
     copies: type[CopyPolicy] = NoCopies
     flows: type[FlowPolicy] = EqualFlows
+    #: settings that differ from its policies' own defaults, such as {"delay.node_wait_s": 0}
+    settings: Mapping[str, Option] = field(default_factory=dict)
+
+    def variant(self, name: str, source: str, settings: Mapping[str, Option]) -> Recipe:
+        """The same scheduler, called "SELF:NAME", with other settings: a paper's ablation, say."""
+        return replace(
+            self,
+            name=f"{self.name}:{name}",
+            source=source,
+            settings={**self.settings, **settings},
+        )
 
     def classes(self) -> tuple[type[Policy], ...]:
         """Its policies, each class once."""
@@ -96,7 +110,7 @@ def read_options(
     """
     sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
     nested: dict[str, dict[str, Any]] = {}
-    for name, value in options.items():
+    for name, value in {**recipe.settings, **options}.items():
         section, _, rest = name.partition(".")
         field, _, key = rest.partition(".")
         if section not in sections or field not in _fields(sections[section]):
@@ -111,7 +125,7 @@ def read_options(
         for section, config in sections.items()
     }
     return {
-        kind: getattr(made[kind.section], kind.section) if kind.section else kind.Config()
+        kind: getattr(made[kind.section], _FIELD) if kind.section else kind.Config()
         for kind in recipe.classes()
     }
 
@@ -123,7 +137,7 @@ def option_names(recipe: Recipe) -> list[str]:
 
 def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """A struct with ``config`` as its only field, so that errors name the section."""
-    return msgspec.defstruct("Options", [(section, config)])
+    return msgspec.defstruct("Options", [(_FIELD, config)], rename={_FIELD: section})
 
 
 def _fields(config: type[msgspec.Struct]) -> list[str]:

@@ -1,8 +1,8 @@
 """The summary of a run, in the format of DESIGN.md 4, from the core's own records.  Pure.
 
-Keys that only others know are added by whoever asks: the network's by the process around the
-core, ``workload``, ``verified`` and the like by the command line.  A mean or percentile of
-nothing, such as the coflow times of map-only jobs, is None.
+Keys that only others know are added by whoever asks: the network's by ``add_network``,
+``workload``, ``verified`` and the like by the command line.  A mean or percentile of nothing, such
+as the coflow times of map-only jobs, is None.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from netemu.messages import NetworkStats
+from netemu.statistics import link_skew, network_utilization
 from resourcemanager.records import ByDistance, JobRecord
 
 Spread = dict[str, float | None]
@@ -35,6 +37,17 @@ def report(records: Sequence[JobRecord], slots: int, now_s: float) -> dict[str, 
         "slot_utilization": held_s / (slots * makespan_s) if slots and makespan_s else 0.0,
         "jobs": [_job(record) for record in records],
     }
+
+
+def add_network(summary: dict[str, Any], stats: NetworkStats) -> None:
+    """Add what the network counted.
+
+    It knows all bytes that crossed it; those that stayed on a node it never saw.
+    """
+    carried = {way: count for way, count in stats.bytes.items() if way != "local"}
+    summary["bytes"] = {**summary["bytes"], **carried}
+    summary["link_skew"] = link_skew(stats)
+    summary["network_utilization"] = network_utilization(stats)
 
 
 def spread(values: Sequence[float]) -> Spread:

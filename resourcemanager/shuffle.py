@@ -9,15 +9,23 @@ Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+import msgspec
+
 from cluster.ids import FlowId
 from cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
+from netemu.messages import Priority, Weight
 from resourcemanager.commands import CloseCoflow, OpenCoflow
+from resourcemanager.decisions import InvalidDecision
 from resourcemanager.records import ByDistance
 from resourcemanager.state import Attempt, Fetch, Node, Reader, Stage
 from resourcemanager.world import World
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
+
+T = TypeVar("T")
 
 
 class Shuffle:
@@ -32,6 +40,10 @@ class Shuffle:
             return
         if attempt.task.stage.fetching:
             self._fetch_from_all(attempt)
+
+    def review(self, stage: Stage) -> None:
+        """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
+        self._began_to_fetch(stage)
 
     def output_ready(self, attempt: Attempt) -> None:
         """A task that others read is done: they fetch its output."""
@@ -138,7 +150,9 @@ class Shuffle:
         reader.sequence += 1
         fetch = Fetch(flow, attempt, node, tuple(outputs), size_bytes)
         reader.fetches[node.id] = node.serving[flow] = self._world.fetches[flow] = fetch
-        stage = attempt.task.stage
+        stage, flows = attempt.task.stage, self._world.policies.flows
+        weight = self._valid("weight", Weight, flows.weight(attempt))
+        priority = self._valid("priority", Priority, flows.priority(attempt, size_bytes))
         if stage.coflow_started_s is None and node is not attempt.node:
             stage.coflow_started_s = self._world.now_s
             self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))
@@ -152,9 +166,20 @@ class Shuffle:
                 reader=attempt.id,
                 outputs=tuple(output.id for output in outputs),
                 partition=attempt.task.index,
-                weight=self._world.policies.flows.weight(attempt),
+                weight=weight,
+                priority=priority,
             )
         )
+
+    def _valid(self, what: str, kind: Any, answer: T) -> T:
+        """A flow policy's answer; ``InvalidDecision`` if it is none that the network takes."""
+        try:
+            valid: T = msgspec.convert(answer, kind)
+        except msgspec.ValidationError as error:
+            who = f"{self._world.policies.name}/flows"
+            when = f"at {self._world.now_s:.3f} s"
+            raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
+        return valid
 
     def _record(self, fetch: Fetch) -> None:
         stage = fetch.reader.task.stage

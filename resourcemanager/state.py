@@ -25,6 +25,7 @@ from cluster.ids import (
 )
 from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
+from resourcemanager.forecast import Forecast
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
 from resourcemanager.views import SlotView
@@ -111,6 +112,7 @@ class Attempt:
         "partition_bytes",
         "progress",
         "reader",
+        "shuffle_bytes",
         "task",
     )
 
@@ -127,6 +129,7 @@ class Attempt:
         self.copy = False  #: launched beside another attempt of its task
         self.reader = Reader(task.stage.reads) if task.stage.reads else None
         self.partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
+        self.shuffle_bytes = 0  #: their sum
         self.output_lost = False  #: that output can't be read any more
 
 
@@ -233,6 +236,18 @@ class Stage:
         """Slots that its attempts hold."""
         return len(self.live)
 
+    def next_reduce(self) -> Task | None:
+        """Its first pending task, if it reads stages and the shuffle policy lets it have a slot.
+
+        None if it would only wait: what it reads has pending tasks and not one slot.
+        """
+        if not self.reads or not self.open or not self.pending.count:
+            return None
+        if any(map(stuck, self.reads)) or self.held >= self.job.limit(self):
+            return None
+        index = self.pending.first()
+        return None if index is None else self.tasks[index]
+
 
 class Job:
     """What somebody submitted."""
@@ -312,6 +327,11 @@ class Job:
         """Slots that it holds."""
         return len(self.live)
 
+    @property
+    def forecast(self) -> Forecast | None:
+        """What was foretold of it; None if nothing is known."""
+        return self.submission.forecast
+
     # What policies ask ---------------------------------------------------------------------------
     def next_rerun(self) -> Task | None:
         """A task that failed, or whose output was lost, and that readers may wait for.
@@ -324,16 +344,10 @@ class Job:
         return None
 
     def next_pending_reduce(self) -> Task | None:
-        """The first pending reduce of a stage that the shuffle policy lets have another slot.
-
-        None of a stage that would only wait, as in ``next_rerun``.
-        """
+        """The first pending reduce of a stage that the shuffle policy lets have another slot."""
         for stage in self.reduces:
-            if not stage.open or not stage.pending.count or any(map(stuck, stage.reads)):
-                continue
-            index = stage.pending.first()
-            if index is not None and stage.held < self.limit(stage):
-                return stage.tasks[index]
+            if (task := stage.next_reduce()) is not None:
+                return task
         return None
 
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:

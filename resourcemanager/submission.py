@@ -119,7 +119,9 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         stages=stages,
         output_path=wanted.output_path.rstrip("/"),
         output_replication=wanted.output_replication,
+        output_racks=wanted.output_racks,
         max_attempts=wanted.max_attempts,
+        forecast=wanted.forecast,
     )
 
 

@@ -1,11 +1,12 @@
 """A run as Chrome's trace format, for Perfetto: who held which slot when, and what was shuffled.
 
-A node is a "process" with one lane a slot; "network" is one with a lane a coflow.  Pure.
+A node is a "process" with one lane a slot; "network" is one with a lane a coflow, and "optical
+ports" one with a lane for each port that had circuits (``resourcemanager.opticaltrace``).  Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cluster.ids import AttemptId, CoflowId, FlowId, NodeId
@@ -21,19 +22,22 @@ from cluster.messages.execution import (
     NodeLost,
     StartFlow,
 )
+from netemu.circuitlog import CircuitUse
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from resourcemanager.eventlog import Step
+from resourcemanager.opticaltrace import optical_rows
 
 _NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
 _OUTCOME = {AttemptSucceeded: "succeeded", AttemptFailed: "failed", AttemptKilled: "killed"}
 
 
-def chrome_trace(steps: Iterable[Step]) -> dict[str, Any]:
+def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> dict[str, Any]:
     """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev."""
     trace = _Trace()
     for step in steps:
         trace.take(step)
-    return {"traceEvents": trace.rows, "displayTimeUnit": "ms"}
+    optical = optical_rows(circuits, trace.nodes + 1)
+    return {"traceEvents": trace.rows + optical, "displayTimeUnit": "ms"}
 
 
 class _Trace:
@@ -44,6 +48,11 @@ class _Trace:
         self._running: dict[AttemptId, tuple[NodeId, int, float]] = {}  #: node, lane, since
         self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
         self._coflows: dict[CoflowId, int] = {}  #: lane of each
+
+    @property
+    def nodes(self) -> int:
+        """How many have been seen."""
+        return len(self._numbers)
 
     def take(self, step: Step) -> None:
         """Add what an event and its commands show."""

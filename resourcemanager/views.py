@@ -16,6 +16,7 @@ from typing import Protocol
 from cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId
 from cluster.topology import Topology
 from resourcemanager.events import TaskInput
+from resourcemanager.forecast import Forecast
 from resourcemanager.pending import Level
 
 
@@ -58,6 +59,10 @@ class AttemptView(Protocol):
     def partition_bytes(self) -> tuple[int, ...]:
         """Its shuffle output for each partition, once it has succeeded."""
 
+    @property
+    def shuffle_bytes(self) -> int:
+        """All of its shuffle output, once it has succeeded."""
+
 
 class TaskView(Protocol):
     """A piece of a stage."""
@@ -98,6 +103,9 @@ class PendingView(Protocol):
     def __iter__(self) -> Iterator[int]: ...
     def first(self) -> int | None:
         """The lowest of them."""
+
+    def in_rack(self, rack: RackId) -> int | None:
+        """The lowest of those whose input is in a rack."""
 
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
         """The one whose input is nearest to ``node``, and how near that is."""
@@ -146,6 +154,9 @@ class StageView(Protocol):
     def outputs(self) -> Mapping[NodeId, Sequence[AttemptView]]:
         """Attempts whose shuffle output lies on each node."""
 
+    def next_reduce(self) -> TaskView | None:
+        """Its first pending task, if it reads stages and may have another slot."""
+
 
 class JobView(Protocol):
     """What somebody submitted."""
@@ -165,6 +176,10 @@ class JobView(Protocol):
     @property
     def held(self) -> int:
         """Slots that it holds."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What was foretold of it; None if nothing is known."""
 
     @property
     def stages(self) -> Mapping[str, StageView]:

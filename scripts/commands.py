@@ -18,7 +18,11 @@ COMMANDS = {
     "network": ("scripts.network", "See and change the links of the cluster that is up."),
     "schedulers": ("scripts.listings", "List the schedulers, and the papers they come from."),
     "topologies": ("scripts.listings", "List the topologies that come with Railyard."),
-    "simulate": ("scripts.simulate", "Run a workload in virtual time: traces of coflows."),
+    "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
+    "compare": ("scripts.compare", "Run the same jobs under several schedulers, and compare."),
+    "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
+    "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
+    "plan": ("scripts.plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("scripts.bench", "Run the benchmarks."),
 }
 

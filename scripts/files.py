@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from cluster.errors import RailyardError, UsageError
+from cluster.ids import RackId
 from dfs.client import DfsClient
-from dfs.messages import FileStatus
+from dfs.messages import FileStatus, PlacementHint
 
 #: In place of a local path: standard input or output.
 STANDARD_STREAM = "-"
@@ -46,16 +48,27 @@ def readable_size(path: Path) -> int:
 
 
 def copy_in(
-    store: DfsClient, local: str, path: str, *, overwrite: bool = False, replication: int = 0
+    store: DfsClient,
+    local: str,
+    path: str,
+    *,
+    overwrite: bool = False,
+    replication: int = 0,
+    racks: tuple[tuple[RackId, ...], ...] = (),
 ) -> FileStatus:
-    """Store a local file, "-" for standard input, piece by piece."""
+    """Store a local file, "-" for standard input, piece by piece; ``racks`` for each replica."""
+    write = partial(
+        store.write,
+        path,
+        replication=replication,
+        overwrite=overwrite,
+        hint=PlacementHint(racks=racks),
+    )
     if local == STANDARD_STREAM:
-        return store.write(
-            path, _pieces(sys.stdin.buffer), replication=replication, overwrite=overwrite
-        )
+        return write(_pieces(sys.stdin.buffer))
     try:
         with open(local, "rb") as file:
-            return store.write(path, _pieces(file), replication=replication, overwrite=overwrite)
+            return write(_pieces(file))
     except OSError as error:
         raise UsageError(f"{local}: cannot be read: {error.strerror}") from None
 

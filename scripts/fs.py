@@ -13,8 +13,9 @@ import click
 from cluster.errors import Refused, UsageError, unknown_name
 from cluster.units import format_count, format_size
 from dfs.client import DfsClient
+from scripts.dataplans import planned_racks
 from scripts.files import STANDARD_STREAM, copy_in, copy_out
-from scripts.session import running_session
+from scripts.session import Session, running_session
 
 
 class FsCommands(click.Group):
@@ -30,11 +31,16 @@ class FsCommands(click.Group):
 @contextmanager
 def _store() -> Iterator[DfsClient]:
     """A client of the running cluster's block store; what it refuses was asked wrongly."""
-    with running_session() as session:
-        try:
-            yield DfsClient(session.transport, session.config.topology, node=None, network=None)
-        except Refused as refused:
-            raise UsageError(str(refused)) from None
+    with running_session() as session, _store_of(session) as store:
+        yield store
+
+
+@contextmanager
+def _store_of(session: Session) -> Iterator[DfsClient]:
+    try:
+        yield DfsClient(session.transport, session.config.topology, node=None, network=None)
+    except Refused as refused:
+        raise UsageError(str(refused)) from None
 
 
 @click.group(cls=FsCommands)
@@ -60,9 +66,16 @@ def ls(path: str) -> None:
 @click.option("--replication", type=click.IntRange(min=1), default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
     """Store a local file, or "-": standard input; in PATH if that is a folder."""
-    with _store() as store:
+    with running_session() as session, _store_of(session) as store:
         path = _in_folder(store, path, "" if local == STANDARD_STREAM else Path(local).name)
-        status = copy_in(store, local, path, overwrite=overwrite, replication=replication or 0)
+        racks = (
+            planned_racks(session, path, Path(local).stat().st_size)
+            if Path(local).is_file()
+            else ()
+        )
+        status = copy_in(
+            store, local, path, overwrite=overwrite, replication=replication or 0, racks=racks
+        )
         size = format_count(status.stored_length, "byte")
         click.echo(f"{status.path}: {size} in {format_count(status.blocks, 'block')}")
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import click
 
 from cluster.errors import unknown_name
-from cluster.units import format_rate, parse_rate
+from cluster.units import format_duration, format_rate, parse_rate
 from cluster.wire import Done
 from netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from netemu.routes import Network
 from scripts.session import running_session
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 #: A capacity that means: as the topology states it.
 _DEFAULT = "default"
+#: Nothing is nothing in whatever unit.
+_ZERO = {"0": "0bps"}
 
 
 class NetworkCommands(click.Group):
@@ -38,14 +44,14 @@ def network() -> None:
 def set_capacity(link: str, rate: str) -> None:
     """Give LINK another capacity from now on, while jobs run.
 
-    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.tor, agg0, root; RATE as 1Gbps,
-    0bps (stops it), unlimited, or default (as the topology states it).
+    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.ocs.up (an optical port), r3.tor,
+    agg0, root; RATE as 1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
     """
     with running_session() as session:
         links = Network(session.config.topology)
         name = links.link_named(link)
         stated = float(links.capacities[links.number[name]])
-        bytes_per_s = stated if rate == _DEFAULT else parse_rate(rate, link)
+        bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
         order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
         session.link("network").call(order, Done)
         click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
@@ -54,7 +60,7 @@ def set_capacity(link: str, rate: str) -> None:
 @network.command()
 @click.option("--all", "with_nics", is_flag=True, help="The nodes' NICs too.")
 def show(with_nics: bool) -> None:
-    """Show each link's capacity and what flows use of it now."""
+    """Show each link's capacity and what flows use of it now, and the circuits that there are."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -70,5 +76,21 @@ def show(with_nics: bool) -> None:
         used = format_rate(capacity - free) if math.isfinite(capacity) else ""
         told = "" if capacity == stated else format_rate(stated)
         table.add_row(name, format_rate(capacity), told, used, format_rate(free))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    if view.circuits:
+        console.print(_circuits(view))
     click.echo(f"{view.flows_open} flows are open")
+
+
+def _circuits(view: NetworkView) -> Table:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table("circuit", "coflow", "state", box=SIMPLE)
+    for circuit in view.circuits:
+        since_s = view.now_s - circuit.ready_s
+        dark = f"dark for {format_duration(-since_s)} more"
+        state = dark if since_s < 0 else f"lit for {format_duration(since_s)}"
+        table.add_row(f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state)
+    return table

@@ -163,3 +163,12 @@ def writable_file(_: click.Context, option: click.Parameter, value: str | None) 
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{option.opts[0]} {value}: need a file in a folder that exists")
     return path
+
+
+def new_folder(option: str, path: str | None) -> Path | None:
+    """A local path that nothing is at yet; raises ``UsageError`` if something is."""
+    if path is None:
+        return None
+    if Path(path).exists() or not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: need a new folder in a folder that exists")
+    return Path(path)

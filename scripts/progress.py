@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from rich.console import Console, Group
@@ -21,7 +22,20 @@ from cluster.units import format_count, format_duration, format_size
 from resourcemanager.messages import JobProgress, StageProgress
 
 _LINE_EVERY_S = 2.0
+#: Of more jobs at once only so many are shown: a terminal has few lines.
+_BARS_MAX = 12
 _FEW_LETTERS = {"m": "maps", "r": "reduces"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchProgress:
+    """How far several jobs are."""
+
+    title: str
+    elapsed_s: float
+    done: int  #: of so many
+    jobs: int
+    running: Mapping[str, JobProgress]  #: by the jobs' names
 
 
 class View(Protocol):
@@ -29,6 +43,9 @@ class View(Protocol):
 
     def show(self, title: str, progress: JobProgress) -> None:
         """The job called ``title`` has got so far."""
+
+    def show_all(self, batch: BatchProgress) -> None:
+        """Several jobs have got so far."""
 
     def say(self, words: str) -> None:
         """Something happened that stays worth reading."""
@@ -64,6 +81,15 @@ class Lines:
         waiting = f"  (waits: {progress.waiting})" if progress.waiting else ""
         self.say(f"{title}  {format_duration(progress.elapsed_s)}  {stages}{shuffle}{waiting}")
 
+    def show_all(self, batch: BatchProgress) -> None:
+        now_s = time.monotonic()
+        if now_s < self._said_s + _LINE_EVERY_S:
+            return
+        self._said_s = now_s
+        shares = ", ".join(f"{name} {_share(job):.0%}" for name, job in batch.running.items())
+        running = f", under way: {shares}" if shares else ""
+        self.say(f"{_headline(batch)}{running}")
+
     def say(self, words: str) -> None:
         print(words, file=sys.stderr, flush=True)
 
@@ -93,6 +119,16 @@ class Bars:
         waiting = [Text(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
         self._live.update(Group(head, rows, *waiting), refresh=True)
 
+    def show_all(self, batch: BatchProgress) -> None:
+        rows = Table.grid(padding=(0, 2))
+        for name, job in list(batch.running.items())[:_BARS_MAX]:
+            tasks = sum(stage.tasks for stage in job.stages)
+            done = sum(stage.done for stage in job.stages)
+            rows.add_row(name, _bar(_share(job)), f"{done}/{tasks} tasks")
+        more = len(batch.running) - _BARS_MAX
+        others = [Text(f"and {more} more", style="dim")] if more > 0 else []
+        self._live.update(Group(Text(_headline(batch), style="bold"), rows, *others), refresh=True)
+
     def say(self, words: str) -> None:
         self._live.console.print(words, highlight=False, markup=False)
 
@@ -100,6 +136,17 @@ class Bars:
 def name_of(stage: StageProgress) -> str:
     """A stage's name for people: "maps" and "reduces" for those of plain MapReduce."""
     return _FEW_LETTERS.get(stage.name, stage.name)
+
+
+def _headline(batch: BatchProgress) -> str:
+    elapsed = format_duration(batch.elapsed_s)
+    return f"{batch.title}  {elapsed}  {batch.done} of {batch.jobs} jobs done"
+
+
+def _share(job: JobProgress) -> float:
+    """How much of all its tasks is done, 0 to 1."""
+    tasks = sum(stage.tasks for stage in job.stages)
+    return sum(stage.progress * stage.tasks for stage in job.stages) / tasks
 
 
 def _bar(share: float) -> ProgressBar:

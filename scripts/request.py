@@ -11,6 +11,7 @@ from cluster.errors import PeerError, UsageError
 from cluster.topology import Topology
 from dfs.paths import join_path, parse_path
 from jobs.catalog import find
+from jobs.mixplans import default_reduces, stored_size
 from jobs.sample import Plan, Request
 from scripts.files import readable_size
 
@@ -40,6 +41,7 @@ class Prepared:
     plan: Plan
     #: path in the block store -> the local file that is to be copied there
     copies: dict[str, Path] = field(default_factory=dict)
+    stored_bytes: int = 0  #: real bytes of input to generate or to copy; 0: it is there already
 
 
 def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
@@ -50,10 +52,7 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
     source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
     size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
-    if not wish.inputs and size_bytes < topology.scale:
-        right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
-        raise UsageError(f"--size {size_bytes}: need {right}")
-    stored_bytes = size_bytes // topology.scale
+    stored_bytes = 0 if wish.inputs else stored_size(size_bytes, topology)
     plan = sample.plan(
         Request(
             folder=folder,
@@ -70,12 +69,8 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
         raise UsageError(f"{wish.job}: reads input: need --input FILE")
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
-    return Prepared(name=sample.name, plan=plan, copies=copies)
-
-
-def default_reduces(topology: Topology) -> int:
-    """Half of the slots: the other half stays for maps while reduces fetch."""
-    return max(1, topology.slots // 2)
+        stored_bytes += readable_size(local)
+    return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
 
 
 def _input(

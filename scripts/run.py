@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import functools
 import getpass
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from cluster.config import ClusterConfig
-from cluster.errors import PeerLost, RailyardError, UsageError
+from cluster.errors import RailyardError, UsageError
 from cluster.runfolder import RunFolder
+from jobs.mixes import Defaults, is_single, read_mix
 from scripts.clusters import current_folder
-from scripts.files import copy_out
-from scripts.launch import ClusterFailed
-from scripts.options import ClusterChoice, cluster_options, settings, size, writable_file
-from scripts.progress import View, progress_view
-from scripts.request import Wish, prepare
-from scripts.session import Session, connected, own_session
-from scripts.summary import make_summary, print_summary, save_everything, save_logs, write_json
-from scripts.workplace import Submitter, Workplace
+from scripts.options import (
+    ClusterChoice,
+    cluster_options,
+    new_folder,
+    settings,
+    size,
+    writable_file,
+)
+from scripts.progress import progress_view
+from scripts.request import DEFAULT_SIZE_BYTES, Wish, prepare
+from scripts.summary import write_json
+from scripts.work import SeveralJobs, SingleJob, Work, run_on, session_for
+from scripts.workplace import Submitter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,11 +82,11 @@ def _job_options(command: F) -> F:
 
 
 @click.command()
-@click.argument("job")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 @_job_options
 @cluster_options
 def run(
-    job: str,
+    jobs: tuple[str, ...],
     inputs: tuple[str, ...],
     output: str | None,
     fetch_to: str | None,
@@ -94,46 +99,57 @@ def run(
     results: str | None,
     **choice: Any,
 ) -> None:
-    """Run a job and check its output.
+    """Run a job, or several at once, and check the output.
 
     JOB is terasort, wordcount, topwords, or a Python file of yours: ./my_job.py, or
     ./my_job.py:MyJob if it has several.  It runs on the cluster that is up, or else on one that is
     started for it and removed afterwards.
+
+    Of several jobs more can be said, each for itself: terasort,size=2GB,submit=5s,times=3 (also
+    reduces, user, queue, param.NAME).  mix,jobs=20,sizes=1GB+2GB,window=30s draws jobs by the seed
+    (also of=terasort+wordcount, users, queues, reduces), and a file jobs.toml has a table [[job]]
+    for each.
     """
     up, config = _cluster(ClusterChoice(**choice))
-    wish = Wish(
-        job=job,
-        inputs=inputs,
-        output=output,
-        size_bytes=size_bytes,
-        reduces=reduces,
-        params=params,
-        seed=config.seed if choice["seed"] is None else choice["seed"],
-    )
-    prepared = prepare(wish, config.topology, cluster_is_up=up is not None)
-    fetch_folder, results_folder = _new("--get", fetch_to), _new("--out", results)
-    with progress_view() as view, _session(up, config, view) as session:
-        session.on_death = lambda death: view.say(_of_a_rack(death))
-        try:
-            place = Workplace(session, view, Submitter(user, queue), prepared.copies)
-            place.bring_input()
-            outcome = place.carry_out(prepared.plan)
-            summary = make_summary(session, prepared.name, outcome)
-        except (ClusterFailed, PeerLost):
-            if results_folder is not None:
-                save_logs(session.folder, results_folder)
-            raise
-        if json_file is not None:
-            write_json(summary, json_file)
-        if results_folder is not None:
-            save_everything(session.folder, summary, results_folder)
-        if outcome.failure is not None:
-            raise outcome.failure
-        if fetch_folder is not None:
-            copy_out(place.store, outcome.output, fetch_folder)
-    print_summary(summary, outcome, config.topology)
-    if outcome.verified is False:
-        raise NotVerified(f"the output of {prepared.name} is not right")
+    seed = config.seed if choice["seed"] is None else choice["seed"]
+    results_folder = new_folder("--out", results)
+    if is_single(jobs):
+        wish = Wish(
+            job=jobs[0],
+            inputs=inputs,
+            output=output,
+            size_bytes=size_bytes,
+            reduces=reduces,
+            params=params,
+            seed=seed,
+        )
+        work: Work = SingleJob(
+            prepare(wish, config.topology, cluster_is_up=up is not None),
+            Submitter(user, queue),
+            new_folder("--get", fetch_to),
+        )
+    else:
+        for option, value in (("--input", inputs), ("--output", output), ("--get", fetch_to)):
+            if value:
+                raise UsageError(f"{option}: is for a single job: need one JOB, and nothing else")
+        defaults = Defaults(
+            size_bytes=DEFAULT_SIZE_BYTES if size_bytes is None else size_bytes,
+            reduces=reduces,
+            user=user,
+            queue=queue,
+            params=params,
+        )
+        mix = read_mix(jobs, defaults, seed)
+        work = SeveralJobs(mix, config.topology, seed)
+    with progress_view() as view, session_for(up, config, view) as session:
+        ran = run_on(session, work, view, results_folder)
+    if json_file is not None:
+        write_json(ran.summary, json_file)
+    work.tell(ran.summary, config.topology)
+    if ran.outcome.failure is not None:
+        raise ran.outcome.failure
+    if ran.outcome.verified is False:
+        raise NotVerified(f"the output of {work.name} is not right")
 
 
 def _cluster(choice: ClusterChoice) -> tuple[RunFolder | None, ClusterConfig]:
@@ -144,29 +160,3 @@ def _cluster(choice: ClusterChoice) -> tuple[RunFolder | None, ClusterConfig]:
     config = ClusterConfig.load(up)
     choice.require_like(config)
     return up, config
-
-
-@contextmanager
-def _session(up: RunFolder | None, config: ClusterConfig, view: View) -> Iterator[Session]:
-    if up is not None:
-        with connected(up, config) as session:
-            yield session
-        return
-    racks = config.topology.racks
-    view.say(f"starting {config.topology.name}: {racks.count} racks, {config.topology.slots} slots")
-    with own_session(config) as session:
-        yield session
-
-
-def _of_a_rack(death: dict[str, Any]) -> str:
-    who = f"the {death['role']} {death['name']}"
-    return f"{who} died ({death['how']}); its work is done elsewhere"
-
-
-def _new(option: str, path: str | None) -> Path | None:
-    """A local path that nothing is at yet; raises ``UsageError`` if something is."""
-    if path is None:
-        return None
-    if Path(path).exists() or not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"{option} {path}: need a new folder in a folder that exists")
-    return Path(path)

@@ -1,58 +1,88 @@
-"""``railyard simulate``: the virtual clock.  Coflow traces, under one flow scheduler or several.
+"""``railyard simulate``: the virtual clock.  Jobs under a scheduler, or coflows without tasks.
 
-Standard output has the table of completion times; how far it is goes to standard error.
+Standard output has the results; how far it is goes to standard error.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cluster.topology import Topology, load_topology
-from cluster.units import format_duration, format_size
-from scripts import interrupts
-from scripts.options import topology_options, writable_file
+from cluster.errors import UsageError
+from scripts.options import settings, size, topology_options, writable_file
 
-if TYPE_CHECKING:
-    from jobs.workloads.coflows import CoflowTrace
-    from simulator.coflows import CoflowRun
-
-#: The set-up of the literature: a port of 1 Gbps for each of the trace's racks.
-_PORTS = "ports-150x1"
-_SHOW_EVERY_S = 0.1
-_LINE_EVERY_S = 5.0
-
-Watch = Callable[["CoflowRun"], None]
+#: A workload of this kind is coflows alone, unless a scheduler for jobs is named.
+_COFLOWS = "coflow-benchmark"
 
 
 @click.command()
 @click.option(
     "--workload",
     required=True,
-    metavar="KIND:FILE",
-    help="A trace of coflows: coflow-benchmark:FILE.",
+    metavar="NAME[:FILE][,KEY=VALUE...]",
+    help="terasort, wordcount, or one that railyard workloads lists.  coflow-benchmark:FILE "
+    "without --scheduler is coflows alone.",
+)
+@click.option(
+    "--scheduler",
+    "schedulers",
+    metavar="NAME",
+    multiple=True,
+    help="Default: fair; railyard schedulers lists them.  Repeat it to compare several.",
 )
 @click.option(
     "--flow-scheduler",
     "flow_schedulers",
     metavar="NAME",
     multiple=True,
-    help="Default: maxmin; railyard schedulers lists them.  Repeat it to compare several.",
+    help="Default: maxmin.  Repeat it to compare several.",
 )
+@click.option(
+    "--set",
+    "scheduler_options",
+    metavar="KEY=VALUE",
+    callback=settings,
+    multiple=True,
+    help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="The first seed.  Default: 1.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="So many runs of each.")
+@click.option(
+    "--on",
+    metavar="dask:ADDRESS|ray:ADDRESS",
+    help="Simulate several runs there, rather than on this machine's cores.",
+)
+@click.option(
+    "--size", "size_bytes", callback=size, help="Input of terasort and wordcount; default: 10GB."
+)
+@click.option("--reduces", type=click.IntRange(min=1), help="Theirs; default: half of the slots.")
 @click.option(
     "--first",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Only the first N coflows.",
+    help="Only the first N jobs or coflows.",
+)
+@click.option(
+    "--behaviour",
+    metavar="KEY=VALUE",
+    callback=settings,
+    multiple=True,
+    help="How nodes differ from ideal ones: variance=0.3 (lognormal sigma of computing times), "
+    "stragglers=0.05, straggler_factor=5, failures=0.01 (shares of attempts), launch_s=0.2, "
+    "fetch_s, end_s (latencies), progress_s; repeatable.",
+)
+@click.option(
+    "--faults",
+    metavar="SPEC|SEED",
+    help="What goes wrong: node:r0n1@10s+20s,rack:r2@30s+60s,slow:r1n0*4@5s+60s,"
+    "link:r3.up*0.2@5s+60s,blocks:r0n0/3@10s, or a number: the seed of a schedule.",
 )
 @click.option("--json", "json_file", callback=writable_file, help="Write the summary to this file.")
+@click.option(
+    "--out", "results", metavar="DIR", help="Write summary, events and trace to a new folder."
+)
 @topology_options
 def simulate(
     workload: str,
@@ -61,109 +91,65 @@ def simulate(
     json_file: Path | None,
     topology: str | None,
     network: tuple[tuple[str, str], ...],
-) -> None:
-    """Run a workload in virtual time.
+    **of_jobs: Any,
+) -> int:
+    """Run a workload in virtual time, under the same schedulers as real jobs.
 
     A trace of coflows runs alone, without tasks; by default on one port of 1 Gbps for each rack of
     the trace.  With several flow schedulers, the JSON file has a list of summaries.
+
+    Several runs, of schedulers or seeds, are spread over this machine's cores, and told as
+    railyard compare does.
     """
-    from jobs.workloads import coflow_trace
-    from netemu.schedulers import flow_scheduler
-    from simulator.coflows import CoflowRun
+    if workload.split(":")[0] == _COFLOWS and not of_jobs["schedulers"]:
+        for name, value in of_jobs.items():
+            if value not in (None, ()):
+                raise UsageError(f"{_OPTIONS[name]}: coflows alone have none: need --scheduler too")
+        from scripts.simulate_coflows import simulate_coflows
 
-    names = flow_schedulers or ("maxmin",)
-    schedulers = [flow_scheduler(name) for name in names]
-    trace = coflow_trace(workload)
-    if first is not None:
-        trace = trace.first(first)
-    place = _topology(topology, network, trace)
-    summaries = []
-    for scheduler in schedulers:
-        run = CoflowRun(trace, place, scheduler)
-        with _progress(scheduler.name) as watch:
-            begun_s = time.process_time()
-            run.run(watch)
-            cpu_s = time.process_time() - begun_s
-        summaries.append(run.summary() | {"workload": workload, "cpu_s": cpu_s})
-    _show(trace, place, summaries)
-    if json_file is not None:
-        told = summaries[0] if len(summaries) == 1 else summaries
-        json_file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        simulate_coflows(workload, flow_schedulers, first, json_file, topology, network)
+        return 0
+    seeds, on, schedulers = (of_jobs.pop(name) for name in ("seeds", "on", "schedulers"))
+    if seeds is not None or on is not None or len(schedulers) > 1 or len(flow_schedulers) > 1:
+        from scripts.simulate_many import Many, simulate_many
 
-
-def _topology(
-    topology: str | None, network: Sequence[tuple[str, str]], trace: CoflowTrace
-) -> Topology:
-    if topology is not None:
-        return load_topology(topology, network)
-    ports = load_topology(_PORTS)
-    if ports.racks.count != trace.racks and not any(key == "racks.count" for key, _ in network):
-        network = [("racks.count", str(trace.racks)), *network]
-    return load_topology(_PORTS, network)
-
-
-def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-
-    sent = format_size(sum(coflow.size_bytes for coflow in trace.coflows))
-    title = f"{trace.name}: {len(trace.coflows)} coflows, {trace.width} flows, {sent}"
-    table = Table(title=f"{title}, on {topology.name}", title_justify="left", box=SIMPLE)
-    table.add_column("flow scheduler")
-    columns = ("CCT mean", "median", "p95", "p99", "last ended after", "network used", "CPU")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for summary in summaries:
-        cct_s = summary["cct_s"]
-        table.add_row(
-            summary["flow_scheduler"],
-            *(format_duration(cct_s[key]) for key in ("mean", "p50", "p95", "p99")),
-            format_duration(summary["makespan_s"]),
-            f"{summary['network_utilization']:.0%}",
-            format_duration(summary["cpu_s"]),
+        return simulate_many(
+            Many(
+                workload=workload,
+                schedulers=schedulers or ("fair",),
+                flow_schedulers=flow_schedulers or ("maxmin",),
+                first=first,
+                json_file=json_file,
+                topology=topology,
+                network=network,
+                seeds=seeds or 1,
+                on=on,
+                **of_jobs,
+            )
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = 200  # whoever reads it wants whole lines
-    console.print(table)
+    from scripts.options import ClusterChoice
+    from scripts.simulate_jobs import Wanted, simulate_jobs
+
+    choice = ClusterChoice(
+        topology=topology,
+        network=network,
+        scheduler=schedulers[0] if schedulers else None,
+        flow_scheduler=flow_schedulers[0] if flow_schedulers else None,
+        scheduler_options=of_jobs.pop("scheduler_options"),
+        seed=of_jobs.pop("seed"),
+        transport=None,
+    )
+    return simulate_jobs(choice.config(), Wanted(workload, first, json_file, **of_jobs))
 
 
-@contextmanager
-def _progress(name: str) -> Iterator[Watch]:
-    """What to call to show how far a run is: a bar on a terminal, now and then a line elsewhere."""
-    if not sys.stderr.isatty():
-        yield _seldom(_LINE_EVERY_S, lambda run: print(_words(name, run), file=sys.stderr))
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(name)
-
-        def show(run: CoflowRun) -> None:
-            total = len(run.records)
-            words = _words(name, run)
-            progress.update(task, completed=run.finished, total=total, description=words)
-
-        yield _seldom(_SHOW_EVERY_S, show)
-
-
-def _seldom(every_s: float, show: Watch) -> Watch:
-    """The same, but only so often; an interrupt is taken up each time."""
-    next_s = time.monotonic() + every_s
-
-    def watch(run: CoflowRun) -> None:
-        nonlocal next_s
-        interrupts.check()
-        if time.monotonic() >= next_s:
-            show(run)
-            next_s = time.monotonic() + every_s
-
-    return watch
-
-
-def _words(name: str, run: CoflowRun) -> str:
-    coflows = f"{run.finished}/{len(run.records)} coflows"
-    return f"{name}  {coflows}  {run.fabric.open_flows} flows  at {run.fabric.now_s:.0f} s"
+_OPTIONS = {
+    "seeds": "--seeds",
+    "on": "--on",
+    "scheduler_options": "--set",
+    "seed": "--seed",
+    "size_bytes": "--size",
+    "reduces": "--reduces",
+    "behaviour": "--behaviour",
+    "faults": "--faults",
+    "results": "--out",
+}

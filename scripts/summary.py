@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,19 +21,26 @@ from cluster.units import format_count, format_duration, format_size
 from resourcemanager.eventlog import replay
 from resourcemanager.messages import GetReport, Report
 from resourcemanager.trace import chrome_trace
+from scripts.mixrun import MixOutcome, Result
+from scripts.networkrecord import NetworkRecord
 from scripts.session import Session
 from scripts.workplace import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Beyond these the emulation could not keep its word (see the README).
 _LAG_MS_MAX = 20.0
 _SATURATED_MAX = 0.5
+#: Columns of a table that goes to no terminal.
+_WIDE = 200
 
 
-def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str, Any]:
+def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
     """The summary of a run that has ended."""
     wanted = GetReport(jobs=outcome.measured_jobs())
     summary = session.link("resourcemanager").call(wanted, Report).summary
-    ours = {end.job for end in outcome.jobs.values()}
+    ours = set(outcome.all_jobs())
     return {
         **summary,
         "workload": workload,
@@ -50,14 +58,17 @@ def write_json(summary: dict[str, Any], file: Path) -> None:
     file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
 
-def save_everything(folder: RunFolder, summary: dict[str, Any], results: Path) -> None:
-    """Write summary, events, trace, and the logs of daemons and attempts to a new folder."""
+def save_everything(
+    folder: RunFolder, summary: dict[str, Any], results: Path, network: NetworkRecord
+) -> None:
+    """Write summary, events, trace, network and the logs of all processes to a new folder."""
     save_logs(folder, results)
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
     shutil.copy(events, results)
     with (results / "trace.json").open("w", encoding="utf-8") as file:
-        json.dump(chrome_trace(replay(events)), file)
+        json.dump(chrome_trace(replay(events), network.circuits()), file)
+    network.write(results)
 
 
 def save_logs(folder: RunFolder, results: Path) -> None:
@@ -73,9 +84,76 @@ def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology)
         click.echo(f"{label:<11}{text}")
 
 
+def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
+    """Print a table of a mix's jobs, and what they have in common below it."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(box=SIMPLE)
+    table.add_column("job")
+    for column in ("submitted", "job time", "shuffle time", "input", "shuffle", "output", "tasks"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    begin_s = min(job["submitted_s"] for job in summary["jobs"])
+    for job, result in zip(summary["jobs"], outcome.results, strict=True):
+        table.add_row(
+            job["name"],
+            format_duration(job["submitted_s"] - begin_s),
+            *(_time_or_dash(job[key]) for key in ("jct_s", "cct_s")),
+            *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle", "output")),
+            str(job["maps"] + job["reduces"]),
+            _verdict(result),
+        )
+    plain_console().print(table)
+    tasks = summary["tasks"]
+    jct_s, cct_s = summary["jct_s"], summary["cct_s"]
+    rows = [
+        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("makespan", format_duration(summary["makespan_s"])),
+        ("job time", f"mean {_time_or_dash(jct_s['mean'])}, p95 {_time_or_dash(jct_s['p95'])}"),
+        ("shuffle", f"mean {_time_or_dash(cct_s['mean'])}, p95 {_time_or_dash(cct_s['p95'])}"),
+        ("attempts", _attempts(tasks)),
+        *_common_rows(summary),
+    ]
+    for label, text in rows:
+        click.echo(f"{label:<11}{text}")
+
+
+def plain_console() -> Console:
+    """Where tables go: as wide as the terminal, or in whole lines for whoever else reads it."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
+
+
+def _time_or_dash(seconds: float | None) -> str:
+    return "-" if seconds is None else format_duration(seconds)
+
+
+def _verdict(result: Result) -> str:
+    if not result.ended.ok:
+        return "[red]FAILED[/]"
+    if result.verdict is None:
+        return ""
+    return "[green]verified[/]" if result.verdict.ok else f"[red]WRONG: {result.verdict.detail}[/]"
+
+
+def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [
+        ("map input", _shares(summary["locality"])),
+        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)),
+        ("slots", f"{summary['slot_utilization']:.0%} used"),
+    ]
+    if "fidelity" in summary:
+        rows.append(("fidelity", _fidelity(summary["fidelity"])))
+    return rows
+
+
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
     [job] = summary["jobs"]
-    moved = summary["bytes"]
 
     def both(size_bytes: int) -> str:
         return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
@@ -87,12 +165,8 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
         ("job time", _times(summary, outcome)),
         ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
-        ("map input", _shares(summary["locality"])),
-        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in moved.items() if n)),
-        ("slots", f"{summary['slot_utilization']:.0%} used"),
+        *_common_rows(summary),
     ]
-    if "fidelity" in summary:
-        rows.append(("fidelity", _fidelity(summary["fidelity"])))
     if outcome.verdict is not None:
         rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
         rows += [("", line) for line in outcome.verdict.highlights]
@@ -118,10 +192,13 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
 
 
 def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:
+    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {_attempts(tasks)}"
+
+
+def _attempts(tasks: dict[str, int]) -> str:
     names = ("failed", "killed")
     odd = [f"{tasks[name]} {name}" for name in names if tasks[name]]
-    attempts = ", ".join([format_count(tasks["launched"], "attempt"), *odd])
-    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {attempts}"
+    return ", ".join([format_count(tasks["launched"], "attempt"), *odd])
 
 
 def _shares(counts: dict[str, int]) -> str:
@@ -133,6 +210,13 @@ def _shares(counts: dict[str, int]) -> str:
 def _fidelity(fidelity: dict[str, float]) -> str:
     lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
     told = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
-    if lag_ms > _LAG_MS_MAX or saturated > _SATURATED_MAX:
-        return f"{told}: this machine is too busy to trust the times"
-    return told
+    trusted = is_trusted([fidelity])
+    return told if trusted else f"{told}: this machine is too busy to trust the times"
+
+
+def is_trusted(fidelities: Sequence[dict[str, float]]) -> bool:
+    """Whether the machine kept up in all of these runs."""
+    return all(
+        fidelity["grant_lag_ms_p99"] <= _LAG_MS_MAX and fidelity["cpu_saturated"] <= _SATURATED_MAX
+        for fidelity in fidelities
+    )

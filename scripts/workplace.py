@@ -12,6 +12,7 @@ from jobs.package import load_job
 from jobs.sample import Plan, Step, Verdict
 from jobs.taskio import FileReader
 from resourcemanager.messages import JobEnded, SubmitJob
+from scripts.dataplans import Racks, planned_racks
 from scripts.files import LocalFile, copy_in
 from scripts.progress import View
 from scripts.session import Session
@@ -43,6 +44,10 @@ class Outcome:
         """The jobs that the summary is about."""
         return tuple(self.jobs[step.name].job for step in self.measured)
 
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return tuple(end.job for end in self.jobs.values())
+
 
 @dataclass(frozen=True)
 class Submitter:
@@ -55,27 +60,32 @@ class Submitter:
 class Workplace:
     """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
 
-    def __init__(
-        self, session: Session, view: View, submitter: Submitter, locals_: Mapping[str, Path]
-    ) -> None:
+    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
         self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
-        self._submitter = submitter
+        self._racks: dict[str, Racks] = {}  #: for what was announced
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
-    def bring_input(self) -> None:
+    def announce(self, path: str, stored_bytes: int) -> None:
+        """Ask where a job's input should go that is about to be written, once for each path."""
+        if path and path not in self._racks:
+            self._racks[path] = planned_racks(self._session, path, stored_bytes)
+
+    def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""
+        racks = self._racks.get(plan.measured.input, ())
         for path, local in self._locals.items():
             self._view.say(f"storing {local} as {path}")
-            copy_in(self.store, str(local), path)
+            copy_in(self.store, str(local), path, racks=racks)
 
-    def carry_out(self, plan: Plan) -> Outcome:
+    def carry_out(self, plan: Plan, submitter: Submitter) -> Outcome:
         """Run all jobs of a plan and check the output; stop at a job that fails."""
         ended: dict[str, JobEnded] = {}
         for step in plan.steps:
             try:
-                ended[step.name] = self._run(step)
+                job = self.submission(step, submitter)
+                ended[step.name] = run_to_end(self._session, job, self._view)
             except JobFailed as failure:
                 ended[step.name] = failure.ended
                 return Outcome(jobs=ended, measured=(step,), failure=failure)
@@ -83,6 +93,20 @@ class Workplace:
             jobs=ended,
             measured=tuple(step for step in plan.steps if step.measured),
             verdict=plan.verify(self) if plan.verify is not None else None,
+        )
+
+    def submission(self, step: Step, submitter: Submitter, name: str = "") -> SubmitJob:
+        """A step as the ResourceManager wants it; what the step reads must be there."""
+        package = step.pack(self)
+        return SubmitJob(
+            name=name or step.name,
+            package=package,
+            stages=load_job(package).stage_specs(step.reduces),
+            input_paths=(step.input,) if step.input else (),
+            output_path=step.output,
+            output_racks=self._racks.get(step.output, ()),
+            user=submitter.user,
+            queue=submitter.queue,
         )
 
     # jobs.sample.Files -------------------------------------------------------------------------
@@ -95,16 +119,3 @@ class Workplace:
         """A file; the local one if it was copied from there: checks do not rest on the copy."""
         local = self._locals.get(path)
         return LocalFile(local) if local is not None else self.store.open(path)
-
-    def _run(self, step: Step) -> JobEnded:
-        package = step.pack(self)
-        submission = SubmitJob(
-            name=step.name,
-            package=package,
-            stages=load_job(package).stage_specs(step.reduces),
-            input_paths=(step.input,) if step.input else (),
-            output_path=step.output,
-            user=self._submitter.user,
-            queue=self._submitter.queue,
-        )
-        return run_to_end(self._session, submission, self._view)

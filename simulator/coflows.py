@@ -160,6 +160,7 @@ class CoflowRun:
             cross_rack_room_bytes=self._room_bytes,
             bytes=self.fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in self.fabric.network.cross_rack},
+            ports={name: by_link[name] for name in self.fabric.network.ports},
             grant_lags=(),
             cpu_samples=0,
             cpu_saturated=0,

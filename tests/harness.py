@@ -32,7 +32,7 @@ from cluster.messages.execution import (
     Split,
     StartFlow,
 )
-from cluster.topology import Links, RackShape, Topology
+from cluster.topology import Links, Ocs, RackShape, Topology
 from cluster.wire import Command, Event
 from resourcemanager.commands import CommitJob, EndJob, SetTimer
 from resourcemanager.core import Core
@@ -44,6 +44,7 @@ from resourcemanager.events import (
     TaskInput,
     TimerFired,
 )
+from resourcemanager.forecast import Forecast
 from resourcemanager.recipe import Option, Recipe
 from resourcemanager.schedulers import recipe_named
 
@@ -51,10 +52,10 @@ Fate = Callable[[AttemptId, NodeId], str | None]  #: why an attempt fails; None 
 FlowFate = Callable[[StartFlow], FlowFailed | None]
 
 
-def topology(racks: int, nodes: int, slots: int) -> Topology:
+def topology(racks: int, nodes: int, slots: int, ocs: Ocs | None = None) -> Topology:
     """A topology of so many racks, nodes in each, slots in each node."""
     shape = RackShape(count=racks, nodes=nodes, slots=slots)
-    return Topology(name="tiny", racks=shape, links=Links(nic=1e9, uplink=1e9))
+    return Topology(name="tiny", racks=shape, links=Links(nic=1e9, uplink=1e9), ocs=ocs)
 
 
 @dataclass
@@ -106,6 +107,7 @@ class TinyCluster:
         self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
         self.events: list[tuple[float, Event]] = []  #: all that the core was told
         self.commands: list[tuple[float, Command]] = []  #: all that it ordered
+        self.led_to: list[list[Command]] = []  #: what each event led to
         self._heap: list[tuple[float, float, Event | Callable[[], None]]] = []
         self._sequence: Iterator[float] = itertools.count()
         self._files: dict[str, list[TaskInput]] = {}
@@ -145,6 +147,8 @@ class TinyCluster:
         queue: str = "default",
         weight: float = 1.0,
         max_attempts: int = 4,
+        output_racks: tuple[tuple[RackId, ...], ...] = (),
+        forecast: Forecast | None = None,
     ) -> None:
         """Submit a job: maps over a stored file, or ``maps`` without input, and reduces."""
         inputs = tuple(self._files[input]) if input else ()
@@ -163,6 +167,8 @@ class TinyCluster:
                 output_path=f"/out/{job}",
                 weight=weight,
                 max_attempts=max_attempts,
+                output_racks=output_racks,
+                forecast=forecast,
             )
         )
 
@@ -214,6 +220,14 @@ class TinyCluster:
         self._run.unfinished = sorted(self.core.world.jobs)
         return self._run
 
+    def launched(self) -> list[LaunchAttempt]:
+        """The orders to launch attempts so far."""
+        return [order for _, order in self.commands if isinstance(order, LaunchAttempt)]
+
+    def flows(self) -> list[tuple[float, StartFlow]]:
+        """The fetches so far, and when each was ordered."""
+        return [(when, order) for when, order in self.commands if isinstance(order, StartFlow)]
+
     def why_waiting(self, task: str) -> str:
         """Why a pending task has no slot."""
         return self.core.why_waiting(TaskId(task))
@@ -222,6 +236,7 @@ class TinyCluster:
         """Tell the core, check its invariants, and do what it orders."""
         self.events.append((self.now_s, event))
         commands = self.core.handle(event, self.now_s)
+        self.led_to.append(commands)
         self.core.check_invariants()
         for command in commands:
             self.commands.append((self.now_s, command))
@@ -332,6 +347,7 @@ def tiny_cluster(
     seed: int = 1,
     flow_s: float = 0.0,
     kill_s: float = 0.0,
+    ocs: Ocs | None = None,
     options: dict[str, Option] | None = None,
     **settings: Option,
 ) -> TinyCluster:
@@ -341,7 +357,7 @@ def tiny_cluster(
     option "delay.node_wait_s".
     """
     recipe = recipe_named(scheduler) if isinstance(scheduler, str) else scheduler
-    shape = topology(racks, nodes, slots)
+    shape = topology(racks, nodes, slots, ocs)
     chosen = {f"{recipe.name}.{name}": value for name, value in settings.items()}
     core = Core(shape, recipe, {**chosen, **(options or {})}, seed)
     cluster = TinyCluster(core, shape, flow_s=flow_s, kill_s=kill_s)

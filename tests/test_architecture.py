@@ -23,12 +23,24 @@ LINES_MAX = 500
 
 NETEMU_PURE = (
     "netemu.bounds",
+    "netemu.circuitlog",
     "netemu.fabric",
     "netemu.schedulers",
     "netemu.messages",
     "netemu.statistics",
 )
 NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
+CORE_PURE = (
+    "resourcemanager.commands",
+    "resourcemanager.core",
+    "resourcemanager.coredriver",
+    "resourcemanager.events",
+    "resourcemanager.forecast",
+    "resourcemanager.output",
+    "resourcemanager.recipe",
+    "resourcemanager.report",
+    "resourcemanager.schedulers",
+)
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
 #: part -> modules of other parts that it may import (with all below them); DESIGN.md's table
@@ -37,20 +49,39 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "netemu": ("cluster",),
     "dfs": ("cluster", *NETEMU_CLIENT),
     "jobs": ("cluster",),
-    "resourcemanager": ("cluster", "jobs.model", "jobs.package", *NETEMU_PURE, *DFS_PURE),
+    "resourcemanager": (
+        "cluster",
+        "jobs.model",
+        "jobs.package",
+        "jobs.workloads.model",
+        *NETEMU_PURE,
+        *DFS_PURE,
+    ),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
-    "simulator": ("cluster", "jobs.workloads", "resourcemanager.report", *NETEMU_PURE),
+    "simulator": (
+        "cluster",
+        "jobs.workloads",
+        *CORE_PURE,
+        *NETEMU_PURE,
+        *DFS_PURE,
+        "dfs.namenode.journal",
+    ),
     "scripts": (*PARTS, "benchmarks"),
 }
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
+    "netemu.batches",
     "netemu.bounds",
+    "netemu.carried",
+    "netemu.circuitgroup",
+    "netemu.circuitplane",
     "netemu.circuits",
     "netemu.fabric",
     "netemu.flowclasses",
     "netemu.flowgroups",
     "netemu.ledger",
+    "netemu.optical",
     "netemu.routes",
     "netemu.schedulers",
     "netemu.statistics",
@@ -60,11 +91,17 @@ PURE = (
     "dfs.namenode.namespace",
     "dfs.namenode.replication",
     "jobs.model",
+    "jobs.workloads",
     "resourcemanager.attempts",
     "resourcemanager.core",
+    "resourcemanager.coredriver",
+    "resourcemanager.coscheduling",
+    "resourcemanager.datasets",
     "resourcemanager.defaults",
+    "resourcemanager.forecast",
     "resourcemanager.joblife",
     "resourcemanager.offers",
+    "resourcemanager.planning",
     "resourcemanager.policies",
     "resourcemanager.progress",
     "resourcemanager.recipe",
@@ -75,7 +112,7 @@ PURE = (
     "resourcemanager.report",
     "resourcemanager.schedulers",
     "resourcemanager.trace",
-    "simulator.coflows",
+    "simulator",
 )
 IMPURE = {
     "time": "take now_s as an argument",
@@ -88,8 +125,9 @@ IMPURE = {
     "subprocess": "return a command; the driver starts processes",
     "sqlite3": "take a journal as an argument",
 }
+NUMPY_SEEDED = ("np.random.Generator", "np.random.default_rng", "np.random.PCG64")
 #: imported by the parent of all daemons, so each of them would pay for it
-HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib"}
+HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", "joblib"}
 
 
 @dataclass(frozen=True)
@@ -211,7 +249,7 @@ def test_what_decides_throws_only_the_dice_it_was_given():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):
                 dice = ast.unparse(node)
-                seeded = ("random.Random", "np.random.Generator", "np.random.default_rng")
+                seeded = ("random.Random", *NUMPY_SEEDED)
                 if re.match(r"(np\.|numpy\.)?random\.", dice) and dice not in seeded:
                     place = f"{path.relative_to(ROOT)}:{node.lineno}"
                     broken.append(f"{place} calls {dice}; take a random.Random as an argument")

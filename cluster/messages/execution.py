@@ -124,6 +124,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0  #: how many partitions it writes for the stages that read it; 0 = none
     output_path: str = ""  #: file that it writes to the block store; "" = none
     output_replication: int = 0  #: 0 = the cluster's
+    #: for each replica of that file, the racks for it; empty or missing = the store's own rule
+    output_racks: tuple[tuple[RackId, ...], ...] = ()
 
 
 # Orders ------------------------------------------------------------------------------------------
@@ -140,6 +142,8 @@ class LaunchAttempt(Command, frozen=True, kw_only=True):
     attempt: AttemptId
     node: NodeId
     task: TaskSpec
+    #: when its NodeManager got this, on the clock of that machine; None until then
+    received_s: float | None = None
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):
@@ -165,6 +169,7 @@ class StartFlow(Command, frozen=True, kw_only=True):
     outputs: tuple[AttemptId, ...]  #: the attempts at ``src`` whose output it fetches
     partition: int
     weight: float = 1.0
+    priority: tuple[float, ...] = ()  #: the smaller is served first; see ``OpenFlow``
 
 
 class CancelFlow(Command, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from cluster.config import Daemon
 from cluster.errors import PeerLost
 from cluster.ids import RackId
 from cluster.memory import keep_freed_memory
+from cluster.priority import CARRIER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
@@ -72,6 +73,7 @@ class DataNode:
 def main(daemon: Daemon) -> None:
     """Serve the nodes of the rack that ``daemon.name`` ends with ("datanode-r0")."""
     keep_freed_memory()
+    take_priority(CARRIER)
     transport = Transport(daemon.folder)
     topology = daemon.config.topology
     stop_on_sigterm(transport.reactor)

@@ -1,4 +1,8 @@
-"""What a cluster is given to do over hours: traces, read from where users have them."""
+"""What a cluster is given to do over hours: traces of users' files, and generators.
+
+A workload is asked for by name, with options: see ``catalog.py``.  ``model.py`` says what it is
+made of; each family of workloads is a file, with its source and with what that leaves open.
+"""
 
 from __future__ import annotations
 

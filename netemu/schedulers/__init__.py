@@ -9,6 +9,7 @@ from netemu.schedulers.base import FlowScheduler
 from netemu.schedulers.fifo import Fifo
 from netemu.schedulers.maxmin import MaxMin
 from netemu.schedulers.sjf import ShortestFirst
+from netemu.schedulers.sunflow import Sunflow
 from netemu.schedulers.varys import Varys
 
 FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
@@ -19,6 +20,7 @@ FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
         Fifo,
         MaxMin,
         ShortestFirst,
+        Sunflow,
         Varys,
         WeightedAalo,
     )

@@ -43,6 +43,7 @@ def _hand_out(group: Group, traffic: Traffic) -> None:
     # O(rows) in numpy, and O(log) in Python for those rows only whose whole way has some left
     paths, weights = group.paths, group.weights
     rates = group.rates * weights
+    rates[np.isinf(rates)] = 0.0  # where nothing was a limit, something may be now
     used = load_of(paths, rates, len(traffic.capacities))
     over = traffic.capacities - used
     # rounding must neither look like free bandwidth nor like a link that carries too much

@@ -12,7 +12,7 @@ served alike are one row of arrays (see ``netemu.flowgroups``).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -87,6 +87,10 @@ class Group(Protocol):
     def only_ended(self) -> bool:
         """Whether all that happened since its rates were set is that rows have sent all."""
 
+    @property
+    def circuit_bytes_per_s(self) -> float:
+        """Of the circuit that all of it goes through; inf: it goes by packets."""
+
     def apart(self, row: int) -> Any:
         """What ``FlowScheduler.tells_apart`` said of a row's flows."""
 
@@ -109,9 +113,22 @@ class Traffic:
 
     now_s: float
     capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
-    groups: tuple[Group, ...]  #: those that have something to send
+    groups: Collection[Group]  #: those that have something to send
     #: the groups among them whose flows have changed since the last decision
     changed: frozenset[Group]
+    #: by link: whether it is an optical port; of interest to those that use circuits
+    is_port: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowOnCircuits:
+    """What a coflow has left to send by circuits, summed up by port: [out or in, rack]."""
+
+    port_bytes: Floats
+    port_batches: Numbers  #: pairs of racks
+    circuit_bytes_per_s: Floats  #: of each port's wavelengths
+    delta_s: float  #: how long it takes to set a circuit up
+    wavelengths: int
 
 
 class FlowScheduler(ABC):
@@ -121,6 +138,8 @@ class FlowScheduler(ABC):
     source: ClassVar[str]  #: where it was published
     #: whether each coflow is a group; otherwise all flows are one
     by_coflow: ClassVar[bool] = False
+    #: whether flows ride circuits where there are some (see ``netemu.circuitplane``)
+    uses_circuits: ClassVar[bool] = False
     #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
     #: numbers; otherwise the last rows take their places
     rows_stay: ClassVar[bool] = False
@@ -132,6 +151,10 @@ class FlowScheduler(ABC):
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
         """How a row's rate is shared by its flows: in proportion to this."""
         return flow.weight
+
+    def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
+        """Coflows get circuits in ascending order of this; ties: by arrival, then by name."""
+        raise NotImplementedError
 
     @abstractmethod
     def decide(self, traffic: Traffic) -> float:

@@ -4,6 +4,9 @@ Another package adds a recipe through an entry point of the group "railyard.sche
 
     [project.entry-points."railyard.schedulers"]
     mine = "my_package.my_module:RECIPE"
+
+or several at once, as a tuple of recipes.  A variant of a scheduler, such as a paper's ablation, is
+a recipe of its own, called "SCHEDULER:VARIANT" (see ``Recipe.variant``).
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from importlib.metadata import EntryPoint, entry_points
 
 from cluster.errors import UsageError, unknown_name
 from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers import capacity, delay, fair
+from resourcemanager.schedulers import capacity, co_scheduler, delay, fair
 
 #: The recipes that come with Railyard.
 OWN = (
     capacity.RECIPE,
+    *co_scheduler.RECIPES,
     delay.RECIPE,
     fair.RECIPE,
 )
@@ -32,16 +36,24 @@ def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
     recipes = {recipe.name: recipe for recipe in OWN}
     whose = dict.fromkeys(recipes, "railyard")
     for point in entry_points(group="railyard.schedulers") if added is None else added:
-        recipe = _load(point)
+        for recipe in _recipes(point):
+            if recipe.name in recipes:
+                both = f"{whose[recipe.name]} and {point.value}"
+                raise UsageError(f'scheduler "{recipe.name}" is there twice: in {both}')
+            recipes[recipe.name] = recipe
+            whose[recipe.name] = point.value
+    return recipes
+
+
+def _recipes(point: EntryPoint) -> tuple[Recipe, ...]:
+    """What an entry point names."""
+    loaded = _load(point)
+    several = loaded if isinstance(loaded, tuple) else (loaded,)
+    for recipe in several:
         if not isinstance(recipe, Recipe):
             found = type(recipe).__name__
             raise UsageError(f'scheduler "{point.name}" of {point.value} is a {found}, no Recipe')
-        if recipe.name in recipes:
-            both = f"{whose[recipe.name]} and {point.value}"
-            raise UsageError(f'scheduler "{recipe.name}" is there twice: in {both}')
-        recipes[recipe.name] = recipe
-        whose[recipe.name] = point.value
-    return recipes
+    return several
 
 
 def _load(point: EntryPoint) -> object:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import ClassVar
 
 import msgspec
 
@@ -23,8 +24,8 @@ from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
 
 #: (is not below its minimum share, held / minimum share, held / weight)
 _Need = tuple[bool, float, float]
-#: (held / weight, submitted, length of the id, id): no two are equal
-_JobKey = tuple[float, float, int, str]
+#: (rank, held / weight, submitted, length of the id, id): no two are equal
+_JobKey = tuple[int, float, float, int, str]
 
 
 class FairConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,15 +35,17 @@ class FairConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     min_slots: dict[str, int] = {}  #: of pools; 0 if not given
     user_weights: dict[str, float] = {}  #: of users within their pool; 1 if not given
 
+    section: ClassVar[str] = "fair"  #: of the policy that has these settings
+
     def __post_init__(self) -> None:
         for field in ("weights", "user_weights"):
             for name, weight in getattr(self, field).items():
-                require(weight > 0, f"fair.{field}.{name}", weight, "a number above 0")
+                require(weight > 0, f"{self.section}.{field}.{name}", weight, "a number above 0")
         for pool, slots in self.min_slots.items():
-            require(slots >= 0, f"fair.min_slots.{pool}", slots, "a whole number >= 0")
+            require(slots >= 0, f"{self.section}.min_slots.{pool}", slots, "a whole number >= 0")
 
 
-class _User:
+class User:
     """A user within a pool: the slots that it holds, and its jobs that want more."""
 
     def __init__(self, weight: float, came: int) -> None:
@@ -64,7 +67,7 @@ class _Pool:
         self.min_slots = min_slots
         self.came = came
         self.held = 0
-        self.users: dict[str, _User] = {}
+        self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
         """Sorts the one that deserves a slot most first."""
@@ -99,10 +102,10 @@ class FairOrder(OrderPolicy):
             self._pools[job.queue] = _Pool(weight, min_slots, len(self._pools))
         users = self._pools[job.queue].users
         if job.user not in users:
-            users[job.user] = _User(self._config.user_weights.get(job.user, 1.0), len(users))
+            users[job.user] = User(self._config.user_weights.get(job.user, 1.0), len(users))
 
     def job_wants(self, job: JobView) -> None:
-        key = self._keys[job.id] = _job_key(job)
+        key = self._keys[job.id] = self._key(job)
         insort(self._user(job).wanting, (key, job))
 
     def job_rests(self, job: JobView) -> None:
@@ -117,45 +120,58 @@ class FairOrder(OrderPolicy):
 
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
-            return self._all()
+            return (job for user in self.users() for _, job in user.wanting)
         return among if len(among) == 1 else sorted(among, key=self._path)
 
     def why(self, job: JobView) -> str:
         wants = job.id in self._keys
-        ahead = [other.id for other in self._all()].index(job.id) if wants else 0
+        ahead = (
+            [other.id for user in self.users() for _, other in user.wanting].index(job.id)
+            if wants
+            else 0
+        )
         return f"{ahead} jobs ahead (holds {job.held} of {self.cluster.slots} slots)"
 
-    def _all(self) -> Iterator[JobView]:
-        """All that want slots, each level sorted only when it is come to."""
+    def rank(self, job: JobView) -> int:
+        """A user's jobs of lower rank go first, whatever their shares; all the same here.
+
+        May change while the job does not want slots, or with ``refile``.
+        """
+        return 0
+
+    def refile(self, job: JobView) -> None:
+        """Put a job that wants slots in its place once more."""
+        if job.id in self._keys:
+            FairOrder.job_rests(self, job)
+            FairOrder.job_wants(self, job)
+
+    def users(self) -> Iterator[User]:
+        """Users whose jobs want slots, the one that deserves one most first; sorted lazily."""
         pools = (p for p in self._pools.values() if any(u.wanting for u in p.users.values()))
         for pool in sorted(pools, key=_Pool.key):
             users = (user for user in pool.users.values() if user.wanting)
-            for user in sorted(users, key=_User.key):
-                for _, job in user.wanting:
-                    yield job
+            yield from sorted(users, key=User.key)
 
     def _path(self, job: JobView) -> tuple[tuple[_Need, int], tuple[_Need, int], object]:
-        return self._pools[job.queue].key(), self._user(job).key(), _job_key(job)
+        return self._pools[job.queue].key(), self._user(job).key(), self._key(job)
 
-    def _user(self, job: JobView) -> _User:
+    def _key(self, job: JobView) -> _JobKey:
+        # By length, then text: j9 came before j10.
+        share = job.held / job.weight
+        return self.rank(job), share, job.submitted_s, len(job.id), job.id
+
+    def _user(self, job: JobView) -> User:
         return self._pools[job.queue].users[job.user]
 
     def _add(self, job: JobView, slots: int) -> None:
         self._pools[job.queue].held += slots
         self._user(job).held += slots
-        if job.id in self._keys:  # its place among those that want slots is another now
-            self.job_rests(job)
-            self.job_wants(job)
+        self.refile(job)  # its place among those that want slots is another now
 
 
 def _need(held: int, weight: float, min_slots: int) -> _Need:
     needy = held < min_slots
     return not needy, held / min_slots if needy else 0.0, held / weight
-
-
-def _job_key(job: JobView) -> _JobKey:
-    # By length, then text: j9 came before j10.
-    return job.held / job.weight, job.submitted_s, len(job.id), job.id
 
 
 RECIPE = Recipe(name="fair", source="YARN's Fair Scheduler", order=FairOrder)

@@ -206,7 +206,7 @@ def test_usage_and_check(start_dfs):
 
 def test_hints(start_dfs):
     client = start_dfs(racks=3).client()
-    hint = PlacementHint(first=("r2n1",), racks=("r2",))
+    hint = PlacementHint(first=("r2n1",), racks=(("r2",), ("r2",)))
     client.write("/f", [DATA], hint=hint)
     assert {location.nodes for location in client.locations("/f")} == {("r2n0", "r2n1")}
 

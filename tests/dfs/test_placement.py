@@ -32,7 +32,7 @@ def situations(draw):
         "present": draw(some),
         "exclude": draw(some),
         "writer": draw(st.none() | st.sampled_from(everything)),
-        "hint": PlacementHint(first=tuple(draw(some)), racks=("r0",) * draw(st.booleans())),
+        "hint": PlacementHint(first=tuple(draw(some)), racks=(("r0",),) * draw(st.integers(0, 3))),
     }
 
 
@@ -96,7 +96,7 @@ def test_a_file_is_spread_even_if_some_nodes_are_empty():
 
 def test_hints_are_followed_while_they_can_be():
     alive = nodes(4, 2)
-    hint = PlacementHint(first=(NodeId("r3n1"), NodeId("r2n0")), racks=("r2", "r3"))
+    hint = PlacementHint(first=(NodeId("r3n1"), NodeId("r2n0")), racks=((), ("r2",), ("r2", "r3")))
     policy = RackAware(random.Random(1))
     first, *others = policy.choose(3, view(alive), writer=NodeId("r0n0"), hint=hint)
     assert first == "r3n1"
@@ -104,6 +104,39 @@ def test_hints_are_followed_while_they_can_be():
     alive.remove("r3n1")
     assert policy.choose(1, view(alive), hint=hint) == ["r2n0"]
     assert len(policy.choose(5, view(alive), hint=hint)) == 5
+
+
+def test_each_replica_has_racks_of_its_own_and_fills_them_evenly():
+    sets = (("r0", "r4"), ("r1", "r5"), ("r2", "r3"))
+    policy, of_file = RackAware(random.Random(1)), Counter()
+    for _ in range(12):
+        chosen = policy.choose(
+            3,
+            StorageView(load=dict.fromkeys(nodes(6, 2), 0), of_file=of_file),
+            hint=PlacementHint(racks=sets),
+        )
+        assert all(rack_of(node) in racks for node, racks in zip(chosen, sets, strict=True))
+        of_file.update(chosen)
+    assert set(of_file.values()) == {3}
+
+
+def test_files_of_one_block_are_spread_evenly_over_the_racks_of_a_hint():
+    alive = nodes(6, 4)
+    policy, load = RackAware(random.Random(1)), dict.fromkeys(alive, 0)
+    racks = Counter()
+    hint = PlacementHint(racks=(("r0", "r4"), ("r1", "r5"), ("r2", "r3")))
+    for _ in range(4):
+        for node in policy.choose(3, StorageView(load=load), hint=hint):
+            load[node] += 1
+            racks[rack_of(node)] += 1
+    assert set(racks.values()) == {2}
+
+
+def test_replicas_without_racks_of_their_own_go_by_the_stores_rule():
+    policy = RackAware(random.Random(1))
+    first, *others = policy.choose(3, view(nodes(5, 3)), hint=PlacementHint(racks=(("r3",),)))
+    assert rack_of(first) == "r3"
+    assert len({rack_of(node) for node in others} - {"r3"}) == 1
 
 
 def test_surplus_goes_where_most_are_then_where_it_is_fullest():

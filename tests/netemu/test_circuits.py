@@ -1,107 +1,159 @@
-"""Sunflow's choice of circuits, in exact time: the published example, and its bounds."""
-
-from fractions import Fraction
+"""Which circuits there should be: examples, and the same choices as the simple version's."""
 
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netemu.circuits import Ports, match
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.batches import Batch, Demand
+from netemu.circuits import Matching
+from netemu.optical import OpticalSwitch
+from tests.netemu.matching_oracle import Ports, match
+
+RACKS = 5
 
 
-def coflow(maps, reduces):
-    """Units from rack to rack: each map sends one to each reduce."""
-    return {
-        (src, dst): Fraction(m * r)
-        for src, m in enumerate(maps)
-        for dst, r in enumerate(reduces)
-        if src != dst and m * r
-    }
-
-
-def lower_bound(flows, delta):
-    """T(C), port by port."""
-    load = {}
-    for (src, dst), units in flows.items():
-        for port in (("out", src), ("into", dst)):
-            load[port] = load.get(port, 0) + units + delta
-    return max(load.values())
-
-
-def matrix(flows, racks):
+def matrix(sizes, racks=RACKS):
     demand = np.zeros((racks, racks))
-    for pair, units in flows.items():
-        demand[pair] = float(units)
+    for pair, size in sizes.items():
+        demand[pair] = size
     return demand
 
 
-def shares_a_port(pair, others):
-    return any(pair[0] == other[0] or pair[1] == other[1] for other in others)
+class Both:
+    """The matching, and what the simple version says of the same coflows."""
+
+    def __init__(self, wavelengths, delta_s):
+        data = {
+            "name": "test",
+            "racks": {"count": RACKS, "nodes": 1},
+            "links": {"nic": "unlimited", "uplink": "8Gbps"},
+            "ocs": {"port": "8Gbps", "reconfigure": f"{delta_s}s", "wavelengths": wavelengths},
+        }
+        self.switch = OpticalSwitch(build(data, Topology, "test"))
+        self.matching = Matching(self.switch)
+        self.room = [[wavelengths] * RACKS, [wavelengths] * RACKS]
+        self.now_s = 0.0
+        self.order = []  #: the coflows that have something to send
+        self.fresh = {}
+        self.reorder = False
+        self.names = 0
+
+    def come(self, sizes, place):
+        demand = Demand(f"coflow {self.names}", self.now_s, RACKS)
+        self.names += 1
+        for (src, dst), size in sizes.items():
+            batch = demand.batches[src, dst] = Batch(demand, src, dst, rides=True)
+            demand.count(batch, size)
+            demand.wait(batch, size)
+        self.order.insert(place % (len(self.order) + 1), demand)
+        self.fresh[demand] = None
+        self.reorder = True
+
+    def serving(self):
+        return [batch for demand in self.order for batch in demand.serving]
+
+    def end(self, number, share):
+        """One that is served sends that share of what it has."""
+        serving = self.serving()
+        if not serving:
+            return
+        batch = serving[number % len(serving)]
+        demand = batch.demand
+        if share < 1:
+            demand.count(batch, batch.counted_bytes * (1 - share))
+            return
+        self.matching.release(batch)
+        self.switch.release(batch.circuit, self.now_s)
+        batch.circuit = None
+        demand.count(batch, 0.0)
+        del demand.batches[batch.src, batch.dst]
+        if not demand.rides:
+            self.order.remove(demand)
+            self.fresh.pop(demand, None)
+            self.reorder = True
+
+    def turn(self, number, places):
+        """A coflow gets another place in line."""
+        if self.order:
+            demand = self.order.pop(number % len(self.order))
+            self.order.insert(places % (len(self.order) + 1), demand)
+            self.reorder = True
+
+    def fail(self, rack, is_out):
+        """A port stops working, or works again."""
+        works = not self.room[not is_out][rack]
+        if not works:
+            for batch in self.serving():
+                if (batch.src if is_out else batch.dst) == rack:
+                    self.matching.release(batch)
+                    self.switch.release(batch.circuit, self.now_s)
+                    batch.circuit = None
+                    batch.demand.wait(batch, batch.counted_bytes)
+        rate = 1e9 * self.switch.wavelengths * works
+        self.switch.set_port(rack, rate, self.now_s, is_out=is_out)
+        self.matching.set_port(rack, works, is_out=is_out)
+        self.room[not is_out][rack] = works * self.switch.wavelengths
+
+    def choose(self):
+        """Both choose; what the matching holds must be what the other says."""
+        demands = [matrix({p: b.counted_bytes for p, b in d.batches.items()}) for d in self.order]
+        held = [{(b.src, b.dst): None for b in demand.serving} for demand in self.order]
+        up = {}
+        for port in self.switch.out:
+            up |= {(c.src, c.dst): None for c in port if c.ready_s <= self.now_s}
+        expected = match(demands, held, up, Ports(*self.room))
+        order = list(self.order) if self.reorder else None
+        cut, taken = self.matching.choose(self.now_s, self.fresh, order)
+        self.fresh, self.reorder = {}, False
+        for batch in cut:
+            self.switch.release(batch.circuit, self.now_s)
+            batch.circuit = None
+            batch.demand.wait(batch, batch.counted_bytes)
+        for batch in taken:
+            batch.circuit = self.switch.connect(batch, self.now_s)
+        found = [{(b.src, b.dst) for b in demand.serving} for demand in self.order]
+        assert found == [set(pairs) for pairs in expected]
+        for ports in (self.switch.out, self.switch.into):
+            assert all(len(port) <= self.switch.wavelengths for port in ports)
 
 
-def send(left, ready, pairs, now, after):
-    """Let time pass for one coflow; pairs that are done are dropped."""
-    for p in pairs:
-        left[p] -= max(Fraction(0), after - max(ready[p], now))
-        if left[p] == 0:
-            del left[p], ready[p]
-
-
-def sunflow(coflows, racks, delta):
-    """The ends of coflows that start at 0, by ascending T(C), at a unit a second, exactly."""
-    order = sorted(range(len(coflows)), key=lambda k: (lower_bound(coflows[k], delta), k))
-    left = [dict(coflows[k]) for k in order]
-    ready = [{} for _ in order]  # {pair: when its circuit carries}
-    up, ends, now = {}, {}, Fraction(0)
-    ports = Ports([1] * racks, [1] * racks)
-    while any(left):
-        demands = [matrix(flows, racks) for flows in left]
-        chosen = match(demands, [dict.fromkeys(pairs) for pairs in ready], up, ports)
-        for k, pairs in enumerate(chosen):
-            ready[k] = {p: ready[k].get(p, now if p in up else now + delta) for p in pairs}
-        using = [pair for pairs in chosen for pair in pairs]
-        for side in (0, 1):  # no port with two circuits
-            assert len({pair[side] for pair in using}) == len(using)
-        # a circuit stays up until one of its ports is wanted for another
-        up = {p: None for p in up if p in using or not shares_a_port(p, using)}
-        dues = [max(ready[k][p], now) + left[k][p] for k, pairs in enumerate(chosen) for p in pairs]
-        dues += [at for pairs in ready for at in pairs.values() if at > now]
-        after = min(dues)
-        up |= {p: None for pairs in ready for p, at in pairs.items() if at <= after}
-        for k, pairs in enumerate(chosen):
-            send(left[k], ready[k], pairs, now, after)
-            if not left[k]:
-                ends.setdefault(order[k], after)
-        now = after
-    return [ends[k] for k in range(len(coflows))]
-
-
-DELTAS = [Fraction(0), Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)]
-
-
-@pytest.mark.parametrize("delta", DELTAS, ids=str)
-def test_co_scheduler_fig_2_case_1(delta):
-    jobs = [coflow((3, 3, 3), (0, 2, 1)), coflow((5, 5, 5), (2, 0, 1))]
-    assert [lower_bound(job, delta) for job in jobs] == [12 + 2 * delta, 20 + 2 * delta]
-    assert sunflow(jobs, 3, delta) == [12 + 2 * delta, 20 + 3 * delta]
-
-
-@pytest.mark.parametrize("delta", DELTAS, ids=str)
-def test_co_scheduler_fig_2_case_2(delta):
-    jobs = [coflow((3, 3, 3), (1, 1, 1)), coflow((5, 5, 5), (1, 1, 1))]
-    assert [lower_bound(job, delta) for job in jobs] == [6 + 2 * delta, 10 + 2 * delta]
-    assert sunflow(jobs, 3, delta) == [6 + 2 * delta, 16 + 3 * delta]
-
-
-@given(
-    units=st.lists(st.integers(0, 9), min_size=16, max_size=16).filter(any),
-    delta=st.sampled_from(DELTAS),
+PAIRS = st.tuples(st.integers(0, RACKS - 1), st.integers(0, RACKS - 1)).filter(
+    lambda pair: pair[0] != pair[1]
 )
-def test_a_coflow_alone_ends_between_its_bound_and_twice_that(units, delta):
-    flows = {(n // 4, n % 4): Fraction(size) for n, size in enumerate(units) if size}
-    least = lower_bound(flows, delta)
-    assert least <= sunflow([flows], 4, delta)[0] <= 2 * least
+PLACES = st.integers(0, 9)
+STEPS = st.one_of(
+    st.tuples(
+        st.just("come"), st.dictionaries(PAIRS, st.integers(1, 4), min_size=1, max_size=8), PLACES
+    ),
+    st.tuples(st.just("end"), PLACES, st.sampled_from([0.5, 1, 1])),
+    st.tuples(st.just("turn"), PLACES, PLACES),
+    st.tuples(st.just("fail"), st.integers(0, RACKS - 1), st.booleans()),
+)
+
+
+SCHEDULES = st.lists(st.tuples(STEPS, st.sampled_from([0.0, 0.0, 0.3, 1.0])), max_size=25)
+
+
+def follow(steps, both):
+    for (what, *args), passed_s in steps:
+        getattr(both, what)(*args)
+        both.choose()
+        both.now_s += passed_s
+
+
+@settings(max_examples=300)
+@given(SCHEDULES)
+def test_the_same_choices_as_the_simple_version(steps):
+    follow(steps, Both(wavelengths=1, delta_s=0.5))
+
+
+@settings(max_examples=300)
+@given(SCHEDULES)
+def test_the_same_choices_with_wavelengths(steps):
+    # None is ever lit: the simple version can't tell whose of several circuits of a pair is.
+    follow(steps, Both(wavelengths=2, delta_s=1000))
 
 
 def test_each_port_carries_as_many_circuits_as_it_has_wavelengths():

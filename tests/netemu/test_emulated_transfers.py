@@ -1,12 +1,15 @@
 """Real bytes between real processes, through a real emulator; and what happens when they die."""
 
+import math
 import os
 
+import msgspec
 import pytest
 import zmq
 
 from benchmarks._emulated import EmulatedNetwork, Transfer
-from benchmarks.fidelity import errors_percent, predict
+from benchmarks._scenarios import predict
+from benchmarks.fidelity import errors_percent
 from cluster.errors import Refused
 from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
@@ -19,8 +22,10 @@ from netemu.messages import (
     AttachFlow,
     CloseFlow,
     FinishCoflow,
+    GrowFlow,
     OpenFlow,
     RegisterCoflow,
+    SetCapacity,
 )
 
 
@@ -151,6 +156,70 @@ def test_a_cancelled_flow_gets_no_more_grants(network, client):
     assert network.stats().flows_cancelled == 1
 
 
+def test_a_flow_grows_while_its_bytes_are_produced(network, client):
+    totals = []
+    client.open("mine", "r0n0", "r1n0", 10_000, totals.append, more=True)
+    wait(network, lambda: totals[-1:] == [10_000])
+    client.grow("mine", 1_000_000, more=True)
+    wait(network, lambda: totals[-1] == 1_010_000)
+    assert network.stats().flows_open == 1  # it waits
+    began_s = now_s()
+    client.grow("mine", 1_000_000, more=False)
+    wait(network, lambda: totals[-1] == 2_010_000)
+    assert now_s() - began_s > 0.099  # at 10 MB/s
+    assert totals == sorted(totals)
+    stats = network.stats()
+    assert (stats.flows_open, stats.flows_finished) == (0, 1)
+    assert stats.bytes["cross_rack"] == 2_010_000_000
+    client.grow("mine", 1, more=False)  # as with one that was cancelled
+
+
+def test_a_flow_that_another_opened_grows_where_its_bytes_are(network, client):
+    network.link.call(
+        OpenFlow(flow="theirs", src="r0n0", dst="r1n0", size_bytes=10**8, more=True), Done
+    )
+    totals = []
+    client.attach("theirs", 100_000, totals.append, more=True)
+    wait(network, lambda: totals[-1:] == [100_000])
+    client.grow("theirs", 1, more=False)
+    wait(network, lambda: totals[-1] == 100_001)
+    with pytest.raises(Refused, match='flow "theirs" is not open'):
+        network.link.call(GrowFlow(flow="theirs", by_bytes=1, more=False), Done)
+
+
+def test_a_flow_within_a_node_grows_without_the_network(network, client):
+    totals = []
+    client.open("mine", "r0n0", "r0n0", 5, totals.append, more=True)
+    wait(network, lambda: totals == [5])
+    client.grow("mine", 2, more=False)
+    with pytest.raises(ValueError, match='flow "mine" is complete'):
+        client.grow("mine", 1, more=False)
+    wait(network, lambda: totals == [5, 7])
+    assert network.stats().flows_opened == 0
+
+
+def test_flows_go_by_priority_where_the_scheduler_does(run_folders):
+    """One after the other, the last to come first: they all wait for a link that is dark."""
+    with EmulatedNetwork(topology(), flow_scheduler="afap") as network:
+        set_capacity = SetCapacity(link="r0.up", bytes_per_s=0.0)
+        network.link.call(set_capacity, Done)
+        client = NetworkClient(network.transport, network.topology)
+        ended = []
+        for number in range(3):
+            flow = f"f{number}"
+            order = OpenFlow(
+                flow=flow, src="r0n0", dst="r1n0", size_bytes=10**9, priority=(1.0, -number)
+            )
+            network.link.call(order, Done)
+            client.attach(
+                flow, 10**6, lambda total, flow=flow: total == 10**6 and ended.append(flow)
+            )
+        network.link.call(msgspec.structs.replace(set_capacity, bytes_per_s=1e10), Done)
+        wait(network, lambda: len(ended) == 3)
+        assert ended == ["f2", "f1", "f0"]
+        client.close()
+
+
 def test_a_refused_flow_says_why(network, client):
     reasons = []
     client.open("mine", "r0n0", "r9n9", 5, lambda _: None, reasons.append)
@@ -237,6 +306,16 @@ def test_nonsense_frames_are_refused_and_counted_while_transfers_go_on(network):
         (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=-1), "Expected `int` >= 0"),
         (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, weight=0.0), "Expected `float`"),
         (OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, coflow="x"), "not registered"),
+        (
+            OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, priority=(math.nan,)),
+            "Expected `float`",
+        ),
+        (
+            OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, priority=(0.0,) * 9),
+            "Expected `array` of length <= 8",
+        ),
+        (GrowFlow(flow="a", by_bytes=1, more=False), 'flow "a" is not open'),
+        (GrowFlow(flow="a", by_bytes=-1, more=False), "Expected `int` >= 0"),
         (AttachFlow(flow="taken"), "has a sender already"),
         (RegisterCoflow(coflow="j0"), "registered already"),
         (FinishCoflow(coflow="j9"), "not registered"),

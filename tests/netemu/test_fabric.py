@@ -71,7 +71,11 @@ def test_a_late_flow_slows_the_one_under_way():
 
 
 def test_shadow_fig_9():
-    """Four flows into rack 3, one of them from rack 2, which also sends two to rack 1."""
+    """Four flows into rack 3, one of them from rack 2, which also sends two to rack 1.
+
+    Its section 5.2: the downlink of rack 3 is the most critical link, 1/4 Gbps for each; then the
+    uplink of rack 2 has 3/4 Gbps left for two.
+    """
     f = fabric(racks=4, nodes=4, nic="unlimited", uplink="1Gbps")
     for number, src in enumerate(["r2n0", "r0n0", "r0n1", "r1n0"]):
         start(f, f"into-3-{number}", src, "r3n0", 10**9)
@@ -89,6 +93,23 @@ def test_weights_share_the_bottleneck():
     start(f, "light", "r0n0", "r1n0", 10**9, weight=1.0)
     start(f, "heavy", "r0n1", "r2n0", 3 * 10**9, weight=3.0)
     assert drain(f) == {"light": pytest.approx(4.0), "heavy": pytest.approx(4.0)}
+
+
+def test_weights_count_at_the_bottleneck_of_each_flow():
+    """By hand, in GB and s, all links 1 but the downlink of rack 2, which is 1/2.
+
+    That is the first bottleneck: b (weight 3) gets 3/8 of it, c (weight 1) 1/8.  a (weight 1) has
+    what b leaves of the uplink of rack 0: 5/8.  b has .75 and ends at 2; by then a has sent 1.25 of
+    2 and goes on at 1: ends at 2.75; c has sent .25 of .5 and goes on at 1/2: ends at 2.5.
+    """
+    f = fabric(racks=3, nodes=1, nic="unlimited", uplink="8Gbps")
+    f.set_capacity("r2.down", 5e8)
+    start(f, "a", "r0n0", "r1n0", 2 * 10**9, weight=1.0)
+    start(f, "b", "r0n0", "r2n0", 75 * 10**7, weight=3.0)
+    start(f, "c", "r1n0", "r2n0", 5 * 10**8, weight=1.0)
+    rates = [f.rate_bytes_per_s(flow) for flow in "abc"]
+    assert rates == pytest.approx([625e6, 375e6, 125e6])
+    assert drain(f) == {"b": pytest.approx(2), "c": pytest.approx(2.5), "a": pytest.approx(2.75)}
 
 
 def test_background_traffic_takes_its_share():

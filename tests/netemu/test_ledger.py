@@ -5,25 +5,29 @@ import pytest
 from cluster.tomlfile import build
 from cluster.topology import Topology
 from netemu.fabric import Fabric
-from netemu.ledger import GRANT_AFTER_S, KEEP_S, TICK_S_MIN, Ledger
+from netemu.ledger import GRANT_AFTER_S, KEEP_S, LOOK_AFTER_S, TICK_S_MIN, Ledger
+from netemu.schedulers import flow_scheduler
 from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.maxmin import MaxMin
 
 ANN, BOB = b"ann", b"bob"
 
 
-@pytest.fixture
-def ledger():
+def ledger_of(scheduler):
     data = {
         "name": "test",
         "racks": {"count": 2, "nodes": 2},
         "links": {"nic": "8Mbps", "uplink": "8Mbps"},  # 10**6 bytes/s
     }
-    return Ledger(Fabric(build(data, Topology, "test"), MaxMin()), scale=1)
+    return Ledger(Fabric(build(data, Topology, "test"), flow_scheduler(scheduler)), scale=1)
 
 
-def spec(flow, size_bytes=10**6, src="r0n0", dst="r1n0", coflow=None):
-    return FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow)
+@pytest.fixture
+def ledger():
+    return ledger_of("maxmin")
+
+
+def spec(flow, size_bytes=10**6, src="r0n0", dst="r1n0", coflow=None, more=False):
+    return FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, more=more)
 
 
 def run(ledger, until_s):
@@ -92,6 +96,64 @@ def test_a_sender_may_come_before_its_flow(ledger):
     run(ledger, 1.0)
     ledger.open(spec("a"), None)
     assert run(ledger, 3.0)[-1] == (pytest.approx(2.0), ANN, {}, ("a",))
+
+
+def test_a_flow_that_waits_for_more_is_told_all_it_has_when_it_has_sent_it(ledger):
+    ledger.open(spec("a", size_bytes=1000, more=True), ANN)
+    assert run(ledger, 0.5) == [(pytest.approx(0.001), ANN, {"a": 1000}, ())]
+    ledger.grow("a", 2000, more=True)
+    assert run(ledger, 1.0) == [(pytest.approx(0.502), ANN, {"a": 3000}, ())]
+    ledger.grow("a", 0, more=False)
+    assert run(ledger, 1.0) == [(1.0, ANN, {}, ("a",))]
+    assert_empty(ledger)
+
+
+def test_a_flow_may_grow_before_its_sender_comes(ledger):
+    ledger.open(spec("a", size_bytes=1000, more=True), None)
+    ledger.grow("a", 199_000, more=True)
+    run(ledger, 0.5)
+    ledger.attach("a", ANN)
+    assert run(ledger, 0.5) == [(0.5, ANN, {"a": 200_000}, ())]
+    ledger.grow("a", 100_000, more=False)
+    assert run(ledger, 1.0)[-1] == (pytest.approx(0.6), ANN, {}, ("a",))
+
+
+def test_only_an_open_flow_with_more_to_come_grows(ledger):
+    ledger.open(spec("complete"), ANN)
+    ledger.open(spec("cancelled", more=True), ANN)
+    ledger.close("cancelled")
+    for flow, why in (("complete", "complete"), ("cancelled", "not open"), ("x", "not open")):
+        with pytest.raises(ValueError, match=f'flow "{flow}" is {why}'):
+            ledger.grow(flow, 1, more=False)
+
+
+def test_time_that_stands_still_finishes_what_takes_no_time(ledger):
+    ledger.open(spec("empty", size_bytes=0), ANN)
+    assert run(ledger, 0.0) == [(0.0, ANN, {}, ("empty",))]
+
+
+def test_a_flow_that_was_dark_is_told_of_its_first_bytes_at_once(ledger):
+    ledger.set_capacity("r0.up", 0.0)
+    ledger.open(spec("a"), ANN)
+    assert run(ledger, 0.3) == []
+    ledger.set_capacity("r0.up", 1e6)
+    told = run(ledger, 0.31)
+    assert told == [(pytest.approx(0.3 + LOOK_AFTER_S), ANN, {"a": pytest.approx(100, abs=1)}, ())]
+
+
+def test_a_flow_is_dark_again_when_another_takes_its_bandwidth():
+    ledger = ledger_of("sjf")
+    ledger.open(spec("long"), ANN)
+    run(ledger, 0.5)
+    ledger.open(spec("short", size_bytes=100_000), BOB)
+    told = run(ledger, 0.61)
+    assert told[-2][:2] + told[-2][3:] == (pytest.approx(0.6), BOB, ("short",))
+    assert told[-1] == (
+        pytest.approx(0.6 + LOOK_AFTER_S),
+        ANN,
+        {"long": pytest.approx(500_100, abs=1)},
+        (),
+    )
 
 
 def test_each_peer_hears_of_its_own_flows_only(ledger):
@@ -182,3 +244,18 @@ def assert_empty(ledger):
     }
     assert kept == {}
     assert ledger.fabric.open_flows == 0
+
+
+def test_whoever_waits_for_a_circuit_is_told_of_its_first_bytes_at_once():
+    """Also where circuits alone limit flows, so that one that lights up is no event."""
+    data = {
+        "name": "test",
+        "racks": {"count": 2, "nodes": 1},
+        "links": {"nic": "unlimited", "uplink": "8Mbps"},
+        "ocs": {"port": "80Mbps", "reconfigure": "123ms", "elephant": "1MB"},
+    }
+    ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
+    ledger.open(spec("a", size_bytes=10**7), ANN)
+    told = run(ledger, 0.2)
+    assert told[0][0] == pytest.approx(0.123, abs=2 * LOOK_AFTER_S)
+    assert 0 < told[0][2]["a"] < 5000

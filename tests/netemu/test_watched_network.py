@@ -11,7 +11,14 @@ from cluster.tomlfile import build
 from cluster.topology import Topology
 from cluster.wire import Done
 from netemu.client import NetworkClient
-from netemu.messages import NetworkView, SetCapacity, WatchNetwork
+from netemu.messages import (
+    NO_CHANGES,
+    CircuitChanges,
+    GetCircuitChanges,
+    NetworkView,
+    SetCapacity,
+    WatchNetwork,
+)
 
 DATA = {
     "name": "test",
@@ -111,3 +118,30 @@ def test_nonsense_is_refused(network):
     set_capacity(network, "r0.up", math.inf)
     _, views = watch(network)
     assert views[0].links["r0.up"].free_bytes_per_s == math.inf
+
+
+def test_circuits_are_seen_dark_then_lit_then_unused(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(tmp_path_factory.mktemp("n")))
+    ocs = {"port": "80Gbps", "reconfigure": "100ms", "elephant": "1GB"}
+    topology = build(DATA | {"ocs": ocs}, Topology, "test")
+    with EmulatedNetwork(topology, flow_scheduler="sunflow") as network:
+        client = NetworkClient(network.transport, topology)
+        _, views = watch(network, period_s=0.05)
+        assert views[0].circuits == ()
+        ended = []
+        client.open("mine", "r0n0", "r1n0", 2 * 10**6, ended.append)
+        wait(network, lambda: views[-1].circuits != ())
+        [circuit] = views[-1].circuits
+        assert (circuit.src, circuit.dst, circuit.coflow) == ("r0", "r1", "flow mine")
+        wait(network, lambda: ended and ended[-1] == 2 * 10**6)
+        wait(network, lambda: views[-1].circuits[0].coflow is None)
+        first = network.link.call(GetCircuitChanges(after=0), CircuitChanges)
+        assert [change.what for change in first.changes] == ["set-up", "up", "up"]
+        dark, lit = first.changes[:2]
+        assert lit.at_s - dark.at_s == pytest.approx(0.1)
+        assert circuit.ready_s == lit.at_s
+        assert (first.seen, first.more) == (3, False)
+        none = network.link.call(GetCircuitChanges(after=NO_CHANGES), CircuitChanges)
+        assert (none.seen, none.changes) == (3, ())
+        assert network.stats().ports["r0.ocs.up"] == network.stats().bytes["ocs"] == 2 * 10**9
+        client.close()

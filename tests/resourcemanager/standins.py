@@ -38,6 +38,7 @@ from dfs.messages import (
     Status,
 )
 from jobs.model import StageSpec
+from netemu.emulator import NetworkEmulator
 from netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -46,6 +47,7 @@ from netemu.messages import (
     OpenFlow,
     RegisterCoflow,
 )
+from netemu.schedulers.base import FlowScheduler
 from resourcemanager.messages import (
     JobAccepted,
     JobEnded,
@@ -72,9 +74,18 @@ STATS = NetworkStats(
 
 
 class Office:
-    """The ResourceManager and stand-ins for those it talks to."""
+    """The ResourceManager and stand-ins for those it talks to.
 
-    def __init__(self, folder: RunFolder, **liveness: float) -> None:
+    With ``flow_scheduler``, the network is no stand-in but the real emulator.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        scheduler: str = "fair",
+        flow_scheduler: FlowScheduler | None = None,
+        **liveness: float,
+    ) -> None:
         shape = RackShape(count=2, nodes=1, slots=2)
         topology = Topology(
             name="tiny",
@@ -83,7 +94,7 @@ class Office:
             links=Links(nic=1e9, uplink=1e9),
             liveness=Liveness(**{"heartbeat": 0.05, "expiry": 30.0, **liveness}),
         )
-        config = ClusterConfig(topology=topology)
+        config = ClusterConfig(topology=topology, scheduler=scheduler)
         self.folder = folder
         self.reactor = Reactor()
         self.transport = Transport(folder, self.reactor)
@@ -91,7 +102,10 @@ class Office:
         self.network_said: list[Message] = []
         self.namenode_said: list[Message] = []
         self._namenode()
-        self._network()
+        if flow_scheduler is None:
+            self._network()
+        else:
+            NetworkEmulator(self.transport, topology, flow_scheduler)
         daemon = Daemon(
             role="ResourceManager",
             name="resourcemanager",

@@ -257,3 +257,33 @@ def test_a_copy_gets_what_the_other_attempt_had_fetched_before_it_was_lost(
     c.at(lost_s, lambda: c.lose("r0n0"))
     assert c.run().ended == {"j0": ""}
     assert c.core.records["j0"].copies_chosen == 1
+
+
+class Alarm(TaskPolicy):
+    """Starts nothing before 3 s, although it told nobody to wait."""
+
+    at_s = 3.0
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        return Place(first_map(job)) if now_s >= 3 else Pass("too early")
+
+    def reconsider(self):
+        return self.cluster.jobs.values() if self.cluster.now_s == 3 else ()
+
+    def wake_s(self) -> float | None:
+        return self.at_s if self.cluster.now_s < 3 else None
+
+
+def test_a_policy_can_be_woken_to_think_again():
+    c = tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=FairOrder, tasks=Alarm))
+    c.submit("j0")
+    assert c.run(until_s=2.9).placements == []
+    assert c.run().placements == [("j0.m0", "r0n0", 3.0)]
+
+
+def test_a_policy_cannot_be_woken_in_the_past():
+    class Late(Alarm):
+        at_s = 0.0
+
+    with pytest.raises(InvalidDecision, match=r"mine/wake_s wanted to be woken at 0.000 s at 0.00"):
+        tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=FairOrder, tasks=Late))

@@ -39,10 +39,12 @@ from netemu.messages import (
 from resourcemanager.eventlog import replay
 from resourcemanager.messages import (
     ClusterStatus,
+    DataPlan,
     GetClusterStatus,
     GetReport,
     JobEnded,
     KillJob,
+    PlanData,
     Report,
     WatchJob,
 )
@@ -276,3 +278,10 @@ def test_the_events_of_a_run_replay_to_its_orders(office: Office):
         assert launched == rack.ordered(LaunchAttempt)
         killed = [c for c in replayed if isinstance(c, KillAttempt) and c.node == rack.node]
         assert killed == rack.ordered(KillAttempt)
+
+
+def test_who_is_about_to_write_data_is_told_where_it_should_go(office: Office):
+    office.client.send(PlanData(path="/in", size_bytes=1))  # its answer goes to nobody
+    assert office.client.call(PlanData(path="/in", size_bytes=10**9), DataPlan).racks == ()
+    with pytest.raises(Refused, match="/in: size_bytes = -1: need bytes >= 0"):
+        office.client.call(PlanData(path="/in", size_bytes=-1), DataPlan)

@@ -50,8 +50,8 @@ def eventful_run(scheduler: str) -> TinyCluster:
 def write_log(c: TinyCluster, path: Path) -> None:
     config = ClusterConfig(topology=c.topology, scheduler=c.core.world.policies.name)
     log = EventLog(path, config)
-    for at_s, event in c.events:
-        log.write(at_s, event)
+    for (at_s, event), commands in zip(c.events, c.led_to, strict=True):
+        log.write(at_s, event, commands)
     log.close()
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from cluster.ids import JobId
 from cluster.messages.execution import FlowFailed, StartFlow
+from cluster.topology import Ocs
 from resourcemanager.events import StagePlan
-from resourcemanager.schedulers import all_recipes
+from resourcemanager.recipe import option_names
+from resourcemanager.schedulers import all_recipes, recipe_named
 from tests.harness import TinyCluster, tiny_cluster
 
 FAULTS_END_S = 40.0
@@ -20,9 +22,13 @@ DAG = (
 )
 
 
-def random_scenario(scheduler: str, seed: int) -> TinyCluster:
+def random_scenario(scheduler: str, seed: int, ocs: Ocs | None = None) -> TinyCluster:
     """A cluster with jobs, and faults until ``FAULTS_END_S``: all by the seed."""
-    dice = random.Random(seed)
+    dice, known = random.Random(seed), option_names(recipe_named(scheduler))
+    options = {
+        "shuffle.slowstart": [0.0, 0.05, 0.5, 1.0],
+        "shuffle.patience_s": [0.0, 1.0, 5.0],
+    }
     c = tiny_cluster(
         racks=dice.randint(1, 3),
         nodes=dice.randint(2, 3),
@@ -31,10 +37,8 @@ def random_scenario(scheduler: str, seed: int) -> TinyCluster:
         seed=seed,
         flow_s=dice.choice([0.0, 0.3, 2.0]),
         kill_s=dice.choice([0.0, 0.5]),
-        options={
-            "shuffle.slowstart": dice.choice([0.0, 0.05, 0.5, 1.0]),
-            "shuffle.patience_s": dice.choice([0.0, 1.0, 5.0]),
-        },
+        ocs=ocs,
+        options={name: dice.choice(of) for name, of in options.items() if name in known},
     )
     c.stretch = lambda: dice.uniform(0.5, 2.0)
     add_jobs(c, dice)

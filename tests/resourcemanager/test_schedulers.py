@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -221,10 +222,6 @@ def test_an_unknown_queue_is_refused():
     assert not c.core.records
 
 
-def test_the_block_store_places_files_by_its_own_rule():
-    assert tiny_cluster().core.replica_racks("/in", 10**9) == ()
-
-
 # The list ----------------------------------------------------------------------------------------
 class Point:
     """An entry point."""
@@ -239,10 +236,24 @@ class Point:
 
 
 def test_others_add_schedulers_by_entry_points():
-    from dataclasses import replace
-
     mine = replace(FAIR, name="mine")
-    assert set(all_recipes([Point("mine", mine)])) == {"capacity", "delay", "fair", "mine"}
+    assert set(all_recipes([Point("mine", mine)])) == {*all_recipes([]), "mine"}
+
+
+def test_a_scheduler_comes_with_variants():
+    user = {"fair.user_weights.ann": 3.0}
+    ann = FAIR.variant("ann", "a test", user)
+    assert (ann.name, ann.order) == ("fair:ann", FAIR.order)
+    assert set(all_recipes([Point("both", (ann, replace(FAIR, name="mine")))])) == {
+        *all_recipes([]),
+        "fair:ann",
+        "mine",
+    }
+    c = tiny_cluster(nodes=4, scheduler=ann)
+    for job, who in (("j0", "ann"), ("j1", "bob")):
+        c.submit(job, maps=9, user=who)
+    c.run(until_s=1.5)
+    assert held(c) == {"j0": 3, "j1": 1}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from rich.live import Live
 
 from cluster.ids import JobId
 from resourcemanager.messages import JobProgress, StageProgress
-from scripts.progress import Bars, Lines
+from scripts.progress import Bars, BatchProgress, Lines
 
 
 def stage(name, done, tasks, reads=()):
@@ -61,4 +61,35 @@ def test_lines(diamond, capsys):
     assert capsys.readouterr().err == (
         "words  1.50 s  maps 4/4  b 1/2  c 0/2  d 0/1  shuffle 4 GB/4 GB"
         "  (waits: no slot is free)\n"
+    )
+
+
+@pytest.fixture
+def batch(diamond):
+    running = {f"words-{number}": diamond for number in range(1, 14)}
+    return BatchProgress(title="running", elapsed_s=2.0, done=3, jobs=16, running=running)
+
+
+def test_bars_of_many_jobs_fit_on_a_screen(batch):
+    console = Console(file=StringIO(), force_terminal=True, width=80, color_system=None)
+    with Live(console=console, auto_refresh=False) as live:
+        Bars(live).show_all(batch)
+    plain = Console(file=StringIO(), width=80, color_system=None)
+    plain.print(live.get_renderable())
+    first, *bars, last = plain.file.getvalue().splitlines()
+    assert first == "running  2.00 s  3 of 16 jobs done"
+    assert len(bars) == 12
+    assert bars[0].startswith("words-1 ")
+    assert bars[0].rstrip().endswith("5/9 tasks")
+    assert last == "and 1 more"
+
+
+def test_lines_of_many_jobs(batch, capsys):
+    lines = Lines()
+    lines.show_all(batch)
+    lines.show_all(batch)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith(
+        "running  2.00 s  3 of 16 jobs done, under way: words-1 56%, words-2 56%"
     )

@@ -36,3 +36,17 @@ def test_several_flow_schedulers_stand_in_one_table(railyard, trace, tmp_path):
     railyard.ok("simulate", "--workload", trace, *twice, "--json", tmp_path / "s.json")
     first, second = json.loads((tmp_path / "s.json").read_text())
     assert first["jobs"] == second["jobs"]
+
+
+def test_schedulers_and_seeds_stand_in_one_table(railyard, tmp_path):
+    said = railyard.ok(
+        *("simulate", "--workload", "terasort", "--size", "500MB", "--topology", "flat-4x4"),
+        *("--scheduler", "fair", "--scheduler", "delay", "--seeds", "2"),
+        *("--json", tmp_path / "s.json"),
+    )
+    assert "2 seeds: mean ± 95 % confidence interval" in said
+    rows = json.loads((tmp_path / "s.json").read_text())
+    assert [(row["scheduler"], row["seeds"]) for row in rows] == [
+        ("fair", [1, 2]),
+        ("delay", [1, 2]),
+    ]

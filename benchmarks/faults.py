@@ -1,0 +1,102 @@
+"""Random small clusters, jobs and faults under every scheduler: how many break a rule.
+
+See ``simulator.scenarios`` for the rules.  One is repeated, with its events, by
+
+    python -m benchmarks.faults SCHEDULER SEED [events.jsonl]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import RailyardError
+from resourcemanager.eventlog import EventLog
+from resourcemanager.schedulers import all_recipes
+from simulator.scenarios import Scenario
+
+SCENARIOS = 100_000
+QUICK = 2_000
+_BATCH = 100
+_SHOWN = 5
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Run them, spread over the cores; ``quick`` runs fewer."""
+    wanted = QUICK if quick else SCENARIOS
+    batches = [(scheduler, seeds) for seeds in _seeds(wanted) for scheduler in all_recipes()]
+    batches = batches[: -(-wanted // _BATCH)]
+    broken: dict[str, list[str]] = {scheduler: [] for scheduler in all_recipes()}
+    counts = dict.fromkeys(broken, 0)
+    cpu_s = 0.0
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for (scheduler, seeds), (texts, took_s) in zip(
+            batches, pool.map(_batch, batches), strict=True
+        ):
+            broken[scheduler] += texts
+            counts[scheduler] += len(seeds)
+            cpu_s += took_s
+    rows = [_row(scheduler, counts[scheduler], texts) for scheduler, texts in broken.items()]
+    each = {"name": "CPU time of one", "value": 1000 * cpu_s / sum(counts.values()), "unit": "ms"}
+    return [*rows, each | dict.fromkeys(("reference", "ratio", "bound")) | {"ok": True}]
+
+
+def again(scheduler: str, seed: int) -> str:
+    """The command that repeats one."""
+    return f"again with: python -m benchmarks.faults {scheduler} {seed}"
+
+
+def broken_rule(scheduler: str, seed: int) -> str:
+    """What rule a scenario breaks, and how to repeat it; "" if it keeps them all."""
+    try:
+        Scenario(scheduler, seed).go()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}; {again(scheduler, seed)}"
+    return ""
+
+
+def _seeds(wanted: int) -> Iterator[range]:
+    """As many batches of seeds as are enough for any scheduler."""
+    return (range(first, first + _BATCH) for first in range(0, wanted, _BATCH))
+
+
+def _batch(batch: tuple[str, range]) -> tuple[list[str], float]:
+    scheduler, seeds = batch
+    begun_s = time.process_time()
+    texts = [text for seed in seeds if (text := broken_rule(scheduler, seed))]
+    return texts, time.process_time() - begun_s
+
+
+def _row(scheduler: str, scenarios: int, broken: list[str]) -> dict[str, Any]:
+    return {
+        "name": f"{scheduler}: of {scenarios} scenarios, those that break a rule",
+        "value": len(broken),
+        "unit": "",
+        "reference": None,
+        "ratio": None,
+        "bound": 0,
+        "ok": not broken,
+        "note": "; ".join(broken[:_SHOWN]),
+    }
+
+
+def _main(scheduler: str, seed: str, events: str = "") -> int:
+    scenario = Scenario(scheduler, int(seed))
+    if events:
+        scenario.log = EventLog(Path(events), scenario.run.config)
+    try:
+        scenario.go()
+    except RailyardError as error:
+        print(f"{type(error).__name__}: {error}")
+        return 1
+    print(f"all rules are kept; {scenario.run.jobs.ended} jobs ended")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""What virtual time costs: CPU and memory of whole simulations, and how they grow.
+
+Each runs in a process of its own, one after the other, so that its memory can be told.  "Times real
+time" is the virtual makespan over the CPU time of the whole process, workload and set-up included.
+
+    python -m benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOW_SCHEDULER       one run, as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks._traces import trace_file
+from cluster.config import ClusterConfig
+from cluster.topology import load_topology
+from jobs.workloads.catalog import workload
+from netemu.schedulers import FLOW_SCHEDULERS
+from simulator.cluster import Simulation
+from simulator.memory import few_collections
+
+Row = dict[str, Any]
+
+TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
+FACEBOOK_SPEED = 500.0  # aim: 2,000
+CORRAL_SPEED = 50.0
+MEMORY_MB_BOUND = 500.0
+#: n log n, and what is left to chance and to caches that fill up.
+GROWTH_BOUND = 1.3
+_FACEBOOK = "co-scheduler-60x10"
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Measure; ``quick`` takes fewer jobs, and leaves out Corral's and the tables."""
+    trace = f"swim:{trace_file(TRACE)}"
+    flows = "sunflow" if "sunflow" in FLOW_SCHEDULERS else "maxmin"
+    rows = _facebook(f"{trace},jobs={100 if quick else 1000}", flows)
+    rows.append(_growth(50, 200 if quick else 800))
+    if quick:
+        return rows
+    for jobs in (100, 300, 3000, 5894):
+        rows += _table(f"{jobs} jobs", f"{trace},jobs={jobs}", _FACEBOOK, flows)
+    for racks in (10, 200):
+        place = f"{_FACEBOOK},racks.count={racks}"
+        rows += _table(f"1000 jobs on {racks} racks", f"{trace},jobs=1000", place, flows)
+    return rows + _corral()
+
+
+def _facebook(jobs: str, flows: str) -> list[Row]:
+    done = _measure(jobs, _FACEBOOK, "fair", flows)
+    title = f"{done['jobs']} jobs of FB-2009 on {_FACEBOOK}, fair, {flows}"
+    speed = done["makespan_s"] / done["cpu_s"]
+    return [
+        _row(f"{title}: times real time", speed, "", FACEBOOK_SPEED, speed >= FACEBOOK_SPEED, done),
+        _memory(title, done),
+    ]
+
+
+def _corral() -> list[Row]:
+    done = _measure("corral-w1", "corral-50x40", "capacity", "maxmin")
+    title = f"{done['jobs']} jobs of W1 on corral-50x40, capacity, maxmin"
+    speed = done["makespan_s"] / done["cpu_s"]
+    return [_row(f"{title}: times real time", speed, "", CORRAL_SPEED, speed >= CORRAL_SPEED, done)]
+
+
+def _growth(few: int, many: int) -> Row:
+    """How the time of equal jobs grows with their number, over n log n."""
+    runs = [_measure(f"joint,jobs={n}", "joint-16x6", "fair", "maxmin") for n in (few, many)]
+    each = [done["run_s"] / (done["tasks"] * math.log(done["tasks"])) for done in runs]
+    ratio = each[1] / each[0]
+    return {
+        "name": f"growth from {few} to {many} jobs of Joint, over n log n in tasks",
+        "value": runs[1]["run_s"],
+        "unit": "s",
+        "reference": runs[0]["run_s"],
+        "ratio": ratio,
+        "bound": GROWTH_BOUND,
+        "ok": ratio <= GROWTH_BOUND,
+        "note": f"{runs[0]['tasks']} and {runs[1]['tasks']} tasks",
+    }
+
+
+def _table(title: str, jobs: str, topology: str, flows: str) -> list[Row]:
+    done = _measure(jobs, topology, "fair", flows)
+    return [
+        _row(f"{title}: CPU", done["cpu_s"], "s", None, None, done),
+        _row(f"{title}: memory", done["memory_mb"], "MB", None, None, done),
+    ]
+
+
+def _memory(title: str, done: Row) -> Row:
+    memory_mb = done["memory_mb"]
+    ok = memory_mb < MEMORY_MB_BOUND
+    return _row(f"{title}: memory", memory_mb, "MB", MEMORY_MB_BOUND, ok, done)
+
+
+def _row(
+    name: str, value: float, unit: str, bound: float | None, ok: bool | None, done: Row
+) -> Row:
+    counts = f"{done['tasks']} tasks, {done['flows']} flows, {done['makespan_s']:.0f} s"
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": None,
+        "ratio": None,
+        "bound": bound,
+        "ok": ok,
+        "note": f"{counts} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}",
+    }
+
+
+def _measure(*settings: str) -> Row:
+    print(f"  {' '.join(settings)} ...", file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.simulator", *settings]
+    one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    root = Path(__file__).parent.parent
+    done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
+    told: Row = json.loads(done.stdout)
+    return told
+
+
+def _one_run(jobs: str, topology: str, scheduler: str, flows: str) -> Row:
+    config = ClusterConfig(
+        topology=load_topology(topology), scheduler=scheduler, flow_scheduler=flows
+    )
+    made = workload(jobs, config.seed)
+    with few_collections():
+        done = Simulation(config, made)
+        begun_s = time.process_time()
+        done.run()
+        ended_s = time.process_time()
+    return {
+        "cpu_s": time.process_time(),
+        "run_s": ended_s - begun_s,
+        "makespan_s": done.summary()["makespan_s"],
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        "jobs": len(made.jobs),
+        "tasks": made.tasks,
+        "flows": done.network.opened,
+        "load": os.getloadavg()[0],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(_one_run(*sys.argv[1:]), sys.stdout)

@@ -1,0 +1,183 @@
+"""Several jobs that run at once: which, how large, whose, and when each is submitted.
+
+Three ways to say it, which may be mixed:
+
+    terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with what is special
+    mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
+    evening.toml                                                 a file with a [[job]] for each
+
+A file's tables have the keys that follow a job's name above.  Never here: running anything.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from cluster.errors import UsageError, require, unknown_name
+from cluster.overrides import split_changes
+from cluster.tomlfile import Duration, Size, build, read_toml
+from cluster.units import parse_size
+
+MIX = "mix"
+_PARAM = "param."
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class MixJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a mix."""
+
+    name: str  #: unlike any other's: "terasort-3"
+    job: str  #: what ``jobs.catalog.find`` finds: "terasort"
+    submit_s: float  #: from the mix's beginning
+    size_bytes: int  #: of the input that is generated for it; the model's
+    reduces: int | None  #: None: whoever runs it chooses
+    user: str
+    queue: str
+    params: dict[str, str]
+
+
+class Mix(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs, in the order in which they are submitted."""
+
+    name: str  #: the words that it was asked for with
+    jobs: tuple[MixJob, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defaults:
+    """What holds for jobs of which nothing else is said."""
+
+    size_bytes: int
+    reduces: int | None = None
+    user: str = "user"
+    queue: str = "default"
+    params: tuple[tuple[str, str], ...] = ()
+
+
+def is_single(words: Sequence[str]) -> bool:
+    """Whether one job is asked for, with nothing special said of it."""
+    [first, *others] = words
+    return not others and first != MIX and "," not in first and not first.endswith(".toml")
+
+
+def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
+    """The jobs that these words ask for; raises ``UsageError`` for what makes no sense."""
+    asked = [one for word in words for one in _read(word, defaults, seed)]
+    names = Counter(_base_name(one.job) for one in asked)
+    seen: Counter[str] = Counter()
+    jobs = []
+    for one in sorted(asked, key=lambda one: one.submit_s):  # stable: equal times as they are told
+        base = _base_name(one.job)
+        seen[base] += 1
+        name = base if names[base] == 1 else f"{base}-{seen[base]}"
+        jobs.append(msgspec.structs.replace(one, name=name))
+    return Mix(name=" ".join(words), jobs=tuple(jobs))
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of a job, in a word or in a file's table."""
+
+    job: str
+    size: Size | None = None
+    submit: Duration = 0.0
+    times: _Count = 1  #: so many jobs like this
+    reduces: _Count | None = None
+    user: str | None = None
+    queue: str | None = None
+    param: dict[str, Any] = {}
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    job: list[dict[str, Any]] = []
+
+
+class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of a mix that is drawn; of "a+b" each is equally likely."""
+
+    jobs: _Count = 12
+    of: str = "terasort+wordcount"
+    sizes: str = "500MB+1GB+2GB"
+    window: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
+    users: _Count = 1
+    queues: str = ""
+    reduces: _Count | None = None
+
+
+def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
+    if word.endswith(".toml"):
+        yield from _from_file(Path(word), defaults)
+        return
+    name, changes = split_changes(word)
+    told: dict[str, Any] = {}
+    for key, value in changes:
+        if key.startswith(_PARAM):
+            told.setdefault("param", {})[key.removeprefix(_PARAM)] = value
+        else:
+            told[key] = int(value) if value.isdecimal() else value
+    if name == MIX:
+        yield from _draw(build(told, _Drawn, word), defaults, random.Random(f"mix {seed}"), word)
+    else:
+        yield from _jobs(build(told | {"job": name}, _Asked, word), defaults)
+
+
+def _from_file(path: Path, defaults: Defaults) -> Iterator[MixJob]:
+    file = build(read_toml(path), _File, str(path))
+    if not file.job:
+        raise UsageError(f'{path}: has no job: need tables [[job]] with job = "terasort" and so on')
+    for number, table in enumerate(file.job, start=1):
+        yield from _jobs(build(table, _Asked, f"{path}: job {number}"), defaults)
+
+
+def _jobs(asked: _Asked, defaults: Defaults) -> Iterator[MixJob]:
+    job = MixJob(
+        name="",
+        job=asked.job,
+        submit_s=asked.submit,
+        size_bytes=defaults.size_bytes if asked.size is None else asked.size,
+        reduces=asked.reduces or defaults.reduces,
+        user=asked.user or defaults.user,
+        queue=asked.queue or defaults.queue,
+        params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
+    )
+    yield from [job] * asked.times
+
+
+def _draw(shape: _Drawn, defaults: Defaults, dice: random.Random, word: str) -> Iterator[MixJob]:
+    kinds = _alternatives(shape.of, f"{word}: of")
+    sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
+    queues = shape.queues.split("+") if shape.queues else [defaults.queue]
+    for _ in range(shape.jobs):
+        yield MixJob(
+            name="",
+            job=dice.choice(kinds),
+            submit_s=round(dice.uniform(0.0, shape.window), 3),
+            size_bytes=dice.choice(sizes),
+            reduces=shape.reduces or defaults.reduces,
+            user=f"user{dice.randrange(shape.users)}" if shape.users > 1 else defaults.user,
+            queue=dice.choice(queues),
+            params=dict(defaults.params),
+        )
+
+
+def _alternatives(text: str, where: str) -> list[str]:
+    kinds = text.split("+")
+    require(all(kinds), where, text, "names with + between them, as in terasort+wordcount")
+    if MIX in kinds:
+        raise unknown_name("job", MIX, ["terasort", "wordcount"])
+    return kinds
+
+
+def _base_name(job: str) -> str:
+    file, _, _ = job.partition(":")
+    return Path(file).stem if file.endswith(".py") else job
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,175 @@
+"""The list of workloads, and how one is asked for: "corral-w1", "swim:FILE.tsv,jobs=1000,users=20".
+
+A name, a file where it needs one, and changes to its options with commas between; sizes, rates and
+times with units.  ``railyard workloads`` lists names, sources and options.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cluster.errors import UsageError, unknown_name
+from cluster.overrides import as_told, split_changes
+from cluster.tomlfile import Duration, Size, build
+from cluster.units import format_size
+from jobs.workloads.coflowjobs import CoflowOptions, coflow_jobs
+from jobs.workloads.corral import CorralOptions, MixOptions, W1Options, W2Options, mix, w1, w2, w3
+from jobs.workloads.joint import JointOptions, joint
+from jobs.workloads.model import Workload
+from jobs.workloads.population import Population
+from jobs.workloads.recurring import RecurringOptions, recurring
+from jobs.workloads.shadow import ShadowFacebookOptions, ShadowOptions, shadow, shadow_facebook
+from jobs.workloads.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
+from jobs.workloads.tetrium import (
+    BigDataOptions,
+    TetriumOptions,
+    TpcdsOptions,
+    bigdata,
+    tetrium,
+    tpcds,
+)
+from jobs.workloads.tpch import TpchOptions, tpch
+from jobs.workloads.wfcommons import WfCommonsOptions, wfcommons
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of workload."""
+
+    about: str
+    source: str
+    options: type[Population]
+    #: (options, seed), or (path, options, seed) if it reads a file
+    make: Callable[..., Workload]
+    file: str = ""  #: what its file is called, such as "FILE.tsv"; "" = it reads none
+
+    def defaults(self) -> list[str]:
+        """What can be changed, and what it is otherwise: "block=256MB"; None is up to others."""
+        hints = typing.get_type_hints(self.options, include_extras=True)
+        fields = msgspec.structs.fields(self.options)
+        return [f"{field.name}={_told(field.default, hints[field.name])}" for field in fields]
+
+
+def _told(value: Any, kind: Any) -> str:
+    if kind == Size:
+        return format_size(value).replace(" ", "")
+    return f"{value:g}s" if kind == Duration else str(value)
+
+
+_CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
+_TETRIUM = "Hung et al., EuroSys 2018 (Tetrium)"
+
+#: name -> what it is
+FAMILIES: dict[str, Family] = {
+    "swim": Family(
+        "a trace of input, shuffle and output bytes, such as Facebook's of 2009 and 2010",
+        "Chen et al., MASCOTS 2011 (SWIM)",
+        SwimOptions,
+        swim,
+        "FILE.tsv",
+    ),
+    "co-scheduler": Family(
+        "1,000 jobs of a SWIM trace, 20 users, uniform in 90 min, half of them recurring",
+        "Co-scheduler, section V-A",
+        CoSchedulerOptions,
+        co_scheduler,
+        "FILE.tsv",
+    ),
+    "corral-w1": Family(
+        "200 jobs, small, medium and large, selectivities 4:1 to 1:4",
+        f"{_CORRAL}, 6.1 (a), 6.6",
+        W1Options,
+        w1,
+    ),
+    "corral-w2": Family(
+        "400 jobs as Yahoo's: 90 % tiny, two of 5.5 TB", f"{_CORRAL}, 6.1 (b)", W2Options, w2
+    ),
+    "corral-w3": Family(
+        "200 jobs with Microsoft Cosmos' percentiles", f"{_CORRAL}, Table 1", CorralOptions, w3
+    ),
+    "corral-tpch": Family(
+        "15 queries like TPC-H's on 200 GB, beside a batch of W1",
+        f"{_CORRAL}, 6.3",
+        TpchOptions,
+        tpch,
+    ),
+    "corral-mix": Family(
+        "100 recurring jobs and 50 ad hoc ones of W1", f"{_CORRAL}, 6.4", MixOptions, mix
+    ),
+    "corral-recurring": Family(
+        "20 jobs that come each day, foretold from the days before",
+        f"{_CORRAL}, 2",
+        RecurringOptions,
+        recurring,
+    ),
+    "tetrium": Family(
+        "200 trees of 2 to 16 stages, inputs skewed over 50 sites",
+        f"{_TETRIUM}, 6.1",
+        TetriumOptions,
+        tetrium,
+    ),
+    "tetrium-tpcds": Family(
+        "50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites",
+        f"{_TETRIUM}, 6.2 (a)",
+        TpcdsOptions,
+        tpcds,
+    ),
+    "tetrium-bigdata": Family(
+        "50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites",
+        f"{_TETRIUM}, 6.2 (b)",
+        BigDataOptions,
+        bigdata,
+    ),
+    "shadow": Family(
+        "six applications of 120 GB, one after the other", "Shadow, 5.3", ShadowOptions, shadow
+    ),
+    "shadow-facebook": Family(
+        "50 jobs of a SWIM trace, scaled to 730 GB",
+        "Shadow, 5.3",
+        ShadowFacebookOptions,
+        shadow_facebook,
+        "FILE.tsv",
+    ),
+    "joint": Family(
+        "200 jobs of 93 tasks of 13 s on average, 15 s apart", "Joint, Table 2", JointOptions, joint
+    ),
+    "wfcommons": Family(
+        "a scientific workflow in WfFormat: a stage for each task",
+        "Coleman et al., FGCS 2022 (WfCommons)",
+        WfCommonsOptions,
+        wfcommons,
+        "FILE.json",
+    ),
+    "coflow-benchmark": Family(
+        "a trace of coflows, each a job of one shuffle",
+        "coflow-benchmark (Chowdhury)",
+        CoflowOptions,
+        coflow_jobs,
+        "FILE.txt",
+    ),
+}
+
+
+def workload(text: str, seed: int) -> Workload:
+    """The jobs that "NAME", "NAME:FILE" or one of them with ",KEY=VALUE,..." asks for.
+
+    The same text and seed give the same jobs.  Raises ``UsageError`` for an unknown name or
+    option, an impossible value, and a file that is missing or not right.
+    """
+    base, changes = split_changes(text)
+    name, _, file = base.partition(":")
+    if name not in FAMILIES:
+        raise unknown_name("workload", name, FAMILIES)
+    family = FAMILIES[name]
+    if bool(file) != bool(family.file):
+        right = f"a file, as in {name}:{family.file}" if family.file else f"{name} without a file"
+        raise UsageError(f"workload {text}: need {right}")
+    told: dict[str, Any] = {key: as_told(value) for key, value in changes}
+    options = build(told, family.options, f"workload {name}")
+    return family.make(Path(file), options, seed) if file else family.make(options, seed)

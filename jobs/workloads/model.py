@@ -1,0 +1,263 @@
+"""A workload: jobs as they are submitted over time, by size and shape, without code or data.
+
+A job reads files block by block, and its stages hand their output to one another: the same graph
+that ``jobs.model.StageSpec`` describes, with bytes and times on it.  All bytes are the model's
+(before scaling); times are seconds of the model's clock.
+
+Never here: where bytes or tasks go.  That is up to the block store and the schedulers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cluster.errors import UsageError, require
+from cluster.ids import NodeId
+from jobs.model import StageSpec, check_stages
+
+
+class InputFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is in the block store before its job comes."""
+
+    path: str  #: jobs that name the same path share the file, and say the same of it
+    size_bytes: int  #: > 0
+    block_bytes: int  #: a task reads one block; the last may be shorter
+    #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says
+    shares: tuple[float, ...] = ()
+    #: the nodes that hold each block, where that is known, as from another run; () = it is not
+    nodes: tuple[tuple[NodeId, ...], ...] = ()
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it has, and so tasks that read it."""
+        return -(-self.size_bytes // self.block_bytes)
+
+    def block_sizes(self) -> list[int]:
+        """The bytes of each block."""
+        full, rest = divmod(self.size_bytes, self.block_bytes)
+        return [self.block_bytes] * full + ([rest] if rest else [])
+
+
+class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage: either it reads files, or stages listed before it, or nothing at all."""
+
+    name: str  #: small letters only: "m" and "r" in plain MapReduce
+    reads: tuple[str, ...] = ()  #: names of stages; each task fetches its part of their outputs
+    files: tuple[str, ...] = ()  #: paths of the job's files
+    tasks: int  #: >= 1; as many as the files have blocks, if it reads files
+    #: of all its tasks: what each of its readers fetches, or what is stored if nobody reads it
+    output_bytes: int
+    #: a task takes ``task_s`` and besides its input / ``rate``, from when it has its input until it
+    #: has its output; None = the topology's compute rate
+    task_s: float = 0.0
+    rate_bytes_per_s: float | None = None
+    weights: tuple[float, ...] = ()  #: how what it fetches is spread over its tasks; () = evenly
+
+    def parts(self, size_bytes: int) -> list[int]:
+        """``size_bytes`` over its tasks, by their weights; exact in total.  O(tasks)."""
+        if self.weights:
+            return split_by(size_bytes, self.weights)
+        part, odd = divmod(size_bytes, self.tasks)
+        return [part + (task < odd) for task in range(self.tasks)]
+
+
+class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that comes again and again, and what can be told of it from earlier days.
+
+    What the earlier days foretell is this job with all its sizes times ``size_ratio``, at
+    ``submit_s``.
+    """
+
+    name: str  #: of the recurring job; its instances share it
+    day: int = 0  #: of this instance; 0 is a Monday
+    size_ratio: float = 1.0  #: foretold bytes / bytes that come
+    submit_s: float = 0.0  #: when it was foretold to come
+
+
+class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a workload: who submits it when, what it reads and what its stages do."""
+
+    name: str  #: unlike any other job's of the workload
+    user: str
+    queue: str
+    submit_s: float  #: from the workload's beginning
+    stages: tuple[WorkStage, ...]  #: each after those that it reads
+    files: tuple[InputFile, ...] = ()
+    recurrence: Recurrence | None = None  #: None: ad hoc, nothing is known of it before it comes
+
+    @property
+    def input_bytes(self) -> int:
+        """What it reads from the block store."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def shuffle_bytes(self) -> int:
+        """What its stages fetch from one another."""
+        sizes = {stage.name: stage.output_bytes for stage in self.stages}
+        return sum(sizes[read] for stage in self.stages for read in stage.reads)
+
+    @property
+    def output_bytes(self) -> int:
+        """What it writes to the block store, before replication."""
+        read = {name for stage in self.stages for name in stage.reads}
+        return sum(stage.output_bytes for stage in self.stages if stage.name not in read)
+
+    @property
+    def tasks(self) -> int:
+        """Of all stages."""
+        return sum(stage.tasks for stage in self.stages)
+
+    def stage_input_bytes(self) -> dict[str, int]:
+        """What each stage reads or fetches, by its name."""
+        outputs = {stage.name: stage.output_bytes for stage in self.stages}
+        files = {file.path: file.size_bytes for file in self.files}
+        return {
+            stage.name: sum(files[path] for path in stage.files)
+            + sum(outputs[name] for name in stage.reads)
+            for stage in self.stages
+        }
+
+    def specs(self) -> tuple[StageSpec, ...]:
+        """Its stages as the ResourceManager knows them."""
+        return tuple(
+            StageSpec(
+                name=stage.name,
+                reads=stage.reads,
+                tasks=0 if stage.files and not stage.reads else stage.tasks,
+            )
+            for stage in self.stages
+        )
+
+    def foretold(self) -> WorkloadJob | None:
+        """The job that a planner expects; None if it expects none.
+
+        All sizes are in proportion, and so are numbers of tasks that read blocks; other numbers of
+        tasks are configured, and known.
+        """
+        past = self.recurrence
+        if past is None:
+            return None
+        ratio = past.size_ratio
+        files = tuple(
+            msgspec.structs.replace(file, size_bytes=max(1, round(file.size_bytes * ratio)))
+            for file in self.files
+        )
+        blocks = {file.path: file.blocks for file in files}
+        stages = tuple(
+            msgspec.structs.replace(
+                stage,
+                output_bytes=round(stage.output_bytes * ratio),
+                tasks=sum(blocks[path] for path in stage.files) if stage.files else stage.tasks,
+            )
+            for stage in self.stages
+        )
+        return msgspec.structs.replace(self, submit_s=past.submit_s, files=files, stages=stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A statistic of a workload, next to what was published of it."""
+
+    name: str  #: "input, p50"
+    unit: str  #: "bytes", "s", "share", or what is counted
+    measured: float
+    published: tuple[float, float] | None = None  #: least and most; equal if it is one number
+    tolerance: float = 0.0  #: by how much of it the measured one may lie outside
+    note: str = ""  #: where it is published, or why it isn't met
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as published, within the tolerance."""
+        if self.published is None:
+            return True
+        least, most = self.published
+        return least * (1 - self.tolerance) <= self.measured <= most * (1 + self.tolerance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Jobs in the order in which they come, where they are from, and how like that they are."""
+
+    name: str
+    source: str  #: paper and section, or file
+    jobs: tuple[WorkloadJob, ...]
+    figures: tuple[Figure, ...] = ()
+    sites: int = 0  #: how many racks or sites the shares of its files speak of; 0 = none
+
+    @property
+    def tasks(self) -> int:
+        """Of all jobs."""
+        return sum(job.tasks for job in self.jobs)
+
+
+def split_by(size_bytes: int, weights: Sequence[float]) -> list[int]:
+    """Whole bytes in proportion to the weights, exact in total: the largest rests get one more."""
+    total = math.fsum(weights)
+    wanted = [size_bytes * (weight / total) for weight in weights]
+    parts = [int(part) for part in wanted]
+    left = size_bytes - sum(parts)
+    if left < 0 or left > len(parts):  # floats end at 2**53: the largest bears the difference
+        parts[parts.index(max(parts))] += left
+        return parts
+    by_rest = sorted(range(len(parts)), key=lambda at: (parts[at] - wanted[at], at))
+    for at in by_rest[:left]:
+        parts[at] += 1
+    return parts
+
+
+def check_workload(jobs: Sequence[WorkloadJob]) -> None:
+    """Raise ``UsageError`` unless each job can be run; one line that names the job."""
+    names: set[str] = set()
+    shared: dict[str, InputFile] = {}
+    for job in jobs:
+        where = f"job {job.name}"
+        if job.name in names:
+            raise UsageError(f"{where}: there are two of that name")
+        names.add(job.name)
+        try:
+            check_stages(job.specs())
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+        require(0 <= job.submit_s < math.inf, f"{where}: submit_s", job.submit_s, "seconds >= 0")
+        for file in job.files:
+            if shared.setdefault(file.path, file) != file:
+                raise UsageError(f"{where}: file {file.path} is another in an earlier job")
+            _check_file(file, f"{where}: file {file.path}")
+        for stage in job.stages:
+            _check_stage(stage, job, f"{where}: stage {stage.name}")
+
+
+def _check_file(file: InputFile, where: str) -> None:
+    require(file.size_bytes > 0, f"{where}: size_bytes", file.size_bytes, "at least one byte")
+    require(file.block_bytes > 0, f"{where}: block_bytes", file.block_bytes, "at least one byte")
+    if file.shares:
+        sound = min(file.shares) >= 0 and abs(math.fsum(file.shares) - 1) < 1e-9
+        require(sound, f"{where}: shares", file.shares, "numbers >= 0 with sum 1")
+    if file.nodes:
+        sound = len(file.nodes) == file.blocks and all(file.nodes)
+        require(sound, f"{where}: nodes", file.nodes, f"nodes for each of {file.blocks} blocks")
+
+
+def _check_stage(stage: WorkStage, job: WorkloadJob, where: str) -> None:
+    require(stage.output_bytes >= 0, f"{where}: output_bytes", stage.output_bytes, "bytes >= 0")
+    require(0 <= stage.task_s < math.inf, f"{where}: task_s", stage.task_s, "seconds >= 0")
+    if stage.weights:
+        sound = len(stage.weights) == stage.tasks and min(stage.weights) >= 0 < sum(stage.weights)
+        require(sound, f"{where}: weights", stage.weights, "a number >= 0 for each task, not all 0")
+    rate = stage.rate_bytes_per_s
+    require(rate is None or rate > 0, f"{where}: rate_bytes_per_s", rate, "a rate above 0")
+    require(stage.tasks >= 1, f"{where}: tasks", stage.tasks, "a whole number >= 1")
+    if not stage.files:
+        return
+    if stage.reads:
+        raise UsageError(f"{where}: reads files and stages: need one of the two")
+    files = {file.path: file for file in job.files}
+    for path in stage.files:
+        require(path in files, f"{where}: files", path, "a file of the job")
+    blocks = sum(files[path].blocks for path in stage.files)
+    right = f"{blocks}, as many as its files have blocks"
+    require(stage.tasks == blocks, f"{where}: tasks", stage.tasks, right)

@@ -1,0 +1,70 @@
+"""The sample jobs as workloads: what ``railyard run`` would do, by size.
+
+How much a job hands on and writes is a share of its input, as measured on the generated input of
+the real jobs (10 GB on hybrid-8x4): TeraSort keeps every byte; WordCount's maps, with a combiner,
+hand on half of theirs, and its reduces keep 4 % of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster.errors import require, unknown_name
+from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+
+
+@dataclass(frozen=True)
+class _Shares:
+    shuffle: float  #: of the input
+    output: float  #: of the shuffle
+
+
+_SAMPLES = {
+    "terasort": _Shares(1.0, 1.0),
+    "wordcount": _Shares(5.053812 / 10, 0.198784 / 5.053812),
+}
+
+
+def is_sample(name: str) -> bool:
+    """Whether there is such a job."""
+    return name in _SAMPLES
+
+
+def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) -> Workload:
+    """One job at 0 s; the catalog generates its input in as many files as it has blocks.
+
+    Raises ``UsageError`` for an unknown name and for sizes below one.
+    """
+    if name not in _SAMPLES:
+        raise unknown_name("workload", name, _SAMPLES)
+    require(size_bytes >= 1, "size", size_bytes, "at least one byte")
+    require(reduces >= 1, "reduces", reduces, "a whole number >= 1")
+    shares = _SAMPLES[name]
+    parts = -(-size_bytes // block_bytes)
+    files = _files(name, size_bytes, block_bytes, parts)
+    shuffle_bytes = round(size_bytes * shares.shuffle)
+    output_bytes = round(shuffle_bytes * shares.output)
+    maps = WorkStage(
+        name="m",
+        files=tuple(file.path for file in files),
+        tasks=sum(file.blocks for file in files),
+        output_bytes=shuffle_bytes,
+    )
+    reduce = WorkStage(name="r", reads=("m",), tasks=reduces, output_bytes=output_bytes)
+    job = WorkloadJob(
+        name=name, user="user", queue="default", submit_s=0.0, stages=(maps, reduce), files=files
+    )
+    return Workload(name=name, source="the sample job of that name", jobs=(job,))
+
+
+def _files(name: str, size_bytes: int, block_bytes: int, parts: int) -> tuple[InputFile, ...]:
+    """As many files as blocks, equally large but for rounding: what generating tasks write."""
+    part, odd = divmod(size_bytes, parts)
+    return tuple(
+        InputFile(
+            path=f"/in/{name}/part-{number:05d}",
+            size_bytes=part + (number < odd),
+            block_bytes=block_bytes,
+        )
+        for number in range(parts)
+    )

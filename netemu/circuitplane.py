@@ -1,0 +1,355 @@
+"""The optical part of the network: which flows ride circuits, and when their circuits carry.
+
+A coflow's bytes from one rack to another (a batch, see ``netemu.batches``) ride a circuit when what
+they have left to send is at least the elephant threshold T_e; it is looked at when flows arrive or
+grow, and when a failed port works again.  A batch that rides does so until it has nothing left to
+send: flows that join it ride as well.  All others go by packets.
+
+    parked     waits for a circuit: its flows are in no group, or in one that has stopped
+    riding     its flows are a group that begins to send once the circuit carries
+
+Where nothing but circuits limits the nodes' flows, such a group knows its rate at once.  Where NICs
+are limited, too, it joins the others (and the flow scheduler decides) when the circuit carries.
+
+A port fails when its capacity becomes 0: what rides there goes by packets at once, and comes back,
+paying δ again, when the port works and it still has T_e to send.
+
+Who gets a circuit: ``netemu.circuits``; the order of coflows is the flow scheduler's.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+
+from cluster.topology import Topology
+from netemu.batches import Batch, Demand
+from netemu.circuitgroup import CircuitGroup
+from netemu.circuits import Matching
+from netemu.flowclasses import Flow
+from netemu.flowgroups import World
+from netemu.optical import Circuit, OpticalSwitch
+from netemu.routes import Network
+from netemu.schedulers.base import CoflowOnCircuits, Floats
+
+
+class Carrier(Protocol):
+    """The network, as far as flows change their ways."""
+
+    def stop(self, flow: Flow) -> None:
+        """Let it send nothing."""
+
+    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
+        """Let it send through a circuit, or by packets, from now on."""
+
+
+class CircuitPlane:
+    """Batches, circuits and ports of one network.  Racks are numbers."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: Network,
+        world: World,
+        urgency: Callable[[CoflowOnCircuits], float],
+        carrier: Carrier,
+    ) -> None:
+        assert topology.ocs is not None
+        self.switch = OpticalSwitch(topology)
+        self._network = network
+        self._world = world
+        self._carrier = carrier
+        self._urgency = urgency
+        self._elephant_bytes = topology.ocs.elephant
+        self._matching = Matching(self.switch)
+        racks = len(self.switch.racks)
+        self._racks = racks
+        self._ports = np.array(
+            [
+                network.number[f"{rack}.ocs.{way}"]
+                for way in ("up", "down")
+                for rack in self.switch.racks
+            ]
+        )
+        self._port_bytes_per_s: Floats = network.capacities[self._ports]
+        self._alone = True  #: whether nothing but circuits limits flows on them
+        self._limits_changed = True
+        self._demands: dict[str, Demand] = {}
+        self._small: dict[Batch, None] = {}  #: batches by packets that have grown
+        self._grown: dict[Batch, None] = {}  #: batches that ride and have more, or less, to send
+        self._fresh: dict[Demand, None] = {}  #: whose batches wait since the last decision
+        self._reorder = False
+        self._rematch = False
+        self._riding: dict[Batch, None] = {}  #: those that have a group
+        #: heap of (when it will carry, number, batch, circuit), where groups are not alone
+        self._dark: list[tuple[float, int, Batch, Circuit]] = []
+        self._numbers = count()
+
+    # What flows do -------------------------------------------------------------------------------
+    def wants(self, flow: Flow, now_s: float) -> None:
+        """A flow between racks, which is in no group, has bytes to send; ``decide`` says how."""
+        batch = flow.batch or self._batch_of(flow, now_s)
+        batch.flows[flow] = None
+        if not batch.rides:
+            self._small[batch] = None
+            return
+        self._grown[batch] = None
+        if batch.group is not None:
+            self._carrier.send_by(flow, batch.group)
+
+    def rests(self, flow: Flow, now_s: float) -> None:
+        """A flow has nothing to send, or is closed; it is in no group."""
+        batch = flow.batch
+        if batch is None:
+            return
+        flow.batch = None
+        del batch.flows[flow]
+        if batch.flows:
+            if batch.group is not None and batch.group.alone:
+                batch.group.fill()
+            if batch.rides and batch.circuit is None:
+                self._grown[batch] = None
+            return
+        self._small.pop(batch, None)
+        self._grown.pop(batch, None)
+        if batch.rides:
+            self._get_off(batch, now_s)
+        demand = batch.demand
+        del demand.batches[batch.src, batch.dst]
+        if not demand.batches:
+            del self._demands[demand.key]
+
+    # Decisions -----------------------------------------------------------------------------------
+    def limits_changed(self) -> None:
+        """Links have other capacities."""
+        self._limits_changed = True
+
+    def decide(self, now_s: float, capacities: Floats) -> float:
+        """Have the circuits that there should be now.
+
+        Returns when one will begin to carry and the flow scheduler is to be asked.
+        """
+        if self._limits_changed:
+            self._limits_changed = False
+            self._look_at_limits(now_s, capacities)
+        if self._small:
+            self._sort_out()
+        if self._grown:
+            self._count_grown()
+        if self._reorder or self._rematch:
+            self._match(now_s)
+        return self._light_up(now_s)
+
+    def load_alone(self) -> Floats:
+        """Bytes/s that groups which no flow scheduler looks at put on each link."""
+        load = np.zeros(self._world.links)
+        for batch in self._riding:
+            if batch.group is not None and batch.group.alone:
+                load += batch.group.load
+        return load
+
+    # Inside: batches -----------------------------------------------------------------------------
+    def _batch_of(self, flow: Flow, now_s: float) -> Batch:
+        spec, rack = flow.spec, self._network.rack_number
+        key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
+        demand = self._demands.get(key)
+        if demand is None:
+            demand = self._demands[key] = Demand(key, now_s, self._racks)
+        pair = rack[spec.src], rack[spec.dst]
+        batch = demand.batches.get(pair)
+        if batch is None:
+            batch = demand.batches[pair] = Batch(demand, *pair)
+        flow.batch = batch
+        return batch
+
+    def _sort_out(self) -> None:
+        """Let batches ride that are large enough now, and the others' flows go by packets."""
+        carrier = self._carrier
+        for batch in self._small:
+            if self._is_elephant(batch):
+                batch.rides = True
+                self._grown[batch] = None
+                for flow in batch.flows:
+                    carrier.stop(flow)
+            else:
+                for flow in batch.flows:
+                    if flow.group is None:
+                        carrier.send_by(flow, None)
+        self._small.clear()
+
+    def _is_elephant(self, batch: Batch) -> bool:
+        works = self.switch.out_bytes_per_s[batch.src] and self.switch.in_bytes_per_s[batch.dst]
+        least_bytes = self._elephant_bytes
+        if not works or sum(flow.size_bytes for flow in batch.flows) < least_bytes:
+            return False  # even if nothing has been sent
+        return _left_bytes(batch) >= least_bytes
+
+    def _count_grown(self) -> None:
+        for batch in self._grown:
+            if batch.group is not None and batch.group.alone:
+                batch.group.fill()
+            self._count(batch)
+            if batch.circuit is None:
+                batch.demand.wait(batch, batch.counted_bytes)
+                self._fresh[batch.demand] = None
+        self._grown.clear()
+        self._reorder = True
+
+    def _count(self, batch: Batch) -> None:
+        left_bytes = _left_bytes(batch) if batch.group is None else batch.group.left_bytes()
+        batch.demand.count(batch, left_bytes)
+
+    def _get_off(self, batch: Batch, now_s: float) -> None:
+        """A batch rides no more."""
+        demand = batch.demand
+        batch.rides = False
+        if batch.circuit is not None:
+            self._matching.release(batch)
+            self._let_go(batch, now_s)
+            self._rematch = True
+        elif batch.turn is not None:
+            demand.stop_waiting(batch)
+        self._disband(batch)
+        demand.count(batch, 0.0)
+        if not demand.rides:
+            self._fresh.pop(demand, None)
+            self._reorder = True
+
+    # Inside: circuits ----------------------------------------------------------------------------
+    def _match(self, now_s: float) -> None:
+        order = self._new_order() if self._reorder else None
+        cut, taken = self._matching.choose(now_s, self._fresh, order)
+        self._reorder = self._rematch = False
+        self._fresh.clear()
+        for batch in cut:
+            self._let_go(batch, now_s)
+            self._count(batch)
+            batch.demand.wait(batch, batch.counted_bytes)
+        # those for whom there is a spare circuit first, before others make it go
+        spare = {batch: self.switch.spare(batch.src, batch.dst) is not None for batch in taken}
+        for batch in sorted(taken, key=lambda batch: not spare[batch]) if cut else taken:
+            circuit = batch.circuit = self.switch.connect(batch, now_s)
+            self._board(batch, circuit)
+
+    def _new_order(self) -> list[Demand] | None:
+        """The coflows that ride, in order; None if the order is as it was."""
+        for batch in self._riding:
+            self._count(batch)
+        riding = [demand for demand in self._demands.values() if demand.rides]
+        riding.sort(key=lambda demand: (self._urgency_of(demand), demand.arrived_s, demand.key))
+        return None if riding == self._matching.order else riding
+
+    def _urgency_of(self, demand: Demand) -> float:
+        return self._urgency(
+            CoflowOnCircuits(
+                np.array([demand.out_bytes, demand.in_bytes]),
+                np.array([demand.out_batches, demand.in_batches]),
+                self._circuit_bytes_per_s(),
+                self.switch.delta_s,
+                self.switch.wavelengths,
+            )
+        )
+
+    def _circuit_bytes_per_s(self) -> Floats:
+        return self._port_bytes_per_s.reshape(2, -1) / self.switch.wavelengths
+
+    def _light_up(self, now_s: float) -> float:
+        """Let batches send whose circuits carry now; returns when the next one will."""
+        dark = self._dark
+        while dark:
+            ready_s, _, batch, circuit = dark[0]
+            if batch.circuit is circuit:
+                if ready_s > now_s:
+                    return ready_s
+                self._group(batch, circuit)
+            heapq.heappop(dark)
+        return np.inf
+
+    def _board(self, batch: Batch, circuit: Circuit) -> None:
+        """Have a batch's flows on its circuit."""
+        if self._alone:
+            self._group(batch, circuit)
+        else:
+            heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), batch, circuit))
+
+    def _group(self, batch: Batch, circuit: Circuit) -> None:
+        group = batch.group
+        if group is None:
+            group = batch.group = CircuitGroup(batch.demand.key, self._world, self._alone)
+            for flow in batch.flows:
+                self._carrier.send_by(flow, group)
+        group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
+        self._riding[batch] = None
+        if group.alone:
+            group.fill()
+
+    def _let_go(self, batch: Batch, now_s: float) -> None:
+        """Have a batch without its circuit, its flows parked."""
+        assert batch.circuit is not None
+        self.switch.release(batch.circuit, now_s)
+        batch.circuit = None
+        if batch.group is None:
+            return
+        del self._riding[batch]
+        if batch.group.alone:  # it will go on where it stopped
+            batch.group.carry(0.0, now_s)
+            batch.group.fill()
+        else:
+            self._disband(batch)
+
+    def _disband(self, batch: Batch) -> None:
+        """Have a batch's flows in no group."""
+        if batch.group is not None:
+            for flow in batch.flows:
+                self._carrier.stop(flow)
+            batch.group = None
+
+    # Inside: ports -------------------------------------------------------------------------------
+    def _look_at_limits(self, now_s: float, capacities: Floats) -> None:
+        if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
+            self._ports_changed(now_s, capacities[self._ports])
+        self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
+        self._riding.clear()
+        for demand in self._demands.values():
+            for batch in demand.batches.values():
+                self._disband(batch)  # in other lanes from now on, maybe, or with others
+                if batch.circuit is not None:
+                    self._board(batch, batch.circuit)
+
+    def _ports_changed(self, now_s: float, bytes_per_s: Floats) -> None:
+        before = self._port_bytes_per_s
+        self._port_bytes_per_s = bytes_per_s
+        for port in np.flatnonzero(bytes_per_s != before).tolist():
+            is_out, rack = port < self._racks, port % self._racks
+            works = bool(bytes_per_s[port] > 0)
+            if not works:
+                self._leave_port(rack, is_out, now_s)
+            elif not before[port]:
+                self._small |= dict.fromkeys(b for b in self._at(rack, is_out) if not b.rides)
+            self.switch.set_port(rack, float(bytes_per_s[port]), now_s, is_out=is_out)
+            self._matching.set_port(rack, works, is_out=is_out)
+        self._reorder = True
+
+    def _leave_port(self, rack: int, is_out: bool, now_s: float) -> None:
+        """What rides there goes by packets."""
+        for batch in self._at(rack, is_out):
+            if batch.rides:
+                self._grown.pop(batch, None)
+                self._get_off(batch, now_s)
+                self._small[batch] = None
+
+    def _at(self, rack: int, is_out: bool) -> list[Batch]:
+        return [
+            batch
+            for demand in self._demands.values()
+            for batch in demand.batches.values()
+            if (batch.src if is_out else batch.dst) == rack
+        ]
+
+
+def _left_bytes(batch: Batch) -> float:
+    return sum(flow.size_bytes - flow.belongs.sent_bytes_of(flow) for flow in batch.flows)

@@ -1,0 +1,67 @@
+"""What each link carried by when: the record that pictures of a network's load are made of.
+
+Totals rather than rates, so that no sample that is missing loses a byte.  However long a run is, at
+most ``SAMPLES_MAX`` samples are kept: when there are more, every other one is dropped, and they
+come half as often from then on.  Pure; the emulation and the simulator both feed one.
+
+Its file, ``network.jsonl``, has the links first, then the circuits (``netemu.circuitlog``), then
+the samples, each with the links whose total has changed since the one before:
+
+    {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
+    {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", ...}
+    {"at_s": 1.25, "bytes": {"r0.up": 31250000}}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+SAMPLES_MAX = 1000
+
+
+class LinkLog:
+    """The totals of a run's links by time; all bytes are the model's."""
+
+    def __init__(self, period_s: float = 0.1) -> None:
+        self.period_s = period_s  #: how far apart samples are
+        self._samples: list[tuple[float, Mapping[str, int]]] = []
+
+    def wants(self, at_s: float) -> bool:
+        """Whether a sample at this time is worth having."""
+        return not self._samples or at_s >= self._samples[-1][0] + self.period_s
+
+    def take(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
+        """Keep what each link has carried in all by now."""
+        self._samples.append((at_s, link_bytes))
+        if len(self._samples) > SAMPLES_MAX:
+            del self._samples[1::2]
+            self.period_s *= 2
+
+    def write(
+        self,
+        path: Path,
+        capacities_bytes_per_s: Mapping[str, float],
+        circuit_rows: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        """Write the file; a capacity without limit is null."""
+        with path.open("w", encoding="utf-8") as file:
+            known = {
+                name: capacity if math.isfinite(capacity) else None
+                for name, capacity in capacities_bytes_per_s.items()
+            }
+            file.write(json.dumps({"type": "links", "capacity_bytes_per_s": known}) + "\n")
+            for row in circuit_rows:
+                file.write(json.dumps(row) + "\n")
+            for at_s, changed in self._changes():
+                file.write(json.dumps({"at_s": at_s, "bytes": changed}) + "\n")
+
+    def _changes(self) -> Iterator[tuple[float, dict[str, int]]]:
+        told: dict[str, int] = {}
+        for at_s, totals in self._samples:
+            changed = {name: total for name, total in totals.items() if total != told.get(name, 0)}
+            told |= changed
+            yield at_s, changed

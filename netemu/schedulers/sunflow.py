@@ -1,0 +1,76 @@
+"""Sunflow: circuits for the shortest coflow first, and never taken away within a coflow.
+
+Source: Huang, Sun and Ng, Sunflow: Efficient Optical Circuit Scheduling for Coflows, CoNEXT 2016,
+as Co-scheduler (section III-B) has it: coflows in the order of the lower bound of their completion
+time T(C); within a coflow circuits are not preempted; a port's reconfiguration stops only that
+port; later coflows send in the gaps that earlier ones leave.  What it does to ports and circuits is
+in ``netemu.circuits``, which bytes ride at all in ``netemu.circuitplane``.
+
+Left open there, chosen here:
+- T(C) is of what a coflow has left to send by circuits, and coflows are put in order anew whenever
+  bytes for circuits come, or a coflow has none left.  Ties: the earlier arrival, then the name.
+- Bytes that don't ride share the packet switches in a max-min way, as TCP flows do.  Where a node's
+  NIC is shared by both kinds, so is that: its flows fill up alike, wherever they go.
+- Flows that share a circuit share it in a max-min way, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from netemu.schedulers.base import CoflowOnCircuits, FlowScheduler, Group, Traffic
+from netemu.schedulers.filling import fill
+from netemu.schedulers.maxmin import MaxMin
+
+
+class Sunflow(FlowScheduler):
+    """Circuits by ascending T(C); packets max-min."""
+
+    name = "sunflow"
+    source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
+    uses_circuits = True
+    rows_stay = MaxMin.rows_stay  # it shares what goes by packets
+
+    def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
+        """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seconds = coflow.port_bytes / coflow.circuit_bytes_per_s
+        seconds = np.where(coflow.port_bytes > 0, seconds, 0.0)
+        needs_s = seconds + coflow.port_batches * coflow.delta_s
+        return float(needs_s.max()) / coflow.wavelengths
+
+    def __init__(self) -> None:
+        self._packets = MaxMin()
+
+    def decide(self, traffic: Traffic) -> float:
+        """Fill packet switches, together with the circuits that share NICs."""
+        groups = list(traffic.groups)
+        if any(np.isfinite(group.circuit_bytes_per_s) for group in groups):
+            _fill_together(groups, traffic)
+            self._packets = MaxMin()  # what it remembers no longer holds
+            return np.inf
+        return self._packets.decide(traffic)
+
+
+def _fill_together(groups: list[Group], traffic: Traffic) -> None:
+    """Max-min rates of all flows of these groups; a circuit is a link of its own."""
+    links = len(traffic.capacities)
+    circuits_bytes_per_s = np.array([group.circuit_bytes_per_s for group in groups])
+    left = np.concatenate([traffic.capacities, circuits_bytes_per_s])
+    rides = np.isfinite(circuits_bytes_per_s).tolist()
+    paths = [group.paths for group in groups]
+    ends = np.cumsum([path.shape[1] for path in paths]).tolist()
+    spans = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    together = np.full((1 + max(map(len, paths)), ends[-1]), links - 1, dtype=np.int64)
+    for number, (path, span) in enumerate(zip(paths, spans, strict=True)):
+        if rides[number]:
+            path = np.where(traffic.is_port[path], links - 1, path)
+            together[-1, span] = links + number
+        together[: len(path), span] = path
+    weights = np.concatenate([group.weights for group in groups])
+    sending = np.flatnonzero(weights)  # a circuit's lane may have run empty
+    rates = np.zeros(len(weights))
+    rates[sending] = fill(together[:, sending], weights[sending], left)
+    for group, span in zip(groups, spans, strict=True):
+        if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
+            group.set_rates(rates[span])

@@ -1,0 +1,87 @@
+"""What drives a core, under whatever clock: tells it events, keeps them, hands its commands on.
+
+Never here: what an event means, how a command is carried out, what time it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, cast
+
+from cluster.errors import InvariantError
+from cluster.wire import Command, Event
+from resourcemanager.commands import SetTimer
+from resourcemanager.core import Core
+
+C = TypeVar("C", bound=Command)
+
+
+class Log(Protocol):
+    """Where events are kept, in order, with what they led to."""
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Append an event."""
+        ...
+
+
+class CoreDriver(ABC):
+    """A core and its log.  Subclasses bring the clock and the timers."""
+
+    def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float]) -> None:
+        self.core = core
+        self.deciding_s = 0.0  #: by the stopwatch, spent in the core
+        self.deciding_s_max = 0.0
+        self._log = log
+        self._stopwatch = stopwatch
+        self._handlers: dict[type[Command], Callable[[Command], None]] = {}
+        self._later: deque[Event] = deque()
+        self._busy = False
+        self.on(SetTimer, self._set_timer)
+
+    @property
+    @abstractmethod
+    def now_s(self) -> float:
+        """The core's clock."""
+
+    @abstractmethod
+    def _set_timer(self, command: SetTimer) -> None:
+        """Tell ``TimerFired`` at that time; an earlier order for the same timer is void."""
+
+    def on(self, kind: type[C], handler: Callable[[C], None]) -> None:
+        """Have commands of class ``kind`` carried out by ``handler``."""
+        self._handlers[kind] = cast("Callable[[Command], None]", handler)
+
+    def tell(self, event: Event) -> None:
+        """Tell the core, now; from within a command's handler: as soon as that is done.
+
+        Raises what the core raises for an event that can't be true.
+        """
+        if self._busy:
+            self._later.append(event)
+            return
+        self._busy = True
+        try:
+            self._tell(event)
+            while self._later:
+                self._tell(self._later.popleft())
+        finally:
+            self._busy = False
+
+    def _tell(self, event: Event) -> None:
+        at_s, log = self.now_s, self._log
+        begun_s = self._stopwatch()
+        try:
+            commands = self.core.handle(event, at_s)
+        except InvariantError:
+            if log is not None:
+                log.write(at_s, event)  # so that a replay stops at the same place
+            raise
+        took_s = self._stopwatch() - begun_s
+        self.deciding_s += took_s
+        self.deciding_s_max = max(self.deciding_s_max, took_s)
+        if log is not None:
+            log.write(at_s, event, commands)
+        for command in commands:
+            self._handlers[type(command)](command)

@@ -1,0 +1,32 @@
+"""Where data goes that jobs will read: asks the data policy, and checks what it answers.
+
+Asked before the data is written, so before any job that reads it is there.
+"""
+
+from __future__ import annotations
+
+from cluster.errors import PeerError
+from resourcemanager.commands import PlaceData
+from resourcemanager.decisions import InvalidDecision
+from resourcemanager.events import DataAnnounced
+from resourcemanager.world import World
+
+
+def place_data(world: World, data: DataAnnounced) -> None:
+    """Order where the replicas should go.
+
+    Raises ``PeerError`` for data that can't be, ``InvalidDecision`` for racks that are none.
+    """
+    if data.size_bytes < 0:
+        raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")
+    who = f"{world.policies.name}/data"
+    try:
+        racks = tuple(tuple(each) for each in world.policies.data.replica_racks(data))
+    except Exception as error:  # third parties' code
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidDecision(f"{who} failed, placing {data.path}: {what}") from error
+    known = {rack.id: None for rack in world.topology.rack_list()}
+    for rack in (rack for each in racks for rack in each):
+        if rack not in known:
+            raise InvalidDecision(f"{who} placed {data.path} in {rack}, but there is no such rack")
+    world.emit(PlaceData(path=data.path, racks=racks))

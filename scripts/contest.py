@@ -1,0 +1,245 @@
+"""The runs behind a comparison: which there are, and carrying them out on their clocks.
+
+Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
+over cores.  Everything that could be wrong with the request is found before the first run begins.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cluster.config import ClusterConfig
+from cluster.errors import UsageError, unknown_name
+from cluster.topology import Topology, load_topology
+from jobs.mixes import Defaults, Mix, read_mix
+from jobs.workloads.catalog import FAMILIES, workload
+from jobs.workloads.measured import measured_workload
+from jobs.workloads.model import Workload
+from netemu.schedulers import flow_scheduler
+from resourcemanager.recipe import Recipe, option_names
+from resourcemanager.schedulers import recipe_named
+from scripts.comparison import Contender, Summary
+from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice
+from scripts.placed import placed_as_in
+from scripts.progress import progress_view
+from scripts.request import DEFAULT_SIZE_BYTES
+from scripts.sweep import parse_on, sweep
+from scripts.virtual import VirtualRun, run_virtually
+from scripts.work import SeveralJobs, run_on, session_for
+from simulator.behaviour import Behaviour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What was asked for."""
+
+    words: tuple[str, ...]  #: the jobs
+    schedulers: tuple[str, ...]
+    flow_schedulers: tuple[str, ...]
+    clocks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    size_bytes: int | None = None
+    reduces: int | None = None
+    scheduler_options: tuple[tuple[str, str], ...] = ()
+    topology: str | None = None
+    network: tuple[tuple[str, str], ...] = ()
+    on: str | None = None  #: where to simulate
+    behaviour: Behaviour = field(default_factory=Behaviour)  #: of simulated nodes
+    faults: str | None = None  #: of simulated runs: see ``simulator.faultspec``
+    first: int | None = None  #: only so many of a workload's jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    contender: Contender
+    config: ClusterConfig  #: with the seed
+    results: Path | None
+
+
+class Contest:
+    """Every contender with every seed; ``folder`` is a new one for what the runs leave.
+
+    Raises ``UsageError`` for what makes no sense.
+    """
+
+    def __init__(self, terms: Terms, folder: Path | None) -> None:
+        parse_on(terms.on)
+        self._terms = terms
+        self._folder = folder
+        self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
+        self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
+        self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
+        self._runs = list(self._all_runs())
+        self._mixes: dict[int, Mix] = {}  #: by seed; none for a workload of the simulator's
+        for seed in terms.seeds if not self._is_virtual_only() else ():
+            self._mixes[seed] = _mix(terms, seed)
+        #: made now, so that what is wrong with them shows
+        self._works = {
+            seed: SeveralJobs(mix, self._topology, seed) for seed, mix in self._mixes.items()
+        }
+
+    @property
+    def title(self) -> str:
+        """One line: what is run where."""
+        return f"{' '.join(self._terms.words)} on {self._topology.name}"
+
+    @property
+    def topology(self) -> Topology:
+        return self._topology
+
+    def told(self) -> dict[str, Any]:
+        """What a reader of the results should know of the runs."""
+        return {
+            "workload": " ".join(self._terms.words),
+            "topology": self._topology.name,
+            "about_topology": self._topology.description,
+            "racks": self._topology.racks.count,
+            "slots": self._topology.slots,
+            "scale": self._topology.scale,
+            "compute": self._topology.compute.mode,
+            "seeds": self._terms.seeds,
+            "folders": {
+                (run.contender, run.config.seed): run.results
+                for run in self._runs
+                if run.results is not None
+            },
+        }
+
+    def run(self) -> dict[Contender, list[Summary]]:
+        """Carry all out; the summaries of each contender, by seed."""
+        if self._folder is not None:
+            self._folder.mkdir()
+            return self._run_all()
+        with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
+            self._scratch = Path(scratch)
+            return self._run_all()
+
+    def _run_all(self) -> dict[Contender, list[Summary]]:
+        summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
+        emulated = [run for run in self._runs if run.contender.clock == "wall"]
+        for number, run in enumerate(emulated, start=1):
+            told = f"{number} of {len(emulated)}: {run.contender.scheduler}"
+            summaries[run.contender].append(self._emulate(run, told))
+        simulated = [run for run in self._runs if run.contender.clock == "virtual"]
+        for run, summary in zip(simulated, self._simulate(simulated), strict=True):
+            summaries[run.contender].append(summary)
+        return summaries
+
+    def _all_runs(self) -> Sequence[_Run]:
+        terms = self._terms
+        recipes = [recipe_named(name) for name in dict.fromkeys(terms.schedulers)]
+        _check_options(recipes, terms.scheduler_options)
+        return [
+            self._one_run(Contender(recipe.name, flow_scheduler(flows).name, clock), recipe, seed)
+            for clock in terms.clocks
+            for recipe in recipes
+            for flows in dict.fromkeys(terms.flow_schedulers)
+            for seed in terms.seeds
+        ]
+
+    def _one_run(self, contender: Contender, recipe: Recipe, seed: int) -> _Run:
+        choice = ClusterChoice(
+            topology=self._terms.topology,
+            network=self._terms.network,
+            scheduler=contender.scheduler,
+            flow_scheduler=contender.flow_scheduler,
+            scheduler_options=_options_of(recipe, self._terms.scheduler_options),
+            seed=seed,
+            transport=None,
+        )
+        run = _Run(contender=contender, config=choice.config(), results=None)
+        return run if self._folder is None else replace(run, results=self._folder / _name(run))
+
+    def _is_virtual_only(self) -> bool:
+        """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
+        families = [word for word in self._terms.words if _family(word) in FAMILIES]
+        if not families:
+            return False
+        if len(self._terms.words) > 1:
+            raise UsageError(f"{families[0]}: is a whole workload: need nothing beside it")
+        if "wall" in self._terms.clocks:
+            raise UsageError(f"{families[0]}: can only be simulated: need --clock virtual")
+        told = {"--size": self._terms.size_bytes, "--reduces": self._terms.reduces}
+        for option, value in told.items():
+            if value is not None:
+                raise UsageError(f"{option}: {families[0]} says that itself: need none")
+        return True
+
+    def _emulate(self, run: _Run, told: str) -> Summary:
+        with progress_view() as view:
+            view.say(told)
+            with session_for(None, run.config, view) as session:
+                work = self._works[run.config.seed]
+                results = run.results or self._scratch / _name(run)
+                summary = run_on(session, work, view, results).summary
+        self._events[run.contender, run.config.seed] = results / "events.jsonl"
+        return summary
+
+    def _simulate(self, runs: Sequence[_Run]) -> list[Summary]:
+        if not runs:
+            return []
+        workloads = {seed: self._workload(seed) for seed in self._terms.seeds}
+        wanted = [
+            VirtualRun(
+                config=run.config,
+                workload=self._as_emulated(run, workloads[run.config.seed]),
+                behaviour=self._terms.behaviour,
+                faults=self._terms.faults,
+                results=None if run.results is None else run.results.absolute(),
+            )
+            for run in runs
+        ]
+        return sweep(run_virtually, wanted, on=self._terms.on)
+
+    def _as_emulated(self, run: _Run, workload: Workload) -> Workload:
+        """With the blocks where they were when the same contender ran on the wall clock."""
+        events = self._events.get((replace(run.contender, clock="wall"), run.config.seed))
+        return workload if events is None else placed_as_in(workload, events)
+
+    def _workload(self, seed: int) -> Workload:
+        if seed in self._mixes:
+            made = measured_workload(self._mixes[seed], self._topology, seed)
+        else:
+            made = workload(self._terms.words[0], seed)
+            racks = self._topology.racks.count
+            if made.sites > racks:
+                right = f"at least the {made.sites} sites of {made.name}"
+                raise UsageError(f"topology {self._topology.name} has {racks} racks: need {right}")
+        return replace(made, jobs=made.jobs[: self._terms.first])
+
+
+def _name(run: _Run) -> str:
+    """Of its folder."""
+    of = run.contender
+    return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
+
+
+def _mix(terms: Terms, seed: int) -> Mix:
+    size_bytes = DEFAULT_SIZE_BYTES if terms.size_bytes is None else terms.size_bytes
+    return read_mix(terms.words, Defaults(size_bytes=size_bytes, reduces=terms.reduces), seed)
+
+
+def _family(word: str) -> str:
+    return word.partition(",")[0].partition(":")[0]
+
+
+def _sections(recipe: Recipe) -> set[str]:
+    return {name.partition(".")[0] for name in option_names(recipe)}
+
+
+def _options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Those of the settings that are this scheduler's."""
+    own = _sections(recipe)
+    return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
+
+
+def _check_options(recipes: Sequence[Recipe], options: Sequence[tuple[str, str]]) -> None:
+    known = {section for recipe in recipes for section in _sections(recipe)}
+    for key, _ in options:
+        if key.partition(".")[0] not in known:
+            names = [name for recipe in recipes for name in option_names(recipe)]
+            raise unknown_name("setting of these schedulers", key, names)

@@ -1,0 +1,17 @@
+"""Where a job's input goes: asked of the scheduler's data policy before a byte of it is written."""
+
+from __future__ import annotations
+
+from cluster.ids import RackId
+from resourcemanager.messages import DataPlan, PlanData
+from scripts.session import Session
+
+#: For the first replica, the second, ...: racks for it; empty or missing = the store's own rule.
+Racks = tuple[tuple[RackId, ...], ...]
+
+
+def planned_racks(session: Session, path: str, stored_bytes: int) -> Racks:
+    """The racks for the replicas of a file, or of all files of a folder, of so many real bytes."""
+    size_bytes = stored_bytes * session.config.topology.scale
+    link = session.link("resourcemanager")
+    return link.call(PlanData(path=path, size_bytes=size_bytes), DataPlan).racks

@@ -1,0 +1,44 @@
+"""Where an emulated run's blocks were, for a simulation of the same jobs.
+
+Which node holds a block decides which maps are local; in a real run it depends on which generating
+task ran where.  A simulation that is to be compared with it begins with the same blocks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+
+from cluster.ids import NodeId
+from jobs.workloads.model import InputFile, Workload, WorkloadJob
+from resourcemanager.eventlog import read_log
+from resourcemanager.events import JobSubmitted
+
+_Nodes = tuple[NodeId, ...]
+
+
+def placed_as_in(workload: Workload, events: Path) -> Workload:
+    """The workload with its files' blocks on the nodes where a run's ``events.jsonl`` has them.
+
+    Jobs are known by their names; one that did not run there stays as it is.
+    """
+    _, told = read_log(events)
+    runs = {
+        job.name: [one.nodes for stage in job.stages for one in stage.inputs]
+        for noted in told
+        if isinstance(job := noted.event, JobSubmitted)
+    }
+    jobs = tuple(_placed(job, runs.get(job.name, [])) for job in workload.jobs)
+    return dataclasses.replace(workload, jobs=jobs)
+
+
+def _placed(job: WorkloadJob, nodes: list[_Nodes]) -> WorkloadJob:
+    if len(nodes) != sum(file.blocks for file in job.files):
+        return job
+    files: list[InputFile] = []
+    for file in job.files:
+        own, nodes = nodes[: file.blocks], nodes[file.blocks :]
+        files.append(msgspec.structs.replace(file, nodes=tuple(own)))
+    return msgspec.structs.replace(job, files=tuple(files))

@@ -1,0 +1,187 @@
+"""The page of a comparison: one HTML file that needs nothing else, and its pictures as files.
+
+What was run, what differs, the table, whether the clocks agree, then the pictures: completion
+times of all seeds; slots, circuits and links of each contender's first seed, on one time scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from cluster.units import format_count, format_duration, format_size
+from scripts.comparetable import CLOCK_WORDS, label_rows, shown
+from scripts.comparison import FIGURES, Contender, Row
+from scripts.report.cdf import Curve, draw_cdf
+from scripts.report.results import Results
+from scripts.report.style import DARK, LIGHT, Draw, data_uri, render
+from scripts.report.timeline import draw_run
+from scripts.report.words import agreements, differences
+from scripts.summary import is_trusted
+
+_TEMPLATE = Path(__file__).parent / "page.html"
+
+
+def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> None:
+    """Write ``index.html`` and ``plots/`` into a comparison's folder.
+
+    ``told`` is what ``scripts.contest.Contest.told`` says of its runs.
+    """
+    from jinja2 import Environment
+
+    plots = folder / "plots"
+    plots.mkdir()
+    labels = label_rows(rows)
+    colours = _colours(rows, labels)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    page = template.render(
+        told=told,
+        title=_listed(list(dict.fromkeys(labels.values()))),
+        clocks=[CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)],
+        seeds=len(told["seeds"]),
+        differences=differences(rows, labels),
+        first=labels[rows[0].contender],
+        figures=FIGURES,
+        table=[_line(row, labels, colours) for row in rows],
+        agreements=[
+            (who, list(same))
+            for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
+        ],
+        completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
+        runs=list(_runs(plots, rows, labels, told["folders"], colours)),
+        jobs=_jobs(rows[0]),
+        fidelity=_fidelity(rows),
+    )
+    (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, int]:
+    """A place in the themes' colours for each label: the same on both clocks."""
+    return {label: n for n, label in enumerate(dict.fromkeys(labels[r.contender] for r in rows))}
+
+
+def _line(row: Row, labels: Mapping[Contender, str], colours: Mapping[str, int]) -> dict[str, Any]:
+    label = labels[row.contender]
+    cells = []
+    for figure in FIGURES:
+        cell = row.cells[figure.key]
+        value, within, ratio = ("-", "", "") if cell is None else shown(figure, cell)
+        better = worse = False
+        if cell is not None and cell.ratio is not None and figure.less_is_better is not None:
+            sure = cell.differs or cell.ratio.half_width is None
+            less, more = cell.ratio.mean < 0.97, cell.ratio.mean > 1.03
+            better = sure and (less if figure.less_is_better else more)
+            worse = sure and (more if figure.less_is_better else less)
+        cells.append(
+            {"value": value, "within": within, "ratio": ratio, "better": better, "worse": worse}
+        )
+    return {
+        "label": label,
+        "colour": LIGHT.colours[colours[label] % len(LIGHT.colours)],
+        "dark_colour": DARK.colours[colours[label] % len(DARK.colours)],
+        "clock": CLOCK_WORDS[row.contender.clock],
+        "cells": cells,
+        "verified": [run["verified"] for run in row.runs],
+    }
+
+
+# Pictures ----------------------------------------------------------------------------------------
+def _picture(plots: Path, name: str, draw: Draw) -> dict[str, str]:
+    """Draw it: files for both grounds, and addresses that hold the same."""
+    light, dark = (render(draw, theme, "svg") for theme in (LIGHT, DARK))
+    (plots / f"{name}.svg").write_bytes(light)
+    (plots / f"{name}.png").write_bytes(render(draw, LIGHT, "png"))
+    return {"light": data_uri(light), "dark": data_uri(dark)}
+
+
+def _completion(
+    rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
+) -> Draw:
+    both = len({row.contender.clock for row in rows}) > 1
+
+    def curves(figure: str) -> list[Curve]:
+        return [
+            Curve(
+                label=labels[row.contender]
+                + (f", {CLOCK_WORDS[row.contender.clock]}" if both else ""),
+                colour=colours[labels[row.contender]],
+                dashed=both and row.contender.clock == "virtual",
+                times_s=sorted(
+                    job[figure]
+                    for run in row.runs
+                    for job in run["jobs"]
+                    if job["ok"] and job[figure] is not None
+                ),
+            )
+            for row in rows
+        ]
+
+    panels = [
+        ("Job completion time", curves("jct_s")),
+        ("Coflow completion time", curves("cct_s")),
+    ]
+    return partial(draw_cdf, panels)
+
+
+def _runs(
+    plots: Path,
+    rows: Sequence[Row],
+    labels: Mapping[Contender, str],
+    folders: Mapping[tuple[Contender, int], Path],
+    colours: Mapping[str, int],
+) -> Iterator[dict[str, Any]]:
+    """Slots and links of each contender's first seed."""
+    until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
+    for row in rows:
+        summary, contender = row.runs[0], row.contender
+        results = Results(folders[contender, summary["seed"]], summary)
+        name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
+        yield {
+            "label": labels[contender],
+            "clock": CLOCK_WORDS[contender.clock],
+            "colour": LIGHT.colours[colours[labels[contender]] % len(LIGHT.colours)],
+            "dark_colour": DARK.colours[colours[labels[contender]] % len(DARK.colours)],
+            "makespan": format_duration(summary["makespan_s"]),
+            "seed": summary["seed"],
+            "picture": _picture(plots, f"run-{name}", partial(draw_run, results, until_s)),
+        }
+
+
+# Words -------------------------------------------------------------------------------------------
+def _jobs(row: Row) -> list[dict[str, str]]:
+    """The jobs of the first seed, as the first contender ran them."""
+    jobs = row.runs[0]["jobs"]
+    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
+    return [
+        {
+            "name": job["name"],
+            "submitted": format_duration(job["submitted_s"] - begin_s),
+            "input": format_size(job["input_bytes"]),
+            "shuffle": format_size(job["shuffle_bytes"]),
+            "output": format_size(job["output_bytes"]),
+            "tasks": ", ".join(format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")),
+        }
+        for job in jobs
+    ]
+
+
+def _fidelity(rows: Sequence[Row]) -> str:
+    """How far the emulation kept its word, at its worst; "" without one."""
+    told = [run["fidelity"] for row in rows for run in row.runs if "fidelity" in run]
+    if not told:
+        return ""
+    lag_ms = max(fidelity["grant_lag_ms_p99"] for fidelity in told)
+    saturated = max(fidelity["cpu_saturated"] for fidelity in told)
+    words = (
+        f"In the worst run, 99 % of the network's grants came at most {lag_ms:.1f} ms late, and "
+        f"all CPUs were busy {saturated:.0%} of the time"
+    )
+    return words if is_trusted(told) else f"{words}: too busy for times to be trusted"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

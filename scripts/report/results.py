@@ -1,0 +1,193 @@
+"""What a run left in its folder, as the pictures want it: who held which slot, what links carried.
+
+Reads ``summary.json``, ``trace.json`` and ``network.jsonl``; of either clock.  Times are seconds
+since the first of the run's jobs was submitted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.errors import UsageError
+from cluster.ids import AttemptId, job_of, stage_of
+from resourcemanager.opticaltrace import NAME
+
+Floats = npt.NDArray[np.float64]
+
+#: A trace that is larger shows nothing anyway: too many attempts for a picture.
+_TRACE_BYTES_MAX = 300 * 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An attempt in a slot."""
+
+    node: str
+    lane: int  #: which of the node's slots
+    job: str  #: its name: "terasort-2"
+    first_stage: bool  #: a map
+    begin_s: float
+    end_s: float
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A circuit that was up, setting up included."""
+
+    src: str
+    dst: str
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkLoads:
+    """The load of each link over time, as a share of its capacity."""
+
+    links: list[str]
+    edges_s: Floats  #: of the columns
+    loads: Floats  #: [link, column]
+
+
+class Results:
+    """One run."""
+
+    def __init__(self, folder: Path, summary: dict[str, Any]) -> None:
+        self.folder = folder
+        self.summary = summary
+
+    @classmethod
+    def load(cls, folder: Path) -> Results:
+        """A run's folder; ``UsageError`` if it is none."""
+        file = folder / "summary.json"
+        try:
+            return cls(folder, json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{file}: cannot be read: {error}") from None
+
+    @property
+    def begin_s(self) -> float:
+        """When the first job was submitted, on the run's own clock."""
+        return min((job["submitted_s"] for job in self.summary["jobs"]), default=0.0)
+
+    @property
+    def makespan_s(self) -> float:
+        return float(self.summary["makespan_s"])
+
+    def completion_s(self, figure: str) -> list[float]:
+        """The jobs' "jct_s" or "cct_s", those that have one."""
+        found = (job[figure] for job in self.summary["jobs"] if job["ok"])
+        return sorted(seconds for seconds in found if seconds is not None)
+
+    @cached_property
+    def nodes(self) -> dict[str, int]:
+        """Each node's number of slots, in order."""
+        slots: dict[str, int] = {}
+        for row in self._trace:
+            if row["ph"] == "M" and row["name"] == "thread_name" and row["pid"] in self._node_of:
+                node = self._node_of[row["pid"]]
+                slots[node] = max(slots.get(node, 0), row["tid"] + 1)
+        return dict(sorted(slots.items(), key=lambda item: natural(item[0])))
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Every attempt of the jobs that the summary is about."""
+        names = {job["id"]: job["name"] for job in self.summary["jobs"]}
+        rows = [
+            row
+            for row in self._trace
+            if row.get("cat") == "attempt" and job_of(row["name"]) in names
+        ]
+        first: dict[str, str] = {}  #: each job's first stage
+        for row in sorted(rows, key=lambda row: float(row["ts"])):
+            first.setdefault(job_of(row["name"]), stage_of(AttemptId(row["name"])))
+        return [
+            Held(
+                node=self._node_of[row["pid"]],
+                lane=row["tid"],
+                job=names[job_of(row["name"])],
+                first_stage=stage_of(AttemptId(row["name"])) == first[job_of(row["name"])],
+                begin_s=row["ts"] / 1e6 - self.begin_s,
+                end_s=(row["ts"] + row["dur"]) / 1e6 - self.begin_s,
+                ok=row["args"]["outcome"] == "succeeded",
+            )
+            for row in rows
+        ]
+
+    @cached_property
+    def circuits(self) -> list[Circuit]:
+        """The circuits of an optical switch, in the order in which they ended."""
+        return [
+            Circuit(
+                src=row["src"],
+                dst=row["dst"],
+                begin_s=row["begin_s"] - self.begin_s,
+                end_s=row["end_s"] - self.begin_s,
+            )
+            for row in self._network
+            if row.get("type") == "circuit"
+        ]
+
+    def loads(self, columns: int = 240) -> LinkLoads | None:
+        """The links' loads while the jobs ran; None if there is no record of them.
+
+        A link without limit is measured by the most that it carried in a column.
+        """
+        head = next((row for row in self._network if row.get("type") == "links"), None)
+        samples = [row for row in self._network if "at_s" in row]
+        if head is None or len(samples) < 2 or self.makespan_s <= 0:
+            return None
+        links = list(head["capacity_bytes_per_s"])
+        at_s = np.array([row["at_s"] for row in samples]) - self.begin_s
+        edges_s = np.linspace(0.0, self.makespan_s, columns + 1)
+        totals = dict.fromkeys(links, 0)
+        by_sample = np.zeros((len(links), len(samples)))
+        for number, row in enumerate(samples):
+            totals |= row["bytes"]
+            by_sample[:, number] = [totals[name] for name in links]
+        carried = np.stack([np.interp(edges_s, at_s, row) for row in by_sample])
+        rates = np.diff(carried, axis=1) / np.diff(edges_s)
+        known = [head["capacity_bytes_per_s"][name] for name in links]
+        capacity = np.array([np.nan if rate is None else rate for rate in known], float)
+        capacity = np.where(np.isnan(capacity), rates.max(axis=1), capacity)
+        loads = np.divide(rates, capacity[:, None], out=np.zeros_like(rates), where=rates > 0)
+        return LinkLoads(links=links, edges_s=edges_s, loads=np.clip(loads, 0.0, 1.0))
+
+    @cached_property
+    def _trace(self) -> list[dict[str, Any]]:
+        file = self.folder / "trace.json"
+        if not file.is_file() or file.stat().st_size > _TRACE_BYTES_MAX:
+            return []
+        rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
+        return rows
+
+    @cached_property
+    def _node_of(self) -> dict[int, str]:
+        """The trace's "processes" that are nodes."""
+        names = {row["pid"]: row["args"]["name"] for row in self._trace if _names_process(row)}
+        return {number: name for number, name in names.items() if name not in ("network", NAME)}
+
+    @cached_property
+    def _network(self) -> list[dict[str, Any]]:
+        file = self.folder / "network.jsonl"
+        if not file.is_file():
+            return []
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def _names_process(row: dict[str, Any]) -> bool:
+    return bool(row["ph"] == "M" and row["name"] == "process_name")
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key to sort names by in which r2 comes before r10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

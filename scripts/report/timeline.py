@@ -1,0 +1,150 @@
+"""A run over time: its jobs, who held which slot, which circuits were up, how loaded links were.
+
+All on one time axis, so that what happens together stands below one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cluster.ids import NodeId, rack_of
+from scripts.report.heatmap import draw_links
+from scripts.report.results import Results, natural
+from scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Of more jobs the names would not be readable.
+_NAMED_MAX = 28
+_MAP_STRENGTH = 0.5
+#: From so many bars on they are drawn as one picture: a vector for each helps nobody.
+_RASTER_FROM = 1500
+
+
+def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
+    """Jobs on top, slots below them, then circuits and links if there is a record of them."""
+    jobs = results.summary["jobs"]
+    slots = sum(results.nodes.values())
+    ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
+    loads = results.loads()
+    colours = job_colours([job["name"] for job in jobs], theme)
+    panels: list[tuple[float, Callable[[Axes], None]]] = [
+        (_jobs_height(len(jobs)), partial(_jobs, results=results, colours=colours, theme=theme))
+    ]
+    if results.held:
+        draw = partial(_slots, results=results, colours=colours, theme=theme)
+        panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
+    if ports:
+        draw = partial(_circuits, results=results, ports=ports, theme=theme)
+        panels.append((max(0.6, min(2.5, len(ports) * 0.17)), draw))
+    if loads is not None:
+        height = max(1.0, min(3.6, 0.115 * len(loads.links)))
+        panels.append((height, partial(draw_links, loads=loads, theme=theme)))
+    heights = [height for height, _ in panels]
+    figure = new_figure(10.0, sum(heights) + 0.32 * len(panels) + 0.4)
+    every = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
+    for axes, (_, draw_panel) in zip(every[:, 0], panels, strict=True):
+        draw_panel(axes)
+    time_axis(every[-1, 0], until_s)
+    return figure
+
+
+_Colours = dict[str, tuple[float, float, float]]
+
+
+def _jobs_height(jobs: int) -> float:
+    return max(0.5, min(jobs, 40) * (0.17 if jobs <= _NAMED_MAX else 0.05))
+
+
+def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    jobs = results.summary["jobs"]
+    for row, job in enumerate(jobs):
+        begin_s = job["submitted_s"] - results.begin_s
+        if job["finished_s"] is not None:
+            end_s = job["finished_s"] - results.begin_s
+            axes.plot(
+                [begin_s, end_s],
+                [row, row],
+                color=colours[job["name"]],
+                linewidth=3.2 if len(jobs) <= _NAMED_MAX else 1.0,
+                solid_capstyle="butt",
+            )
+    named = len(jobs) <= _NAMED_MAX
+    axes.set_yticks(range(len(jobs)) if named else [], [j["name"] for j in jobs] if named else [])
+    if named:
+        for label, job in zip(axes.get_yticklabels(), jobs, strict=True):
+            label.set_color(colours[job["name"]])
+            label.set_fontsize(7.5)
+    title_rows(axes, len(jobs), f"{len(jobs)} jobs, from submission to end", theme)
+
+
+def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    first: dict[str, int] = {}
+    rows = 0
+    for node, slots in results.nodes.items():
+        first[node], rows = rows, rows + slots
+    raster = len(results.held) > _RASTER_FROM
+    for held in results.held:
+        colour = colours[held.job]
+        axes.barh(
+            first[held.node] + held.lane,
+            held.end_s - held.begin_s,
+            left=held.begin_s,
+            height=0.84 if rows <= 120 else 1.0,
+            color=_towards(colour, theme, _MAP_STRENGTH) if held.first_stage else colour,
+            hatch=None if held.ok else "xxxxx",
+            edgecolor=theme.ground if not held.ok else "none",
+            linewidth=0,
+            rasterized=raster,
+        )
+    ticks, names = [], []
+    for rack, nodes in groupby(results.nodes, key=lambda node: rack_of(NodeId(node))):
+        own = list(nodes)
+        begin, end = first[own[0]], first[own[-1]] + results.nodes[own[-1]]
+        ticks.append((begin + end - 1) / 2)
+        names.append(rack)
+        if begin:
+            axes.axhline(begin - 0.5, color=theme.line, linewidth=0.7)
+    step = -(-len(names) // 16)
+    axes.set_yticks(ticks[::step], names[::step], fontsize=8)
+    title_rows(
+        axes, rows, f"{rows} slots: maps pale, reduces strong, failed or killed hatched", theme
+    )
+
+
+def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:
+    racks = sorted({end for c in results.circuits for end in (c.src, c.dst)}, key=natural)
+    colours = job_colours(racks, theme)
+    raster = len(results.circuits) > _RASTER_FROM
+    for circuit in results.circuits:
+        axes.barh(
+            ports.index(circuit.src),
+            circuit.end_s - circuit.begin_s,
+            left=circuit.begin_s,
+            height=0.8,
+            color=colours[circuit.dst],
+            linewidth=0,
+            rasterized=raster,
+        )
+    step = -(-len(ports) // 16)
+    axes.set_yticks(range(0, len(ports), step), ports[::step], fontsize=8)
+    title = "circuits of each rack's outgoing port, in the colour of the rack they lead to"
+    title_rows(axes, len(ports), title, theme)
+
+
+def _towards(
+    colour: tuple[float, float, float], theme: Theme, strength: float
+) -> tuple[float, float, float]:
+    """The colour, mixed with the ground."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (
+        part * strength + ground * (1 - strength)
+        for part, ground in zip(colour, to_rgb(theme.ground), strict=True)
+    )
+    return red, green, blue

@@ -1,0 +1,114 @@
+"""What differs between contenders, in sentences.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scripts.comparison import FIGURES, Cell, Contender, Figure, Row
+
+#: What is worth a sentence; the table has the rest.
+_TOLD = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")
+_CALLED = {
+    "makespan_s": "makespan",
+    "jct_s.mean": "mean job completion time",
+    "cct_s.mean": "mean coflow completion time",
+    "cross_rack_bytes": "cross-rack traffic",
+    "node_local": "share of node-local maps",
+}
+#: From a single seed, less than this could be anything.
+_WORTH_TELLING = 0.03
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """One difference."""
+
+    who: str
+    what: str
+    better: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """A figure on both clocks."""
+
+    who: str
+    figure: str
+    emulated: str
+    simulated: str
+    difference: float  #: (emulated - simulated) / simulated
+
+
+def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Sentence]:
+    """Where contenders differ from the first one on their clock; all others do not, or not surely.
+
+    On both clocks, what is told is the emulation's: that is what moved bytes.
+    """
+    clock = rows[0].contender.clock
+    told = [row for row in rows if row.contender.clock == clock]
+    first = labels[told[0].contender]
+    figures = [figure for figure in FIGURES if figure.key in _TOLD]
+    return [
+        Sentence(who=labels[row.contender], what=_say(figure, cell, base, first), better=better)
+        for row in told[1:]
+        for figure in figures
+        if (cell := row.cells[figure.key]) is not None
+        and (base := told[0].cells[figure.key]) is not None
+        and (better := _verdict(figure, cell)) is not None
+    ]
+
+
+def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agreement]:
+    """Emulated beside simulated; none unless both clocks ran."""
+    found = []
+    by_name = {(row.contender.clock, labels[row.contender]): row for row in rows}
+    figures = {figure.key: figure for figure in FIGURES}
+    for (clock, who), row in by_name.items():
+        other = by_name.get(("virtual", who))
+        if clock != "wall" or other is None:
+            continue
+        for key in ("makespan_s", "jct_s.mean", "cct_s.mean"):
+            wall, virtual = row.cells[key], other.cells[key]
+            if wall is None or virtual is None or virtual.value.mean == 0:
+                continue
+            show = figures[key].show
+            found.append(
+                Agreement(
+                    who=who,
+                    figure=figures[key].title,
+                    emulated=show(wall.value.mean),
+                    simulated=show(virtual.value.mean),
+                    difference=wall.value.mean / virtual.value.mean - 1,
+                )
+            )
+    return found
+
+
+def _verdict(figure: Figure, cell: Cell) -> bool | None:
+    """Whether it is better than the first one's; None if that is open."""
+    if cell.ratio is None or figure.less_is_better is None:
+        return None
+    if cell.ratio.half_width is not None:
+        if not cell.differs:
+            return None
+    elif abs(cell.ratio.mean - 1) < _WORTH_TELLING:
+        return None
+    return (cell.ratio.mean < 1) == figure.less_is_better
+
+
+def _say(figure: Figure, cell: Cell, base: Cell, first: str) -> str:
+    assert cell.ratio is not None, "as _verdict has seen"
+    called = _CALLED[figure.key]
+    values = f"{figure.show(cell.value.mean)} against {figure.show(base.value.mean)}"
+    change = cell.ratio.mean - 1
+    if abs(change) >= 1:
+        return f"{called} is {cell.ratio.mean:.1f} times that of {first}: {values}"
+    way = _way(figure, change)
+    return f"{called} is {abs(change):.0%} {way} than with {first}: {values}"
+
+
+def _way(figure: Figure, change: float) -> str:
+    if figure.key.endswith(("_s", ".mean")):
+        return "shorter" if change < 0 else "longer"
+    return "smaller" if change < 0 else "larger"

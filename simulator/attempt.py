@@ -1,0 +1,233 @@
+"""A simulated attempt: the life of ``nodemanager.attempt``, in virtual time.
+
+    launched -> started -> reads its blocks, or waits for all that it fetches -> computes
+             -> writes its output -> ended
+
+Its compute begins once all its input is here and takes as long as the stage's rate says; see
+``nodemanager.pace``.  Fetches are ordered by the core and end in ``fetched``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cluster.errors import InvariantError
+from cluster.ids import FlowId, NodeId, rack_of
+from cluster.messages.execution import (
+    AttemptFailed,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFinished,
+    LaunchAttempt,
+)
+from simulator.behaviour import fate_of
+from simulator.filewrite import FileWrite
+from simulator.jobwork import StageWork
+
+if TYPE_CHECKING:
+    from simulator.workers import Workers
+
+#: What part of a reduce's progress its fetches are, as in ``jobs.operators``.
+_FETCHED_SHARE = 1 / 3
+#: Pauses before new locations are asked for when no replica can be read; as in ``dfs.reading``.
+_LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+
+
+class SimulatedAttempt:
+    """One attempt, from its launch until it is over: ended, killed, or gone with its node."""
+
+    __slots__ = (
+        "_began_s",
+        "_computing_s",
+        "_early",
+        "_input_bytes",
+        "_looks",
+        "_read",
+        "_reading",
+        "_share",
+        "_started",
+        "_work",
+        "_workers",
+        "_write",
+        "id",
+        "missing",
+        "node",
+        "over",
+        "task",
+    )
+
+    def __init__(self, workers: Workers, order: LaunchAttempt, work: StageWork) -> None:
+        self.id = order.attempt
+        self.node: NodeId = order.node
+        self.task = order.task
+        self.missing = order.task.inputs  #: outputs of other tasks that are not here yet
+        self.over = False
+        self._workers = workers
+        self._work = work
+        self._started = False
+        self._early: list[tuple[FlowId, int, int]] = []  #: fetches that ended before it started
+        self._input_bytes = 0
+        self._read = {"local": 0, "rack": 0, "remote": 0}
+        self._reading: FlowId | None = None
+        self._looks = 0  #: how often it asked again for locations
+        self._began_s: float | None = None  #: when it began to compute
+        self._computing_s = 0.0  #: how long that takes
+        self._share = 0.0  #: progress that was told last
+        self._write: FileWrite | None = None
+        workers.heap.after(workers.behaviour.launch_s, self._start)
+
+    # What happens to it --------------------------------------------------------------------------
+    def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
+        """A fetch has ended well."""
+        if not self._started:
+            self._early.append((flow, outputs, size_bytes))
+            return
+        self.missing -= outputs
+        self._input_bytes += size_bytes
+        if self.missing < 0:
+            raise InvariantError(f"{self.id} fetched more outputs than there are")
+        self._workers.tell(FlowFinished(flow=flow))
+        if not self.missing and not self.over:
+            self._compute()
+
+    def stop(self) -> None:
+        """End at once, without a word."""
+        self.over = True
+        if self._reading is not None:
+            self._workers.network.cancel(self._reading)
+        if self._write is not None:
+            self._write.abort()
+
+    # Its life ------------------------------------------------------------------------------------
+    def _start(self) -> None:
+        if self.over:
+            return
+        self._started = True
+        workers = self._workers
+        workers.tell(AttemptStarted(attempt=self.id))
+        if workers.behaviour.progress_s:
+            workers.heap.after(workers.behaviour.progress_s, self._report)
+        if self._work.blocks:
+            self._read_rest(self._work.blocks[self.task.index][1])
+        elif not self.missing:
+            self._compute()
+        early, self._early = self._early, []
+        for fetch in early:
+            self.fetched(*fetch)
+
+    def _read_rest(self, rest_bytes: int) -> None:
+        """Read what is left of its block from the nearest replica."""
+        if self.over:
+            return
+        workers = self._workers
+        block, _ = self._work.blocks[self.task.index]
+        source = workers.store.nearest(block, self.node)
+        if source is None:
+            self._look_again(rest_bytes)
+            return
+        self._reading = workers.store.new_name()
+        ended = partial(self._read_ended, source, rest_bytes)
+        workers.network.carry(self._reading, source, self.node, rest_bytes, ended)
+
+    def _read_ended(self, source: NodeId, wanted_bytes: int, rest_bytes: int, _: str) -> None:
+        self._reading = None
+        self._read[_distance(source, self.node)] += wanted_bytes - rest_bytes
+        if rest_bytes:
+            self._read_rest(rest_bytes)
+        else:
+            self._input_bytes = self._work.blocks[self.task.index][1]
+            self._compute()
+
+    def _look_again(self, rest_bytes: int) -> None:
+        if self._looks == len(_LOOK_AGAIN_S):
+            self._fail("no replica of its block can be read")
+            return
+        self._workers.heap.after(_LOOK_AGAIN_S[self._looks], self._read_rest, rest_bytes)
+        self._looks += 1
+
+    def _compute(self) -> None:
+        workers, work = self._workers, self._work
+        fate = fate_of(self.id, workers.behaviour, workers.seed)
+        base_s = work.task_s + self._input_bytes / work.rate_bytes_per_s
+        self._began_s = workers.heap.now_s
+        self._computing_s = base_s * fate.stretch * workers.slowness.get(self.node, 1.0)
+        if fate.fails_at is None:
+            workers.heap.after(self._computing_s, self._computed)
+        else:
+            workers.heap.after(self._computing_s * fate.fails_at, self._fail, "it was to fail")
+
+    def _computed(self) -> None:
+        if self.over:
+            return
+        workers, task = self._workers, self.task
+        if not task.output_path:
+            self._finish("")
+            return
+        self._write = FileWrite(
+            workers.store,
+            task.output_path,
+            self._work.output_bytes[task.index],
+            workers.block_bytes,
+            task.output_replication,
+            self.node,
+            self._finish,
+        )
+        self._write.begin()
+
+    def _finish(self, reason: str) -> None:
+        """Its output is written, or could not be."""
+        self._write = None
+        if reason:
+            self._fail(reason)
+        else:
+            self._workers.heap.after(self._workers.behaviour.end_s, self._succeed)
+
+    def _succeed(self) -> None:
+        if self.over:
+            return
+        task, work = self.task, self._work
+        self._workers.forget(self)
+        self._workers.tell(
+            AttemptSucceeded(
+                attempt=self.id,
+                input_bytes=self._input_bytes,
+                local_bytes=self._read["local"],
+                rack_bytes=self._read["rack"],
+                remote_bytes=self._read["remote"],
+                output_bytes=work.output_bytes[task.index] if task.output_path else 0,
+                partition_bytes=work.partition_bytes(task.index),
+            )
+        )
+
+    def _fail(self, reason: str) -> None:
+        if not self.over:
+            self._workers.forget(self)
+            self._workers.tell(AttemptFailed(attempt=self.id, reason=reason))
+
+    # Progress ------------------------------------------------------------------------------------
+    def _report(self) -> None:
+        if self.over:
+            return
+        workers, share = self._workers, self._progress()
+        if share != self._share:
+            self._share = share
+            workers.tell(AttemptProgressed(attempt=self.id, progress=share))
+        workers.heap.after(workers.behaviour.progress_s, self._report)
+
+    def _progress(self) -> float:
+        fetching, inputs = 0.0, self.task.inputs
+        if inputs:
+            fetching = _FETCHED_SHARE * (inputs - self.missing) / inputs
+        if self._began_s is None:
+            return fetching
+        passed_s = self._workers.heap.now_s - self._began_s
+        done = 1.0 if passed_s >= self._computing_s else passed_s / self._computing_s
+        return fetching + (1 - fetching) * done
+
+
+def _distance(source: NodeId, reader: NodeId) -> str:
+    if source == reader:
+        return "local"
+    return "rack" if rack_of(source) == rack_of(reader) else "remote"

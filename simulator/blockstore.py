@@ -1,0 +1,190 @@
+"""The block store in virtual time: the real NameNode and placement policies, simulated disks.
+
+It keeps the model's bytes, not stored ones: its topology's scale is 1.  A disk takes no time;
+what goes from node to node does, as flows.  Reading goes on as ``dfs.reading`` does, replica by
+replica; writing as ``dfs.writing``, block by block, each through a pipeline of nodes.
+
+What differs from the real one: a node that is down is known to be so at once by whoever reads.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import msgspec
+
+from cluster.ids import FlowId, NodeId, RackId, rack_of
+from cluster.topology import Topology
+from cluster.wire import Message
+from dfs.messages import (
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    BlockReplicated,
+    CompleteFile,
+    CreateFile,
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    FileCreated,
+    HeldBlock,
+    PlacementHint,
+    RegisterDataNode,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicateBlock,
+    ReplicationFailed,
+    StoredBlock,
+)
+from dfs.namenode.core import NameNode, Ticked
+from dfs.namenode.journal import NoJournal
+from simulator.heap import EventHeap
+from simulator.network import SimulatedNetwork
+
+#: No file of a workload has a larger block.
+_BLOCK_BYTES_MAX = 2**62
+_NO_HINT = PlacementHint()
+
+
+class BlockStore:
+    """Files and replicas.  All ``_bytes`` are the model's."""
+
+    def __init__(
+        self, topology: Topology, seed: int, heap: EventHeap, network: SimulatedNetwork
+    ) -> None:
+        storage = msgspec.structs.replace(topology.storage, block=_BLOCK_BYTES_MAX)
+        unscaled = msgspec.structs.replace(topology, scale=1, storage=storage)
+        self.heap = heap
+        self.network = network
+        self.namenode = NameNode(unscaled, NoJournal(), heap.now_s, seed)
+        #: what is on each node's disk, whether the node is up or not
+        self.disks: dict[NodeId, dict[BlockId, int]] = {node.id: {} for node in topology.nodes()}
+        self.down: dict[NodeId, None] = {}  #: nodes that serve nothing now
+        self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
+        self._names = 0
+        for rack in self._racks:
+            self.register(rack)
+
+    # Files ---------------------------------------------------------------------------------------
+    def put(
+        self,
+        path: str,
+        blocks: Sequence[int],
+        hint: PlacementHint = _NO_HINT,
+        at: Sequence[tuple[NodeId, ...]] = (),
+    ) -> list[BlockId]:
+        """Have a file of so large blocks, as if it had been there for long; its blocks.
+
+        ``at`` has the nodes of each block, where the placement policy is not to be asked.
+        """
+        created = self.tell(CreateFile(path=path, hint=hint))
+        assert isinstance(created, FileCreated)
+        stored: list[StoredBlock] = []
+        for number, size_bytes in enumerate(blocks):
+            added = self.tell(AddBlock(file=created.file, stored_length=size_bytes))
+            assert isinstance(added, BlockAdded)
+            nodes = at[number] if at else added.nodes
+            for node in nodes:
+                self.disks[node][added.block] = size_bytes
+            stored.append(StoredBlock(block=added.block, nodes=nodes))
+        self.tell(CompleteFile(file=created.file, blocks=tuple(stored)))
+        return [block.block for block in stored]
+
+    def locate(self, block: BlockId) -> tuple[NodeId, ...]:
+        """The nodes that have a block, as far as the NameNode knows."""
+        return self.namenode.blocks.sound(block)
+
+    def nearest(self, block: BlockId, reader: NodeId) -> NodeId | None:
+        """The best replica that can be read: own node, own rack, others; None if there is none.
+
+        Equals in an order that differs from reader to reader, as in ``dfs.reading``.  A replica
+        that turns out to be missing is reported.
+        """
+        while True:
+            nodes = [node for node in self.locate(block) if node not in self.down]
+            if not nodes:
+                return None
+            if reader in nodes:
+                best = reader
+            else:
+                mine = rack_of(reader)
+                near = [node for node in nodes if rack_of(node) == mine] or nodes
+                best = min(near, key=lambda n: zlib.crc32(f"{reader} {block} {n}".encode()))
+            if block in self.disks[best]:
+                return best
+            self.tell(ReplicaFailed(block=block, node=best, reason="it is not there"))
+
+    # Nodes ---------------------------------------------------------------------------------------
+    def register(self, rack: RackId) -> None:
+        """Have a rack's DataNode tell what its nodes hold, those that are up."""
+        held = {
+            node: tuple(
+                HeldBlock(block=block, stored_length=length)
+                for block, length in self.disks[node].items()
+            )
+            for node in self._racks[rack]
+            if node not in self.down
+        }
+        self.tell(RegisterDataNode(rack=rack, pid=0, nodes=held))
+
+    def miss(self, rack: RackId) -> None:
+        """Have the NameNode find out which nodes of a rack are down."""
+        alive = tuple(node for node in self._racks[rack] if node not in self.down)
+        self.tell(DataNodeHeartbeat(rack=rack, nodes=alive))
+
+    def tick(self) -> None:
+        """Let the NameNode try again what has failed."""
+        for rack in self._racks:
+            self.miss(rack)
+        self.tell(Ticked())
+
+    def lose(self, node: NodeId, block: BlockId) -> None:
+        """Let a replica vanish from a disk; nobody knows before it is read."""
+        self.disks[node].pop(block, None)
+
+    # The NameNode --------------------------------------------------------------------------------
+    def tell(self, message: Message) -> Message | None:
+        """Ask or tell the NameNode; its orders are carried out.  Raises ``PeerError``."""
+        outcome = self.namenode.handle(message, self.heap.now_s)
+        for order in outcome.orders:
+            if isinstance(order.command, ReplicateBlock):
+                self._replicate(order.command)
+            elif isinstance(order.command, DeleteReplicas):
+                self._delete(order.command)
+        return outcome.reply
+
+    def new_name(self) -> FlowId:
+        """A name for a flow of the block store."""
+        self._names += 1
+        return FlowId(f"block-{self._names}")
+
+    def _delete(self, order: DeleteReplicas) -> None:
+        if order.node not in self.down:
+            for block in order.blocks:
+                self.disks[order.node].pop(block, None)
+            self.tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+
+    def _replicate(self, order: ReplicateBlock) -> None:
+        def ended(_: int, reason: str) -> None:
+            if not reason and order.target in self.down:
+                reason = f"{order.target} is down"
+            if not reason and order.block not in self.disks[order.source]:
+                self.tell(ReplicaFailed(block=order.block, node=order.source, reason="not there"))
+                reason = "there is nothing to copy"
+            if reason:
+                self.tell(
+                    ReplicationFailed(
+                        block=order.block, source=order.source, target=order.target, reason=reason
+                    )
+                )
+                return
+            length = order.stored_length
+            self.disks[order.target][order.block] = length
+            self.tell(BlockReplicated(block=order.block, target=order.target, stored_length=length))
+
+        name = self.new_name()
+        if order.source in self.down or order.target in self.down:
+            # nobody answers; the NameNode learns that with the loss of the node
+            self.heap.after(0.0, ended, 0, "a node is down")
+        else:
+            self.network.carry(name, order.source, order.target, order.stored_length, ended)

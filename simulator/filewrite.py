@@ -1,0 +1,152 @@
+"""A file that an attempt writes: block by block, each through a pipeline of nodes.
+
+As in ``dfs.writing`` and ``dfs.datanode.receiving``: each node passes a block on while it gets it;
+one that fails takes those behind it with it, not those before; a block that nobody has is written
+again, to other nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from cluster.errors import PeerError
+from cluster.ids import FlowId, NodeId
+from dfs.messages import (
+    AbandonFile,
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    CompleteFile,
+    CreateFile,
+    FileCreated,
+    StoredBlock,
+)
+from simulator.blockstore import BlockStore
+
+
+class FileWrite:
+    """A file on its way into the block store, one block at a time.
+
+    Ends with one call of ``on_end``: why it failed, "" if it is there.
+    """
+
+    TRIES = 4  #: as ``dfs.writing.TRIES``
+
+    def __init__(
+        self,
+        store: BlockStore,
+        path: str,
+        size_bytes: int,
+        block_bytes: int,
+        replication: int,
+        writer: NodeId,
+        on_end: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._left_bytes = size_bytes
+        self._block_bytes = block_bytes
+        self._writer = writer
+        self._on_end = on_end
+        self._stored: list[StoredBlock] = []
+        self._failed: tuple[NodeId, ...] = ()
+        self._tries = 0
+        self._added: BlockAdded | None = None
+        self._length = 0
+        self._hops: dict[int, FlowId] = {}  #: those under way: {position in the pipeline: flow}
+        self._reached = 0  #: how many nodes of the pipeline will have the block
+        create = CreateFile(path=path, writer=writer, replication=replication)
+        created = store.tell(create)
+        assert isinstance(created, FileCreated)
+        self._file = created.file
+
+    def begin(self) -> None:
+        """Write."""
+        self._next_block()
+
+    def abort(self) -> None:
+        """Give it up, because its writer is gone."""
+        for flow in self._hops.values():
+            self._store.network.cancel(flow)
+        self._hops.clear()
+        with contextlib.suppress(PeerError):  # it was given up, or removed with its folder
+            self._store.tell(AbandonFile(file=self._file))
+
+    def _next_block(self) -> None:
+        if not self._left_bytes:
+            self._complete()
+            return
+        self._length = min(self._left_bytes, self._block_bytes)
+        self._tries, self._failed = 0, ()
+        self._ask(None)
+
+    def _complete(self) -> None:
+        try:
+            self._store.tell(CompleteFile(file=self._file, blocks=tuple(self._stored)))
+        except PeerError as error:  # all nodes that have a block of it were lost since
+            self._on_end(f"the file could not be completed: {error}")
+        else:
+            self._on_end("")
+
+    def _ask(self, instead_of: BlockId | None) -> None:
+        self._tries += 1
+        try:
+            added = self._store.tell(
+                AddBlock(
+                    file=self._file,
+                    stored_length=self._length,
+                    instead_of=instead_of,
+                    exclude=self._failed,
+                )
+            )
+        except PeerError as error:
+            self._on_end(f"a block could not be written: {error}")
+            return
+        assert isinstance(added, BlockAdded)
+        self._added = added
+        self._send(added)
+
+    def _send(self, added: BlockAdded) -> None:
+        """Begin all hops at once: each node passes on what it gets while it gets it."""
+        self._reached = len(added.nodes)
+        for hop, node in enumerate(added.nodes):
+            if node in self._store.down:
+                self._reached = hop
+                break
+        if self._reached == 0:
+            self._store.heap.after(0.0, self._block_ended)
+            return
+        sources = (self._writer, *added.nodes)
+        for hop in range(self._reached):
+            self._hops[hop] = self._store.new_name()
+        for hop, flow in list(self._hops.items()):
+            src, dst = sources[hop], added.nodes[hop]
+            self._store.network.carry(flow, src, dst, self._length, self._hop_ended_at(hop))
+
+    def _hop_ended_at(self, hop: int) -> Callable[[int, str], None]:
+        return lambda _, reason: self._hop_ended(hop, reason)
+
+    def _hop_ended(self, hop: int, reason: str) -> None:
+        self._hops.pop(hop, None)
+        if reason:  # whoever is further down gets its bytes from there
+            self._reached = min(self._reached, hop)
+            for later in [other for other in self._hops if other > hop]:
+                self._store.network.cancel(self._hops.pop(later))
+        if not self._hops:
+            self._block_ended()
+
+    def _block_ended(self) -> None:
+        store, added = self._store, self._added
+        assert added is not None
+        nodes = tuple(node for node in added.nodes[: self._reached] if node not in store.down)
+        if nodes:
+            for node in nodes:
+                store.disks[node][added.block] = self._length
+            self._stored.append(StoredBlock(block=added.block, nodes=nodes))
+            self._left_bytes -= self._length
+            self._next_block()
+        elif self._tries < self.TRIES:
+            self._failed += added.nodes[:1]
+            self._ask(added.block)
+        else:
+            self._on_end(f"a block could not be written in {self._tries} tries")

@@ -1,0 +1,153 @@
+"""The fabric in virtual time, and what the other simulated parts want of it: carry these bytes.
+
+A flow ends in exactly one call: its bytes have arrived, or it broke off because one of its nodes
+went down.  One that is cancelled ends in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.ids import CoflowId, FlowId, NodeId
+from netemu.fabric import Fabric
+from netemu.messages import NetworkStats
+from netemu.schedulers.base import FlowSpec
+from simulator.heap import EventHeap
+
+#: Called with the bytes that did not arrive, and why: 0 and "" if all have.
+OnEnd = Callable[[int, str], None]
+
+
+class _Flow:
+    __slots__ = ("dst", "on_end", "size_bytes", "src")
+
+    def __init__(self, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
+        self.src = src
+        self.dst = dst
+        self.size_bytes = size_bytes
+        self.on_end = on_end
+
+
+class SimulatedNetwork:
+    """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is known."""
+
+    def __init__(self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0) -> None:
+        self.fabric = fabric
+        self.opened = 0  #: flows that needed the network
+        self.finished = 0
+        self.cancelled = 0  #: and those that broke off
+        self.arrived_bytes = 0  #: by flows that needed the network
+        self.lost_bytes = 0  #: sizes of those that were cancelled or broke off, sent in part
+        self._heap = heap
+        self._latency_s = latency_s
+        self._flows: dict[FlowId, _Flow] = {}
+        self._active_s = 0.0
+        self._room_bytes = 0.0
+
+    # Time ----------------------------------------------------------------------------------------
+    def next_s(self) -> float:
+        """When the next flow ends, as far as is known; all that began by now is decided on."""
+        return self.fabric.next_event_s()
+
+    def advance(self) -> None:
+        """Follow the heap's clock, and end the flows that have sent all by now."""
+        fabric, now_s = self.fabric, self._heap.now_s
+        passed_s = now_s - fabric.now_s
+        if passed_s > 0 and fabric.open_flows:
+            self._active_s += passed_s
+            self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+        ended = fabric.advance(now_s)
+        if not ended:
+            return
+        self.finished += len(ended)
+        flows = self._flows
+        self.arrived_bytes += sum(flows[end.flow].size_bytes for end in ended)
+        if self._latency_s:
+            for end in ended:
+                self._heap.after(self._latency_s, self._arrived, end.flow)
+        else:
+            for end in ended:
+                self._arrived(end.flow)
+
+    # Flows ---------------------------------------------------------------------------------------
+    def carry(
+        self,
+        flow: FlowId,
+        src: NodeId,
+        dst: NodeId,
+        size_bytes: int,
+        on_end: OnEnd,
+        coflow: CoflowId | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        """Begin to carry bytes.  Nothing, and what stays on a node, takes only the latency."""
+        self._flows[flow] = _Flow(src, dst, size_bytes, on_end)
+        if src == dst or size_bytes == 0:
+            self._heap.after(self._latency_s, self._arrived, flow)
+            return
+        self.opened += 1
+        self.fabric.start(
+            FlowSpec(
+                flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, weight=weight
+            )
+        )
+
+    def cancel(self, flow: FlowId) -> None:
+        """Forget a flow; fine if there is none of that name."""
+        known = self._flows.pop(flow, None)
+        if known is not None:
+            self._close(flow, known)
+
+    def close_coflow(self, coflow: CoflowId) -> None:
+        """Forget a coflow and what is open of it."""
+        for flow in list(self.fabric.coflow(coflow).flows):
+            self.cancel(flow)
+        self.fabric.finish_coflow(coflow)
+
+    def break_off(self, node: NodeId, reason: str) -> None:
+        """End all flows from and to a node.  O(flows)."""
+        broken = [flow for flow, known in self._flows.items() if node in (known.src, known.dst)]
+        for flow in broken:
+            known = self._flows.pop(flow, None)
+            if known is None:
+                continue  # cancelled because another broke off
+            missing = known.size_bytes
+            if self.fabric.is_open(flow):
+                missing -= self.fabric.sent_bytes(flow)
+                self._close(flow, known)
+            known.on_end(missing, reason)
+
+    def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
+        """From where to where a flow goes, and its bytes; ``KeyError`` if there is none."""
+        known = self._flows[flow]
+        return known.src, known.dst, known.size_bytes
+
+    def stats(self) -> NetworkStats:
+        """Its counters, as the emulator tells them."""
+        fabric = self.fabric
+        by_link = fabric.bytes_by_link()
+        return NetworkStats(
+            active_s=self._active_s,
+            cross_rack_room_bytes=self._room_bytes,
+            bytes=fabric.bytes_by_category(),
+            cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
+            ports={name: by_link[name] for name in fabric.network.ports},
+            grant_lags=(),
+            cpu_samples=0,
+            cpu_saturated=0,
+            flows_opened=self.opened,
+            flows_finished=self.finished,
+            flows_cancelled=self.cancelled,
+            flows_open=fabric.open_flows,
+        )
+
+    def _close(self, flow: FlowId, known: _Flow) -> None:
+        """Let a flow that is not wanted any more send nothing more."""
+        if self.fabric.cancel(flow):
+            self.cancelled += 1
+            self.lost_bytes += known.size_bytes
+
+    def _arrived(self, flow: FlowId) -> None:
+        known = self._flows.pop(flow, None)
+        if known is not None:
+            known.on_end(0, "")

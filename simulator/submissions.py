@@ -1,0 +1,158 @@
+"""From a workload's jobs to the core's events, and what becomes of their files.
+
+All jobs' input is in the block store from the beginning: placed by the scheduler's data policy, by
+what the workload says of its sites, or by the store's own rule.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from cluster.errors import PeerError
+from cluster.ids import JobId, RackId, rack_id
+from cluster.messages.execution import DiscardJob, Split
+from cluster.topology import Topology
+from dfs.messages import BlockId, Move, MoveFiles, PlacementHint, Remove
+from jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
+from resourcemanager.commands import CommitJob, EndJob, PlaceData
+from resourcemanager.coredriver import CoreDriver
+from resourcemanager.events import (
+    DataAnnounced,
+    JobCommitFailed,
+    JobCommitted,
+    JobSubmitted,
+    StagePlan,
+    TaskInput,
+)
+from resourcemanager.forecast import Forecast
+from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
+from simulator.blockstore import BlockStore
+from simulator.forecasts import forecast_of
+from simulator.jobwork import JobWork
+from simulator.workers import Workers
+
+Blocks = list[tuple[BlockId, int]]
+
+
+class Submissions:
+    """The jobs on their way in and out."""
+
+    def __init__(
+        self, topology: Topology, driver: CoreDriver, store: BlockStore, workers: Workers
+    ) -> None:
+        self.ended = 0  #: jobs
+        self._topology = topology
+        self._driver = driver
+        self._store = store
+        self._workers = workers
+        self._files: dict[str, Blocks] = {}
+        self._outputs: dict[JobId, str] = {}  #: folders of jobs that are not discarded yet
+        self._failed: dict[JobId, None] = {}  #: those of them whose output must go
+        #: {file: for each replica, the racks that the data policy wants}, until it is put there
+        self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
+        self._replication = topology.storage.replication
+        driver.on(PlaceData, self._place)
+        driver.on(CommitJob, self._commit)
+        driver.on(EndJob, self._end)
+        driver.on(DiscardJob, self._discard)
+
+    def store_input(self, wanted: WorkloadJob) -> None:
+        """Have the files of a job that will come; jobs may share them."""
+        forecast = forecast_of(wanted)
+        for file in wanted.files:
+            if file.path not in self._files:
+                self._files[file.path] = self._put(file, forecast)
+
+    def submit(self, job: JobId, wanted: WorkloadJob) -> None:
+        """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
+        self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
+        if wanted.output_bytes:
+            self._outputs[job] = f"/out/{job}"
+        self._driver.tell(
+            JobSubmitted(
+                job=job,
+                name=wanted.name,
+                user=wanted.user,
+                queue=wanted.queue,
+                stages=tuple(self._plan(stage) for stage in wanted.stages),
+                output_path=self._outputs.get(job, ""),
+                forecast=forecast_of(wanted),
+            )
+        )
+
+    # Input ---------------------------------------------------------------------------------------
+    def _put(self, file: InputFile, forecast: Forecast | None) -> Blocks:
+        """Have a file in the block store: a part for each rack if it is said how it is spread."""
+        sizes = file.block_sizes()
+        if file.nodes or not file.shares:
+            hint = self._hint(file, forecast)
+            blocks = self._store.put(file.path, sizes, hint, file.nodes)
+            return list(zip(blocks, sizes, strict=True))
+        placed: Blocks = []
+        for number, count in enumerate(split_by(len(sizes), file.shares)):
+            part = sizes[len(placed) : len(placed) + count]
+            if part:
+                hint = PlacementHint(racks=((rack_id(number),),) * self._replication)
+                blocks = self._store.put(f"{file.path}/{rack_id(number)}", part, hint)
+                placed += zip(blocks, part, strict=True)
+        return placed
+
+    def _hint(self, file: InputFile, forecast: Forecast | None) -> PlacementHint:
+        """What the scheduler's data policy wants."""
+        self._driver.tell(
+            DataAnnounced(path=file.path, size_bytes=file.size_bytes, forecast=forecast)
+        )
+        return PlacementHint(racks=self._racks.pop(file.path))
+
+    def _place(self, order: PlaceData) -> None:
+        self._racks[order.path] = order.racks
+
+    def _plan(self, stage: WorkStage) -> StagePlan:
+        if not stage.files:
+            return StagePlan(name=stage.name, reads=stage.reads, tasks=stage.tasks)
+        inputs = tuple(self._input(path, *at) for path in stage.files for at in self._places(path))
+        return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs)
+
+    def _places(self, path: str) -> list[tuple[int, BlockId, int]]:
+        """Offset, block and length of each block of a file."""
+        offset, places = 0, []
+        for block, size_bytes in self._files[path]:
+            places.append((offset, block, size_bytes))
+            offset += size_bytes
+        return places
+
+    def _input(self, path: str, offset: int, block: BlockId, size_bytes: int) -> TaskInput:
+        scale = self._topology.scale
+        split = Split(path=path, stored_offset=offset // scale, stored_length=size_bytes // scale)
+        nodes = self._store.locate(block)
+        return TaskInput(splits=(split,), input_bytes=size_bytes, nodes=nodes)
+
+    # The core's orders ---------------------------------------------------------------------------
+    def _commit(self, order: CommitJob) -> None:
+        """Rename the winners' files, as the ResourceManager's process does."""
+        folder = order.output_path
+        if folder:
+            moves = tuple(
+                Move(source=attempt_file(folder, winner), target=final_file(folder, winner))
+                for winner in order.winners
+            )
+            marker, temporary = f"{folder}/{SUCCESS}", f"{folder}/{TEMPORARY}"
+            try:
+                self._store.tell(MoveFiles(moves=moves, markers=(marker,), remove=(temporary,)))
+            except PeerError as error:
+                self._driver.tell(JobCommitFailed(job=order.job, reason=str(error)))
+                return
+        self._driver.tell(JobCommitted(job=order.job))
+
+    def _end(self, order: EndJob) -> None:
+        self.ended += 1
+        if not order.ok and order.job in self._outputs:
+            self._failed[order.job] = None
+
+    def _discard(self, order: DiscardJob) -> None:
+        del self._workers.jobs[order.job]
+        path = self._outputs.pop(order.job, "")
+        if order.job in self._failed:
+            del self._failed[order.job]
+            with contextlib.suppress(PeerError):  # nothing of it was written
+                self._store.tell(Remove(path=path, recursive=True))

@@ -1,0 +1,122 @@
+"""The simulated nodes: what they do at the core's orders, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from cluster.ids import AttemptId, JobId, NodeId, job_of
+from cluster.messages.execution import (
+    AttemptKilled,
+    CancelFlow,
+    FlowFailed,
+    KillAttempt,
+    LaunchAttempt,
+    StartFlow,
+)
+from cluster.wire import Event
+from resourcemanager.commands import CloseCoflow, OpenCoflow
+from simulator.attempt import SimulatedAttempt
+from simulator.behaviour import Behaviour
+from simulator.blockstore import BlockStore
+from simulator.heap import EventHeap
+from simulator.jobwork import JobWork
+from simulator.network import SimulatedNetwork
+
+
+class Workers:
+    """The attempts of all nodes, and their fetches.  ``tell`` takes facts for the core."""
+
+    def __init__(
+        self,
+        heap: EventHeap,
+        network: SimulatedNetwork,
+        store: BlockStore,
+        behaviour: Behaviour,
+        seed: int,
+        block_bytes: int,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.heap = heap
+        self.network = network
+        self.store = store
+        self.behaviour = behaviour
+        self.seed = seed
+        self.block_bytes = block_bytes  #: of the files that attempts write
+        self.tell = tell
+        self.jobs: dict[JobId, JobWork] = {}
+        self.slowness: dict[NodeId, float] = {}  #: by which a slow node's computing is longer
+        self._running: dict[AttemptId, SimulatedAttempt] = {}
+
+    # Orders --------------------------------------------------------------------------------------
+    def launch(self, order: LaunchAttempt) -> None:
+        """Run an attempt; on a node that is down, nothing happens."""
+        if order.node not in self.store.down:
+            work = self.jobs[job_of(order.attempt)].stages[order.task.stage]
+            self._running[order.attempt] = SimulatedAttempt(self, order, work)
+
+    def kill(self, order: KillAttempt) -> None:
+        """End an attempt; one that is over has told so, or never will."""
+        attempt = self._running.pop(order.attempt, None)
+        if attempt is not None:
+            attempt.stop()
+            killed = AttemptKilled(attempt=order.attempt)
+            self.heap.after(self.behaviour.end_s, self._tell_if_up, order.node, killed)
+
+    def start_flow(self, order: StartFlow) -> None:
+        """Fetch."""
+        down = self.store.down
+        if order.dst in down:
+            return  # nobody waits for it
+        ended = partial(self._fetch_ended, order)
+        if order.src in down:
+            self.heap.after(0.0, ended, order.size_bytes, f"{order.src} is down")
+            return
+        self.network.carry(
+            order.flow,
+            order.src,
+            order.dst,
+            order.size_bytes,
+            ended,
+            order.coflow if order.src != order.dst else None,
+            order.weight,
+        )
+
+    def cancel_flow(self, order: CancelFlow) -> None:
+        """Forget a fetch."""
+        self.network.cancel(order.flow)
+
+    def open_coflow(self, order: OpenCoflow) -> None:
+        """Expect flows of a coflow."""
+        self.network.fabric.register_coflow(order.coflow)
+
+    def close_coflow(self, order: CloseCoflow) -> None:
+        """Expect no more of them."""
+        self.network.close_coflow(order.coflow)
+
+    # Nodes ---------------------------------------------------------------------------------------
+    def go_down(self, node: NodeId) -> None:
+        """A node ends all that it does, without a word."""
+        for attempt in [a for a in self._running.values() if a.node == node]:
+            self.forget(attempt)
+            attempt.stop()
+        self.network.break_off(node, f"{node} is down")
+
+    def forget(self, attempt: SimulatedAttempt) -> None:
+        """An attempt is over."""
+        attempt.over = True
+        del self._running[attempt.id]
+
+    # ---------------------------------------------------------------------------------------------
+    def _fetch_ended(self, order: StartFlow, _: int, reason: str) -> None:
+        reader = self._running.get(order.reader)
+        if reader is None:
+            return  # it went down, or is being killed
+        if reason:
+            self.tell(FlowFailed(flow=order.flow, reason=reason, lost=order.outputs))
+        else:
+            reader.fetched(order.flow, len(order.outputs), order.size_bytes)
+
+    def _tell_if_up(self, node: NodeId, fact: Event) -> None:
+        if node not in self.store.down:
+            self.tell(fact)

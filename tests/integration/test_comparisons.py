@@ -1,0 +1,55 @@
+"""``railyard compare`` with real processes and in virtual time; what an interrupt leaves."""
+
+import json
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.command_line import interrupt, wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
+    out = tmp_path / "out"
+    said = railyard.ok(
+        *("compare", "terasort,size=300MB", "wordcount,size=300MB", "--schedulers", "capacity"),
+        *("--topology", SMALL, "--json", tmp_path / "c.json", "--out", out),
+    )
+    assert "emulated" in said
+    assert "simulated" in said
+    real, virtual = json.loads((tmp_path / "c.json").read_text())
+    assert (real["clock"], real["verified"]) == ("wall", [True])
+    for key in ("input_bytes", "shuffle_bytes", "output_bytes", "maps", "reduces", "name"):
+        [a, b] = ([job[key] for job in told["runs"][0]["jobs"]] for told in (real, virtual))
+        assert a == b, key
+    assert "Do the two clocks agree?" in (out / "index.html").read_text()
+
+    def placed(clock):
+        events = (out / f"capacity-maxmin-{clock}-1" / "events.jsonl").read_text().splitlines()
+        rows = [row for row in map(json.loads, events) if row["type"] == "job-submitted"]
+        found = {row["name"]: row["stages"][0]["inputs"] for row in rows}
+        return {
+            job: [sorted(one["nodes"]) for one in found[job]] for job in ("terasort", "wordcount")
+        }
+
+    assert placed("wall") == placed("virtual")
+    assert railyard.nothing_left()
+
+
+def test_an_interrupt_ends_simulations_on_other_cores(railyard):
+    words = ("compare", "corral-w1", "--clock", "virtual", "--seeds", "4", "--topology")
+    running = railyard.start(*words, "corral-7x30")
+    children = set()
+
+    def two_work():
+        children.update(psutil.Process(running.pid).children(recursive=True))
+        return len(children) >= 2
+
+    wait_for(two_work, 60, "simulations run on both cores")
+    time.sleep(0.5)
+    status, said = interrupt(running)
+    assert status == 130, said
+    assert said.splitlines()[-1] == "railyard: interrupted (SIGINT)"
+    wait_for(lambda: not any(child.is_running() for child in children), why="workers ended")

@@ -1,0 +1,87 @@
+"""Capacities that people change while a job runs: its transfers slow down, and can be seen to."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.runfolder import RunFolder
+from cluster.transport import Transport
+from cluster.wire import Done
+from netemu.messages import (
+    GetNetworkStats,
+    NetworkStats,
+    NetworkView,
+    SetCapacity,
+    WatchNetwork,
+)
+
+SMALL = Path(__file__).parent / "small.toml"
+MBPS = 1e6 / 8
+
+
+@pytest.fixture
+def transport(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    transport = Transport(RunFolder((railyard.home / "current").resolve()))
+    yield transport
+    transport.close()
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+class Watched:
+    """The network as it tells whoever subscribed."""
+
+    def __init__(self, transport):
+        self.link = transport.link("network")
+        self._reactor = transport.reactor
+        self.link.on(NetworkView, lambda view, _: setattr(self, "view", view))
+        wish = WatchNetwork(period_s=0.05, with_rates=True)
+        self.view = self.link.call(wish, NetworkView)
+
+    def wait(self, condition):
+        assert self._reactor.run_until(condition, 40), "waited in vain"
+
+    def from_rack_0(self):
+        """Rates of shuffle flows of terasort that leave rack 0 once its uplink is slow."""
+        return {
+            flow: rate
+            for flow, rate in self.view.rates_bytes_per_s.items()
+            if flow.startswith("j3.r") and ":r0n" in flow and 0 < rate <= 10 * MBPS
+        }
+
+    def carried(self):
+        """Seconds with open flows, and what the uplink of rack 0 carried in them."""
+        stats = self.link.call(GetNetworkStats(), NetworkStats)
+        return stats.active_s, stats.cross_rack_links["r0.up"]
+
+
+def test_a_running_transfer_slows_with_its_link_and_the_view_shows_it(
+    railyard, transport, tmp_path
+):
+    network = Watched(transport)
+    report = tmp_path / "t.json"
+    job = railyard.start("run", "terasort", "--size", "1GB", "--json", report)
+    network.wait(lambda: any(flow.startswith("j3.r") for flow in network.view.rates_bytes_per_s))
+    network.link.call(SetCapacity(link="r0.up", bytes_per_s=10 * MBPS), Done)  # so that it lasts
+    network.wait(lambda: network.from_rack_0())
+    flow, rate = next(iter(network.from_rack_0().items()))
+    assert network.view.links["r0.up"].free_bytes_per_s == pytest.approx(0, abs=1)
+    said = railyard.ok("network", "set", "rack0.uplink", "1Mbps")
+    assert "r0.up carries 1 Mbps, stated 10 Gbps" in said
+    network.wait(lambda: network.view.links["r0.up"].capacity_bytes_per_s == MBPS)
+    assert network.view.rates_bytes_per_s[flow] < rate / 2
+    assert sum(network.from_rack_0().values()) <= MBPS * 1.001
+    assert "r0.up 1 Mbps 10 Gbps 1 Mbps 0 bps" in " ".join(railyard.ok("network", "show").split())
+
+    began_s, before = network.carried()
+    transport.reactor.run_until(lambda: False, 1.0)
+    ended_s, after = network.carried()
+    assert 0 < after - before <= (ended_s - began_s) * MBPS + 2
+    assert job.poll() is None
+
+    railyard.ok("network", "set", "rack0.uplink", "default")
+    assert job.wait(60) == 0, job.communicate()
+    assert json.loads(report.read_text())["verified"] is True
+    job.communicate()

@@ -1,0 +1,53 @@
+"""Several jobs at once on one cluster: all verified, all in one summary; nothing is left behind."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from tests.command_line import interrupt, wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+def test_jobs_run_together_and_share_their_inputs(railyard, tmp_path):
+    said = railyard.ok(
+        *("run", "terasort,size=500MB,times=2,user=ann", "wordcount,size=400MB,submit=300ms"),
+        *("--topology", SMALL, "--out", tmp_path / "all"),
+    )
+    assert said.count("verified") == 3
+    summary = json.loads((tmp_path / "all" / "summary.json").read_text())
+    assert summary["verified"] is True
+    jobs = {job["name"]: job for job in summary["jobs"]}
+    assert list(jobs) == ["terasort-1", "terasort-2", "wordcount"]
+    assert all(job["ok"] for job in jobs.values())
+    assert jobs["wordcount"]["input_bytes"] == 400 * 10**6
+    together = max(job["submitted_s"] for job in jobs.values())
+    assert together < min(job["finished_s"] for job in jobs.values())
+    assert jobs["wordcount"]["submitted_s"] - jobs["terasort-1"]["submitted_s"] > 0.2
+    events = (tmp_path / "all" / "events.jsonl").read_text().splitlines()
+    submitted = [row for row in map(json.loads, events) if row["type"] == "job-submitted"]
+    names = Counter(row["name"] for row in submitted)
+    assert names["teragen"] == names["terachecksum"] == 1
+    assert {row["user"] for row in submitted if row["name"] == "terasort-2"} == {"ann"}
+    assert railyard.nothing_left()
+
+
+def test_an_interrupt_ends_all_jobs(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    words = ("terasort,size=1GB,times=3", "wordcount,size=2GB,submit=1h")
+    running = railyard.start("run", *words)
+    wait_for(lambda: "terasort-3" in railyard.ok("status"), 60, "the jobs run")
+    status, said = interrupt(running)
+    assert status == 130, said
+    left = railyard.ok("status")
+    railyard.ok("down")
+    assert left.count("interrupted by its user") + left.count("failed") >= 3, left
+    assert railyard.nothing_left()
+
+
+def test_a_refused_job_is_told_and_ends_the_others(railyard):
+    words = ("terasort,size=500MB", "wordcount,size=500MB,queue=none")
+    done = railyard.run("run", *words, "--topology", SMALL, "--scheduler", "capacity")
+    assert done.returncode == 1
+    assert 'unknown queue "none"' in done.stderr
+    assert railyard.nothing_left()

@@ -1,0 +1,57 @@
+"""Real jobs as workloads: the sizes that the simulator is told are those of the jobs themselves."""
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.topology import load_topology
+from jobs.mixes import Defaults, read_mix
+from jobs.workloads.measured import measured_workload
+from jobs.workloads.model import check_workload
+
+
+def measured(*words, seed=1, topology="flat-4x4"):
+    mix = read_mix(words, Defaults(size_bytes=10**9), seed)
+    return measured_workload(mix, load_topology(topology), seed)
+
+
+def test_terasort_ships_and_writes_each_byte_that_it_reads():
+    [job] = measured("terasort,reduces=4").jobs
+    assert job.input_bytes == job.shuffle_bytes == job.output_bytes == 10**9
+    maps, reduces = job.stages
+    assert (maps.name, maps.tasks, reduces.name, reduces.tasks) == ("m", 4, "r", 4)
+    parts = reduces.parts(job.shuffle_bytes)
+    assert sum(parts) == 10**9
+    assert max(parts) < 1.2 * min(parts), "the cuts are sampled"
+
+
+def test_wordcount_ships_what_its_maps_leave():
+    combined, whole = measured("wordcount", "wordcount,param.combined=false").jobs
+    assert combined.input_bytes == whole.input_bytes == 10**9
+    assert combined.shuffle_bytes < 0.6 * whole.shuffle_bytes
+    assert combined.output_bytes == whole.output_bytes > 0
+
+
+def test_a_job_of_three_stages_keeps_its_graph():
+    [job] = measured("topwords").jobs
+    assert [bool(stage.files) for stage in job.stages] == [True, False, False]
+    assert job.stages[2].reads == (job.stages[1].name,)
+    assert job.output_bytes < 1000 * 1000
+
+
+def test_jobs_share_equal_inputs_and_all_of_it_can_be_run():
+    workload = measured("mix,jobs=12,window=10s,users=2,sizes=300MB+600MB")
+    check_workload(workload.jobs)
+    assert [job.submit_s for job in workload.jobs] == sorted(j.submit_s for j in workload.jobs)
+    files = {file.path for job in workload.jobs for file in job.files}
+    inputs = {path.rsplit("/", 1)[0] for path in files}
+    assert len(inputs) == len({(j.name.split("-")[0], j.input_bytes) for j in workload.jobs})
+
+
+def test_a_seed_gives_the_same_workload_again():
+    assert measured("terasort", "wordcount") == measured("terasort", "wordcount")
+    assert measured("wordcount") != measured("wordcount", seed=2)
+
+
+def test_a_job_that_makes_no_sense_is_named():
+    with pytest.raises(UsageError, match=r"^terasort: size = 5: need at least 1000 bytes"):
+        measured("terasort,size=5")

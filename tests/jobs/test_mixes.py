@@ -1,0 +1,111 @@
+"""Mixes of jobs: what words and files ask for."""
+
+import pytest
+
+from cluster.errors import UsageError
+from jobs.catalog import find
+from jobs.mixes import Defaults, is_single, read_mix
+from jobs.sample import Request
+
+GIVEN = Defaults(size_bytes=10**10, user="me")
+
+
+def mix(*words, seed=1, defaults=GIVEN):
+    return read_mix(words, defaults, seed).jobs
+
+
+def test_a_job_alone_is_no_mix():
+    assert is_single(["terasort"])
+    assert is_single(["./own.py:Job"])
+    assert not is_single(["terasort", "terasort"])
+    assert not is_single(["terasort,size=1GB"])
+    assert not is_single(["mix"])
+    assert not is_single(["jobs.toml"])
+
+
+def test_jobs_by_name_with_what_is_special_of_them():
+    late, *words = reversed(
+        mix("terasort,size=2GB,submit=5s,queue=q", "wordcount,times=2,user=ann,param.combined=no")
+    )
+    assert (late.name, late.job, late.size_bytes, late.submit_s) == (
+        "terasort",
+        "terasort",
+        2 * 10**9,
+        5.0,
+    )
+    assert (late.user, late.queue, late.reduces) == ("me", "q", None)
+    assert [job.name for job in words] == ["wordcount-2", "wordcount-1"]
+    assert words[0].params == {"combined": "no"}
+    assert words[0].size_bytes == 10**10
+
+
+def test_a_file_says_the_same_as_words(tmp_path):
+    file = tmp_path / "jobs.toml"
+    file.write_text(
+        '[[job]]\njob = "terasort"\nsize = "2GB"\nsubmit = "5s"\nqueue = "q"\n'
+        '[[job]]\njob = "wordcount"\ntimes = 2\nuser = "ann"\nparam = { combined = false }\n'
+    )
+    words = mix(
+        "terasort,size=2GB,submit=5s,queue=q", "wordcount,times=2,user=ann,param.combined=false"
+    )
+    assert mix(str(file)) == words
+
+
+def test_a_drawn_mix_depends_on_its_seed_only():
+    word = "mix,jobs=40,of=terasort+topwords,sizes=1GB+2GB,window=30s,users=3,queues=a+b"
+    jobs = mix(word, seed=4)
+    assert jobs == mix(word, seed=4)
+    assert jobs != mix(word, seed=5)
+    assert len({job.name for job in jobs}) == len(jobs) == 40
+    assert {job.job for job in jobs} == {"terasort", "topwords"}
+    assert {job.size_bytes for job in jobs} == {10**9, 2 * 10**9}
+    assert {job.user for job in jobs} == {"user0", "user1", "user2"}
+    assert {job.queue for job in jobs} == {"a", "b"}
+    times = [job.submit_s for job in jobs]
+    assert times == sorted(times)
+    assert 0 <= times[0] < 5 < 25 < times[-1] <= 30
+
+
+WRONG = {
+    "key of a job": ("terasort,sise=1GB", 'unknown key "sise": did you mean "size"?'),
+    "key of a mix": ("mix,job=3", 'unknown key "job": did you mean "jobs"?'),
+    "no value": ("terasort,submit", "need KEY=VALUE"),
+    "no times": ("terasort,times=0", "times: "),
+    "no size": ("mix,sizes=1GB+", "mix,sizes=1GB+: sizes = '': need a size"),
+    "no kind": ("mix,of=terasort+", "of = 'terasort+': need names with +"),
+    "no file": ("none.toml", "none.toml: cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("word", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_words(word, words):
+    with pytest.raises(UsageError) as told:
+        mix(word)
+    assert words in str(told.value)
+    assert str(told.value).startswith(word.split("=")[0].split(",")[0])
+
+
+def test_a_wrong_file_names_the_job(tmp_path):
+    file = tmp_path / "jobs.toml"
+    file.write_text('[[job]]\njob = "terasort"\n[[job]]\nsize = "1GB"\n')
+    with pytest.raises(UsageError, match=r'jobs\.toml: job 2: missing key "job"'):
+        mix(str(file))
+    file.write_text("")
+    with pytest.raises(UsageError, match="has no job"):
+        mix(str(file))
+
+
+def test_equal_inputs_are_shared_and_others_are_not():
+    def before(job, folder, **given):
+        request = Request(folder=folder, shared="/mix/inputs", stored_bytes=100_000, **given)
+        return [step.output for step in find(job).plan(request).before]
+
+    assert before("terasort", "/mix/a") == before("terasort", "/mix/b")
+    assert before("wordcount", "/mix/a") == before("topwords", "/mix/b")
+    assert before("wordcount", "/mix/a") != before("wordcount", "/mix/b", seed=2)
+    outputs = {
+        path
+        for ascii_ in ("true", "false")
+        for path in before("terasort", "/mix/a", params={"ascii": ascii_})
+    }
+    assert len(outputs) == 4

@@ -1,0 +1,193 @@
+"""Whatever happens to flows, whenever somebody looks: what senders are told adds up."""
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.fabric import Fabric
+from netemu.ledger import Ledger
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+MB = 10**6
+DATA = {
+    "name": "test",
+    "racks": {"count": 3, "nodes": 1},
+    "links": {"nic": "unlimited", "uplink": "8Mbps"},  # 1 MB/s
+}
+#: With circuits that take long to set up, which limit flows alone or together with NICs.
+OPTICAL = {"ocs": {"port": "16Mbps", "reconfigure": "300ms", "elephant": "500kB"}}
+TOPOLOGIES = {
+    "circuits": DATA | OPTICAL,
+    "circuits and NICs": DATA | OPTICAL | {"links": {"nic": "12Mbps", "uplink": "8Mbps"}},
+}
+NODES = ["r0n0", "r1n0", "r2n0"]
+PEERS = [b"ann", b"bob"]
+FLOWS = [f"f{number}" for number in range(8)]
+
+a_flow = st.sampled_from(FLOWS)
+a_size = st.one_of(st.just(0), st.integers(1, 100), st.integers(1, 2 * MB))
+a_peer = st.sampled_from(PEERS)
+an_event = st.one_of(
+    st.tuples(
+        st.just("open"),
+        a_flow,
+        st.sampled_from(NODES),
+        st.sampled_from(NODES),
+        a_size,
+        st.booleans(),
+        st.one_of(st.none(), a_peer),
+        st.sampled_from([None, "j0"]),
+    ),
+    st.tuples(st.just("attach"), a_flow, a_peer),
+    st.tuples(st.just("grow"), a_flow, a_size, st.booleans()),
+    st.tuples(st.just("close"), a_flow),
+    st.tuples(st.just("peer_gone"), a_peer),
+    st.tuples(
+        st.just("set_capacity"),
+        st.sampled_from(["r0.up", "r1.down", "r0.ocs.up", "r1.ocs.down"]),
+        st.sampled_from([0.0, 1e4, 5e5, 1e6, math.inf]),
+    ),
+    # time passes, and nobody looks before the end of it, or everybody does at each turn
+    st.tuples(st.just("wait"), st.floats(0, 2, allow_subnormal=False)),
+    st.tuples(st.just("serve"), st.floats(0, 2, allow_subnormal=False)),
+)
+
+
+class Told:
+    """What the senders of a ledger heard, checked as it comes."""
+
+    def __init__(self, scheduler, data=DATA):
+        self.fabric = Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+        self.fabric.register_coflow("j0")
+        self.ledger = Ledger(self.fabric, scale=1)
+        self.capacity = {}
+        self.size = {}  # {flow: bytes so far} of those that were opened and not closed
+        self.growing = set()
+        self.sender = {}
+        self.total = {}  # {flow: bytes that its sender may send}
+        self.finished = set()
+
+    def do(self, event):
+        what, *how = event
+        with contextlib.suppress(ValueError):  # refused: the other checks find out if it changed
+            getattr(self, what)(*how)
+        self.hear()
+
+    # What happens
+    def open(self, flow, src, dst, size, more, sender, coflow):
+        spec = FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
+        self.ledger.open(spec, sender)
+        self.size[flow] = size
+        if more:
+            self.growing.add(flow)
+        if sender is not None:
+            self.sender[flow] = sender
+
+    def attach(self, flow, sender):
+        self.ledger.attach(flow, sender)
+        self.sender[flow] = sender
+
+    def grow(self, flow, size, more):
+        self.ledger.grow(flow, size, more)
+        self.size[flow] += size
+        if not more:
+            self.growing.discard(flow)
+
+    def close(self, flow):
+        self.ledger.close(flow)
+        self.forget(flow)
+
+    def peer_gone(self, peer):
+        self.ledger.peer_gone(peer)
+        for flow in [flow for flow, sender in self.sender.items() if sender == peer]:
+            del self.sender[flow]
+            self.total.pop(flow, None)
+            if flow in self.size and not self.fabric.is_open(flow):
+                self.forget(flow)
+
+    def set_capacity(self, link, bytes_per_s):
+        if ".ocs." in link and bytes_per_s == math.inf:
+            return  # a port without limit is none that exists
+        self.fabric.set_capacity(link, bytes_per_s)
+        self.capacity[link] = bytes_per_s
+
+    def wait(self, seconds):
+        self.ledger.advance(self.fabric.now_s + seconds)
+
+    def serve(self, seconds):
+        until_s = self.fabric.now_s + seconds
+        while (due_s := self.ledger.next_turn_s()) <= until_s:
+            self.ledger.advance(due_s)
+            self.hear()
+        self.ledger.advance(until_s)
+
+    # What is heard of it
+    def hear(self):
+        for peer, grants in self.ledger.take_grants().items():
+            for flow, total in grants.total_bytes.items():
+                assert self.sender[flow] == peer
+                assert flow not in self.finished
+                assert total > self.total.get(flow, 0), "totals only rise"
+                assert total <= self.size[flow]
+                if self.fabric.is_open(flow):
+                    assert total <= self.fabric.sent_bytes(flow)
+                self.total[flow] = total
+            for flow in grants.finished:
+                assert self.sender.pop(flow) == peer
+                assert flow not in self.growing
+                assert not self.fabric.is_open(flow)
+                self.forget(flow)
+        for flow in self.growing & self.sender.keys():
+            if self.fabric.is_open(flow) and self.fabric.sent_bytes(flow) == self.size[flow]:
+                assert self.total.get(flow, 0) == self.size[flow], "all there is may be sent"
+
+    def forget(self, flow):
+        for kept in (self.size, self.sender, self.total):
+            kept.pop(flow, None)
+        self.growing.discard(flow)
+
+    def finish(self):
+        """Mend all links and end all growing; then every flow with a sender ends."""
+        for link in self.capacity:
+            self.fabric.set_capacity(link, 1e6)
+        for flow in self.growing & self.size.keys():
+            if self.fabric.is_open(flow):
+                self.ledger.grow(flow, 0, False)
+        self.growing.clear()
+        self.serve(1000.0)
+        assert self.fabric.open_flows == 0
+        assert not self.sender.keys() & self.size.keys(), "told to the end, each once"
+
+
+LIMIT_COMES_BACK = [
+    ("set_capacity", "r0.up", math.inf),
+    ("set_capacity", "r1.down", math.inf),
+    ("open", "f0", "r0n0", "r1n0", 1, False, None, None),
+]
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+@example(events=LIMIT_COMES_BACK)
+@given(events=st.lists(an_event, min_size=1, max_size=40))
+def test_grants_add_up_whatever_happens(scheduler, events):
+    """Flows come, grow, are closed and lose their senders; links shrink; turns are late."""
+    told = Told(scheduler)
+    for event in events:
+        told.do(event)
+    told.finish()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@given(events=st.lists(an_event, min_size=1, max_size=40))
+def test_grants_add_up_on_circuits(topology, events):
+    """The same under sunflow, where flows wait for circuits and ports fail."""
+    told = Told("sunflow", TOPOLOGIES[topology])
+    for event in events:
+        told.do(event)
+    told.finish()

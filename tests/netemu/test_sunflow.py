@@ -1,0 +1,348 @@
+"""Circuits in the network under ``sunflow``: the published example, bounds, failures, NICs."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.bounds import lower_bound_of_pairs_s
+from netemu.fabric import Fabric
+from netemu.schedulers import flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+GB = 10**9
+
+
+def fabric(racks=3, nodes=1, nic="unlimited", delta_s=0.0, elephant="1B", wavelengths=1, **more):
+    """A circuit carries 1 GB a second, and so does a rack's packet-switched uplink."""
+    data = {
+        "name": "test",
+        "racks": {"count": racks, "nodes": nodes},
+        "links": {"nic": nic, "uplink": "8Gbps"},
+        "ocs": {
+            "port": "8Gbps",
+            "reconfigure": f"{delta_s}s",
+            "elephant": elephant,
+            "wavelengths": wavelengths,
+            **more,
+        },
+    }
+    return Fabric(build(data, Topology, "test"), flow_scheduler("sunflow"))
+
+
+def start(f, coflow, src, dst, size_bytes, name="", **more):
+    f.start(
+        FlowSpec(
+            flow=f"{coflow}/{name or f'{src}>{dst}'}",
+            src=src if isinstance(src, str) else f"r{src}n0",
+            dst=dst if isinstance(dst, str) else f"r{dst}n0",
+            size_bytes=size_bytes,
+            coflow=coflow,
+            **more,
+        )
+    )
+
+
+def begin(f, coflow, sizes):
+    f.register_coflow(coflow)
+    for (src, dst), size_bytes in sizes.items():
+        start(f, coflow, src, dst, size_bytes)
+
+
+def to_the_end(f):
+    """{flow: its end}."""
+    ends = {}
+    while f.open_flows:
+        due_s = f.next_event_s()
+        assert due_s < math.inf, "flows are stuck"
+        ends |= {ended.flow: ended.finished_s for ended in f.advance(due_s)}
+    return ends
+
+
+def ends_of_coflows(f):
+    ends = {}
+    for flow, end_s in to_the_end(f).items():
+        coflow = flow.split("/")[0]
+        ends[coflow] = max(end_s, ends.get(coflow, 0.0))
+    return ends
+
+
+def placed(maps, reduces):
+    """Units from rack to rack: each map sends one to each reduce."""
+    return {
+        (src, dst): m * r * GB
+        for src, m in enumerate(maps)
+        for dst, r in enumerate(reduces)
+        if src != dst and m * r
+    }
+
+
+DELTAS = [0.0, 0.01, 0.1, 0.5]
+
+
+@pytest.mark.parametrize("delta_s", DELTAS)
+def test_co_scheduler_fig_2_case_1(delta_s):
+    f = fabric(delta_s=delta_s)
+    begin(f, "Job1", placed((3, 3, 3), (0, 2, 1)))
+    begin(f, "Job2", placed((5, 5, 5), (2, 0, 1)))
+    expected = {"Job1": 12 + 2 * delta_s, "Job2": 20 + 3 * delta_s}
+    assert ends_of_coflows(f) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("delta_s", DELTAS)
+def test_co_scheduler_fig_2_case_2(delta_s):
+    f = fabric(delta_s=delta_s)
+    begin(f, "Job1", placed((3, 3, 3), (1, 1, 1)))
+    begin(f, "Job2", placed((5, 5, 5), (1, 1, 1)))
+    expected = {"Job1": 6 + 2 * delta_s, "Job2": 16 + 3 * delta_s}
+    assert ends_of_coflows(f) == pytest.approx(expected, abs=1e-9)
+    assert f.bytes_by_category()["ocs"] == 48 * GB
+
+
+SIZES = st.dictionaries(
+    st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda pair: pair[0] != pair[1]),
+    st.integers(1, 9).map(lambda units: units * GB),
+    min_size=1,
+)
+
+
+@given(sizes=SIZES, delta_s=st.sampled_from([0.0, 0.1, 1.0]), wavelengths=st.sampled_from([1, 2]))
+def test_a_coflow_alone_ends_between_its_bound_and_twice_that(sizes, delta_s, wavelengths):
+    f = fabric(racks=5, delta_s=delta_s, wavelengths=wavelengths)
+    begin(f, "C", sizes)
+    end_s = ends_of_coflows(f)["C"]
+    pairs = [(src, dst, size_bytes) for (src, dst), size_bytes in sizes.items()]
+    least_s = lower_bound_of_pairs_s(pairs, GB, delta_s, wavelengths)
+    assert end_s >= least_s - 1e-9
+    # a batch is not split, so with wavelengths the longest one counts, too
+    longest_s = max(sizes.values()) / GB + delta_s
+    assert end_s <= 2 * max(least_s, longest_s) + 1e-9 if wavelengths > 1 else 2 * least_s + 1e-9
+    assert f.bytes_by_category()["ocs"] == sum(sizes.values())
+
+
+@given(
+    coflows=st.lists(st.tuples(SIZES, st.integers(0, 8)), min_size=1, max_size=5),
+    delta_s=st.sampled_from([0.0, 0.5]),
+    wavelengths=st.sampled_from([1, 2]),
+)
+def test_no_port_ever_has_more_circuits_than_it_can(coflows, delta_s, wavelengths):
+    """Every circuit that carries was dark for δ before; each port has at most W, dark ones too."""
+    f = fabric(racks=5, delta_s=delta_s, wavelengths=wavelengths)
+    coming = sorted(((at / 2, str(n), sizes) for n, (sizes, at) in enumerate(coflows)))
+    for at_s, name, sizes in coming:
+        f.advance(at_s)
+        begin(f, name, sizes)
+    to_the_end(f)
+    assert f.bytes_by_category()["cross_rack"] == sum(sum(s.values()) for _, _, s in coming)
+    seen, changes = f.circuit_changes()
+    assert seen == len(changes)
+    assert all(one.at_s <= other.at_s for one, other in pairwise(changes))
+    there = {}  # {circuit: its racks}
+    ready_s = {}  # {circuit: when it may carry}
+    for change in changes:
+        if change.what == "down":
+            del there[change.circuit]
+            continue
+        if change.circuit not in there:
+            ready_s[change.circuit] = change.at_s + delta_s
+        there[change.circuit] = (change.src, change.dst)
+        assert change.what == ("up" if change.at_s >= ready_s[change.circuit] else "set-up")
+        for side in (0, 1):
+            ends = [pair[side] for pair in there.values()]
+            assert ends.count(there[change.circuit][side]) <= wavelengths
+
+
+def test_nothing_is_sent_while_a_circuit_is_set_up():
+    f = fabric(delta_s=0.5)
+    begin(f, "A", {(0, 1): GB})
+    f.advance(0.4)
+    assert f.sent_bytes("A/0>1") == 0
+    assert f.rate_bytes_per_s("A/0>1") == 0
+    [circuit] = f.circuits()
+    assert circuit == ("r0", "r1", "A", 0.5)
+    f.advance(0.75)
+    assert f.sent_bytes("A/0>1") == GB // 4
+    assert to_the_end(f) == {"A/0>1": pytest.approx(1.5)}
+
+
+def test_small_batches_go_by_packets():
+    """Two flows of .6 GB each are an elephant of 1 GB together; one is none."""
+    f = fabric(nodes=2, elephant="1GB")
+    for coflow in "AB":
+        f.register_coflow(coflow)
+    start(f, "A", "r0n0", "r1n0", 600_000_000, "1")
+    start(f, "A", "r0n1", "r1n1", 600_000_000, "2")
+    start(f, "B", "r0n0", "r2n0", 600_000_000)
+    ends = to_the_end(f)
+    assert ends == {
+        "A/1": pytest.approx(1.2),
+        "A/2": pytest.approx(1.2),
+        "B/r0n0>r2n0": pytest.approx(0.6),
+    }
+    assert f.bytes_by_category() | {"local": 0} == {
+        "local": 0,
+        "rack": 0,
+        "cross_rack": 1_800_000_000,
+        "eps": 600_000_000,
+        "ocs": 1_200_000_000,
+        "wan": 0,
+    }
+
+
+def test_what_grows_to_an_elephant_changes_to_a_circuit_and_stays_there():
+    """.5 GB by packets until .25 s; then .25 + .75 left, by circuit from .35 s on."""
+    f = fabric(delta_s=0.1, elephant="1GB")
+    f.register_coflow("A")
+    start(f, "A", 0, 1, 500_000_000, more=True)
+    f.advance(0.25)
+    f.grow("A/0>1", 750_000_000, more=True)
+    assert f.circuits()[0].ready_s == pytest.approx(0.35)
+    f.advance(0.85)
+    f.grow("A/0>1", 100_000_000, more=False)  # a little more: it rides as well
+    assert to_the_end(f) == {"A/0>1": pytest.approx(1.45)}
+    moved = f.bytes_by_category()
+    assert (moved["eps"], moved["ocs"]) == (250_000_000, 1_100_000_000)
+    by_link = f.bytes_by_link()
+    assert (by_link["r0.up"], by_link["r0.ocs.up"]) == (250_000_000, 1_100_000_000)
+
+
+def test_a_failed_port_s_bytes_go_by_packets_and_come_back():
+    """By circuit until 1 s, by packets until 2 s, then again, δ later."""
+    f = fabric(delta_s=0.5, elephant="1GB")
+    begin(f, "A", {(0, 1): 4 * GB})
+    f.advance(1.0)
+    f.set_capacity("r1.ocs.down", 0)
+    assert f.rate_bytes_per_s("A/0>1") == GB
+    assert f.circuits() == []
+    f.advance(2.0)
+    f.set_capacity("r1.ocs.down", 2 * GB)  # the other port still carries 1 GB/s
+    assert f.rate_bytes_per_s("A/0>1") == 0
+    assert to_the_end(f) == {"A/0>1": pytest.approx(5.0)}
+    moved = f.bytes_by_category()
+    assert (moved["eps"], moved["ocs"]) == (GB, 3 * GB)
+
+
+def test_what_is_no_elephant_any_more_stays_with_packets():
+    f = fabric(elephant="1GB")
+    begin(f, "A", {(0, 1): 2 * GB})
+    f.advance(0.5)
+    f.set_capacity("r0.ocs.up", 0)
+    f.advance(1.5)
+    f.set_capacity("r0.ocs.up", GB)
+    to_the_end(f)
+    assert f.bytes_by_category()["ocs"] == 500_000_000
+
+
+def test_a_slower_port_slows_its_circuit():
+    f = fabric()
+    begin(f, "A", {(0, 1): 2 * GB})
+    f.advance(1.0)
+    f.set_capacity("r0.ocs.up", GB / 2)
+    assert to_the_end(f) == {"A/0>1": pytest.approx(3.0)}
+
+
+def test_the_shorter_coflow_goes_first_and_the_longer_fills_gaps():
+    """B cuts A at 1 s, for 1 s; δ is paid for every change of circuits."""
+    f = fabric(delta_s=0.1)
+    begin(f, "A", {(0, 1): 5 * GB})
+    f.advance(1.1)
+    begin(f, "B", {(0, 2): GB})
+    ends = to_the_end(f)
+    assert ends == {"B/0>2": pytest.approx(2.2), "A/0>1": pytest.approx(2.3 + 4.0)}
+
+
+def test_a_lit_circuit_is_reused_by_another_coflow():
+    f = fabric(delta_s=0.5)
+    begin(f, "A", {(0, 1): GB})
+    begin(f, "B", {(0, 1): 2 * GB})
+    assert to_the_end(f) == {"A/0>1": pytest.approx(1.5), "B/0>1": pytest.approx(3.5)}
+
+
+def test_nics_are_shared_by_packets_and_circuits():
+    """The NIC of r0n0 (1 GB/s) feeds a circuit and two small flows by packets: a third for each.
+
+    The latter end at .3 s; then the circuit has all: .9 GB left of 1 GB.
+    """
+    f = fabric(racks=4, nic="8Gbps", elephant="1GB")
+    f.register_coflow("A")
+    f.register_coflow("B")
+    start(f, "A", 0, 1, GB)
+    start(f, "B", 0, 2, 100_000_000)
+    start(f, "B", 0, 3, 100_000_000)
+    assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 3)
+    ends = to_the_end(f)
+    assert ends == {
+        "A/0>1": pytest.approx(1.2),
+        "B/0>2": pytest.approx(0.3),
+        "B/0>3": pytest.approx(0.3),
+    }
+
+
+def test_a_nic_that_gets_a_limit_slows_what_rides():
+    f = fabric()
+    begin(f, "A", {(0, 1): 2 * GB})
+    f.advance(1.0)
+    f.set_capacity("r0n0.up", GB / 4)
+    assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 4)
+    f.advance(3.0)
+    f.set_capacity("r0n0.up", math.inf)
+    assert to_the_end(f) == {"A/0>1": pytest.approx(3.5)}
+
+
+def test_wavelengths_are_circuits_of_their_own():
+    """Two batches from one rack at once, each at a wavelength's rate; no more than W."""
+    f = fabric(racks=4, wavelengths=2)
+    begin(f, "A", {(0, 1): 2 * GB, (0, 2): 2 * GB, (0, 3): GB})
+    assert [f.rate_bytes_per_s(f"A/0>{n}") for n in (1, 2, 3)] == [GB, GB, 0]
+    assert ends_of_coflows(f) == {"A": pytest.approx(3.0)}
+
+
+def test_without_an_optical_switch_all_goes_by_packets():
+    data = {
+        "name": "test",
+        "racks": {"count": 3, "nodes": 1},
+        "links": {"nic": "unlimited", "uplink": "8Gbps"},
+    }
+    f = Fabric(build(data, Topology, "test"), flow_scheduler("sunflow"))
+    begin(f, "A", {(0, 1): GB, (0, 2): GB})
+    assert ends_of_coflows(f) == {"A": pytest.approx(2.0)}
+    assert f.circuits() == []
+    assert f.circuit_changes() == (0, [])
+
+
+@given(
+    coflows=st.lists(SIZES, min_size=2, max_size=4),
+    order=st.randoms(use_true_random=False),
+    elephant=st.sampled_from(["1B", "3GB"]),
+)
+def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
+    ends = []
+    for _ in range(2):
+        f = fabric(racks=5, delta_s=0.25, elephant=elephant)
+        for number in range(len(coflows)):
+            f.register_coflow(str(number))
+        numbers = list(range(len(coflows)))
+        order.shuffle(numbers)
+        for number in numbers:
+            for (src, dst), size_bytes in coflows[number].items():
+                start(f, str(number), src, dst, size_bytes)
+        ends.append(to_the_end(f))
+    assert ends[0] == pytest.approx(ends[1], rel=1e-9)
+
+
+@pytest.mark.timeout(20)
+def test_a_circuits_lane_that_has_run_empty_is_left_out():
+    """Two senders of one rack share a circuit that neither NIC fills; one of them ends first."""
+    f = fabric(nodes=3, nic="2Gbps")
+    f.register_coflow("a")
+    start(f, "a", "r0n0", "r1n0", GB // 4)
+    start(f, "a", "r0n1", "r1n1", GB // 2)
+    ends = to_the_end(f)
+    assert ends == {
+        "a/r0n0>r1n0": pytest.approx(1.0, abs=1e-6),
+        "a/r0n1>r1n1": pytest.approx(2.0, abs=1e-6),
+    }

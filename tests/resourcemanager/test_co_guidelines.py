@@ -1,0 +1,168 @@
+"""Co-scheduler's guidelines: the paper's numbers, and what must hold for any job."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcemanager.coscheduling.guidelines import (
+    Expected,
+    Guideline,
+    Hybrid,
+    guideline,
+    latency_matrix,
+    recurring_guideline,
+    replica_racks,
+)
+
+GB = 10**9
+ELEPHANT = 1_125_000_000
+
+
+def hybrid(racks: int = 60, slots: int = 200, elephant: float = ELEPHANT) -> Hybrid:
+    """The paper's simulated cluster, or one like it."""
+    return Hybrid(
+        racks=racks,
+        slots=slots,
+        eps_bytes_per_s=1.25 * GB,
+        ocs_bytes_per_s=12.5 * GB,
+        elephant_bytes=elephant,
+    )
+
+
+# Non-recurring jobs ------------------------------------------------------------------------------
+def test_a_terasort_of_10_gb_should_have_two_map_racks():
+    """Section III-A: 2 map racks x 2 reduce racks give 4 flows of 2.5 GB; sqrt(10/1.125) = 2.98."""
+    assert guideline(10 * GB, 1.0, hybrid()) == Guideline(2)
+    assert 10 * GB / (2 * 2) == 2.5 * GB >= ELEPHANT
+
+
+@pytest.mark.parametrize(
+    ("input_gb", "sir", "racks"),
+    [
+        pytest.param(1.124, 1.0, None, id="less than an elephant is not shuffle-heavy"),
+        pytest.param(1.125, 1.0, 1, id="an elephant, exactly"),
+        pytest.param(10, 0.1, None, id="much input, little shuffle"),
+        pytest.param(1, 4.5, 2, id="little input, much shuffle"),
+        pytest.param(1000, 1.0, 20, id="at most a third of 60 racks: 3 disjoint sets"),
+        pytest.param(0, 1.0, None, id="no input"),
+    ],
+)
+def test_map_racks_of_a_job_of_which_only_the_size_is_known(input_gb, sir, racks):
+    found = guideline(input_gb * GB, sir, hybrid())
+    assert (found and found.map_racks) == racks
+
+
+@given(size=st.integers(0, 10**12), sir=st.floats(0, 5), elephant=st.integers(10**6, 2 * 10**9))
+def test_equation_7_leaves_every_flow_large_enough(size, sir, elephant):
+    found = guideline(size, sir, hybrid(elephant=elephant))
+    assert (found is not None) == (size * sir >= elephant)
+    if found is not None:
+        # eq. 4 for R_red = R_map
+        assert size * sir / found.map_racks**2 >= elephant * (1 - 1e-12)
+        assert found.map_racks == 20 or size * sir / (found.map_racks + 1) ** 2 < elephant
+
+
+def test_without_circuits_no_job_is_shuffle_heavy():
+    assert guideline(10**15, 1.0, hybrid(elephant=float("inf"))) is None
+
+
+# Recurring jobs ----------------------------------------------------------------------------------
+def fig_4(shuffle_gb: float = 78.0) -> Expected:
+    """The job of Fig. 4.  Its sizes are not given: D_shu must be 74.25 to 81 GB, see below."""
+    return Expected(maps=3472, map_s=10, reduces=169, reduce_s=20, shuffle_bytes=shuffle_gb * GB)
+
+
+FIG_4 = hybrid(racks=15, slots=600)
+
+
+@pytest.mark.parametrize(
+    ("shuffle_gb", "last"), [(74.24, 10), (74.25, 11), (78, 11), (80.99, 11), (81, 12)]
+)
+def test_latency_jumps_where_the_shuffle_is_too_spread_for_circuits(shuffle_gb, last):
+    """Fig. 4, row R_map = 6: circuits up to R_red = 11, and a jump at 12."""
+    latency_s, circuits = latency_matrix(fig_4(shuffle_gb), FIG_4)
+    row = latency_s[5]
+    assert circuits[5].sum() == last
+    assert int(np.diff(row).argmax()) + 1 == last
+    assert row[last] - row[last - 1] > 4 * np.abs(np.diff(row[:last])).max()
+
+
+def test_more_map_racks_help_until_all_maps_run_at_once():
+    """Fig. 4: 3472 maps are more than the slots of 5 racks, so latency drops up to R_map = 6."""
+    latency_s, _ = latency_matrix(fig_4(), FIG_4)
+    assert np.ceil(3472 / (np.arange(1, 8) * 600)).tolist() == [6, 3, 2, 2, 2, 1, 1]
+    assert latency_s[0, 0] == 6 * 10 + 0 + 20  # one reduce rack: nothing crosses, by eq. 10
+    assert (latency_s[5] < latency_s[4]).all()
+    assert latency_s[5, 0] == latency_s[6, 0]
+
+
+def test_equations_8_to_10_by_hand():
+    latency_s, circuits = latency_matrix(fig_4(), FIG_4)
+    assert circuits[5, 10]
+    assert latency_s[5, 10] == pytest.approx(10 + 78 / (6 * 11) * 10 / 12.5 + 20)
+    assert not circuits[5, 11]
+    assert latency_s[5, 11] == pytest.approx(10 + 78 / (6 * 12) * 11 / 1.25 + 20)
+
+
+def test_the_smallest_number_of_map_racks_in_the_zone_is_taken():
+    """All maps at once needs 6 racks; at most 5 leave room for three replicas on 15."""
+    assert recurring_guideline(fig_4(), FIG_4, 1.1) == Guideline(3, tuple(range(1, 16)))
+    three = Hybrid(
+        racks=18,
+        slots=600,
+        eps_bytes_per_s=1.25 * GB,
+        ocs_bytes_per_s=12.5 * GB,
+        elephant_bytes=ELEPHANT,
+    )
+    assert recurring_guideline(fig_4(), three, 1.1) == Guideline(6, tuple(range(1, 12)))
+
+
+def test_a_recurring_job_with_a_small_shuffle_has_no_guideline():
+    assert recurring_guideline(fig_4(1.1), FIG_4, 1.1) is None
+
+
+@given(
+    maps=st.integers(1, 5000),
+    reduces=st.integers(1, 500),
+    shuffle_gb=st.floats(0.1, 500),
+    racks=st.integers(1, 60),
+)
+def test_the_zone_uses_circuits_and_is_nearly_as_fast_as_the_best(maps, reduces, shuffle_gb, racks):
+    job = Expected(maps=maps, map_s=3, reduces=reduces, reduce_s=5, shuffle_bytes=shuffle_gb * GB)
+    place = hybrid(racks=racks, slots=20)
+    found = recurring_guideline(job, place, 1.1)
+    latency_s, circuits = latency_matrix(job, place)
+    assert (found is None) == (shuffle_gb * GB < ELEPHANT)
+    if found is not None:
+        rows = slice(0, place.racks_max)
+        best_s = latency_s[rows][circuits[rows]].min()
+        for width in found.reduce_racks:
+            assert circuits[found.map_racks - 1, width - 1]
+            assert latency_s[found.map_racks - 1, width - 1] <= 1.1 * best_s
+        for row in range(found.map_racks - 1):  # no row before it has one in the zone
+            assert not (latency_s[row][circuits[row]] <= 1.1 * best_s).any()
+
+
+# Data --------------------------------------------------------------------------------------------
+@given(racks=st.integers(1, 60), count=st.integers(1, 20), replicas=st.integers(1, 4))
+def test_replicas_are_on_disjoint_racks(racks, count, replicas):
+    names = [f"r{number}" for number in range(racks)]
+    sets = replica_racks(names, count, replicas, random.Random(1))
+    used = Counter(rack for each in sets for rack in each)
+    assert max(used.values()) == 1
+    assert set(used) <= set(names)
+    assert {len(each) for each in sets} == {min(count, max(1, racks // replicas))}
+    assert len(sets) == min(replicas, racks)
+
+
+def test_every_rack_gets_its_turn():
+    names = [f"r{number}" for number in range(8)]
+    dice = random.Random(1)
+    used = Counter(r for _ in range(1000) for s in replica_racks(names, 2, 3, dice) for r in s)
+    assert all(650 < count < 850 for count in used.values())

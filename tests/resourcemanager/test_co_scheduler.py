@@ -1,0 +1,373 @@
+"""Co-scheduler in the core: where data, maps and reduces go, in which order, when they fetch."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.ids import NodeId, RackId, rack_of
+from cluster.messages.execution import AttemptProgressed
+from cluster.topology import Ocs
+from resourcemanager.commands import PlaceData
+from resourcemanager.events import DataAnnounced, StagePlan
+from resourcemanager.forecast import Forecast, StageForecast
+from tests.harness import TinyCluster, tiny_cluster
+from tests.resourcemanager.test_rules_under_faults import random_scenario
+
+MB, GB = 10**6, 10**9
+BLOCK = 256 * MB
+OCS = Ocs(port=12.5 * GB, reconfigure=0.01, elephant=1_125_000_000)
+
+
+def hybrid(scheduler: str = "co-scheduler", **more) -> TinyCluster:
+    """The shape of hybrid-8x4: 8 racks of 4 nodes with a slot each, and circuits."""
+    shape = {"racks": 8, "nodes": 4, "slots": 1, "ocs": OCS, "flow_s": 1.0} | more
+    return tiny_cluster(scheduler=scheduler, **shape)
+
+
+def planned(c: TinyCluster, size_bytes: int, forecast: Forecast | None = None):
+    """The racks for each replica of a job's input."""
+    c.tell(DataAnnounced(path="/in", size_bytes=size_bytes, forecast=forecast))
+    [plan] = c.led_to[-1]
+    assert isinstance(plan, PlaceData)
+    return plan.racks
+
+
+def store(c: TinyCluster, name: str, blocks: int, racks) -> None:
+    """A file whose replicas are spread evenly over the racks for each."""
+    nodes = len(c.topology.rack_list()[0].nodes)
+    places = [
+        [f"{each[at % len(each)]}n{at // len(each) % nodes}" for each in racks]
+        for at in range(blocks)
+    ]
+    c.store(name, blocks=places, block_bytes=BLOCK)
+
+
+def terasort(c: TinyCluster, job: str = "j0", blocks: int = 40, reduces: int = 10, **more) -> None:
+    """Input as the scheduler wants it, and as much shuffle as input."""
+    store(c, job, blocks, planned(c, blocks * BLOCK) or [["r0"], ["r1"], ["r2"]])
+    c.submit(job, input=job, reduces=reduces, partition_bytes=BLOCK // reduces, **more)
+
+
+def racks_of(nodes: list[str]) -> Counter[str]:
+    return Counter(rack_of(NodeId(node)) for node in nodes)
+
+
+# Data --------------------------------------------------------------------------------------------
+def test_three_replicas_are_on_disjoint_pairs_of_racks():
+    """10 GB: R_data = floor(sqrt(10 / 1.125)) = 2."""
+    racks = planned(hybrid(), 10 * GB)
+    assert [len(each) for each in racks] == [2, 2, 2]
+    assert len({rack for each in racks for rack in each}) == 6
+
+
+def test_data_of_a_job_that_can_use_no_circuits_goes_anywhere():
+    assert planned(hybrid(), 1 * GB) == ()
+    assert planned(hybrid(ocs=None), 10**15) == ()
+    assert planned(hybrid("co-scheduler:ocas"), 10 * GB) == ()
+    assert len(planned(hybrid("co-scheduler:dp+ocas"), 10 * GB)) == 3
+
+
+def test_no_data_goes_to_a_rack_that_is_lost():
+    c = hybrid()
+    for node in range(4):
+        c.lose(f"r3n{node}")
+    for _ in range(20):
+        assert "r3" not in [rack for each in planned(c, 10 * GB) for rack in each]
+
+
+# The TeraSort of 10 GB, section III-A ------------------------------------------------------------
+def test_maps_on_two_racks_then_reduces_on_few():
+    c = hybrid()
+    terasort(c)
+    run = c.run()
+    assert run.unfinished == []
+    assert sorted(racks_of(run.nodes_of("j0.m")).values()) == [20, 20]
+    # (10) and (5, 5) do not fit in racks of 4 slots; floor(5.12 / 1.125) = 4 has no whole numbers
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [3, 3, 4]
+
+
+def test_every_map_is_in_the_rack_of_its_input():
+    c = hybrid()
+    terasort(c)
+    c.run()
+    record = c.core.records["j0"]
+    assert (record.locality.remote, record.locality.local + record.locality.rack) == (0, 40)
+
+
+def test_all_flows_between_two_racks_are_an_elephant_together():
+    c = hybrid()
+    terasort(c)
+    c.run()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for _, flow in c.flows():
+        pairs[rack_of(flow.src), rack_of(flow.dst)] += flow.size_bytes
+    assert len(pairs) == 6
+    assert min(pairs.values()) >= OCS.elephant
+
+
+def test_reduces_wait_for_all_maps_and_fetches_for_all_reduces():
+    c = hybrid()
+    terasort(c)
+    assert c.why_waiting("j0.r0") == "waits for all it reads: 0 of 40 m tasks done"
+    run = c.run()
+    maps_end_s = 5.0  # 40 maps of 1 s on 8 slots
+    assert min(when for _, when in run.launches("j0.r")) == maps_end_s
+    assert min(when for when, _ in c.flows()) == max(when for _, when in run.launches("j0.r"))
+
+
+def test_fetches_wait_for_the_last_reduce():
+    """Of a rack's slots one is taken when the reduces come: all wait for it."""
+    c = hybrid(racks=3, nodes=2)
+    store(c, "in", 10, [["r0"], ["r1"], ["r2"]])
+    c.submit("j9", maps=1, map_s=20)
+    c.submit("j0", input="in", reduces=6, partition_bytes=BLOCK)
+    run = c.run()
+    launched = [when for _, when in run.launches("j0.r")]
+    assert launched[-1] == 20.0
+    assert launched[-2] < 20.0
+    assert {when for when, _ in c.flows()} == {20.0}
+
+
+def test_without_the_reduce_guideline_reduces_go_anywhere():
+    c = hybrid("co-scheduler:dp+ocas")
+    terasort(c)
+    run = c.run()
+    assert len(racks_of(run.nodes_of("j0.m"))) == 2
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1, 1, 4, 4]  # node by node
+
+
+def test_without_guidelines_it_is_fair_with_a_late_start():
+    c = hybrid("co-scheduler:ocas")
+    store(c, "in", 40, [[f"r{rack}"] for rack in range(3)])
+    c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10)
+    run = c.run()
+    assert len(racks_of(run.nodes_of("j0.m"))) == 8
+    assert min(when for _, when in run.launches("j0.r")) == 2.0
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1, 1, 4, 4]  # node by node
+
+
+# Algorithm 2 -------------------------------------------------------------------------------------
+def test_the_order_of_a_users_tasks():
+    """Lines 4 to 9, on a cluster all of whose slots another pool takes as they come free."""
+    c = tiny_cluster(
+        racks=4,
+        nodes=1,
+        slots=5,
+        scheduler="co-scheduler",
+        ocs=Ocs(port=1e9, elephant=1000),
+        options={"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 0.0},
+    )
+    c.store("one", blocks=[["r1n0"]] * 6, block_bytes=1000)
+    for job in ("j4", "j6"):  # heavy: their reduces have schedules
+        c.submit(job, input="one", reduces=2, partition_bytes=500, map_s=1)
+    c.submit("j2", maps=2, reduces=1, partition_bytes=1, map_s=1)  # light
+    c.at(0.5, lambda: c.submit("j9", maps=1000, map_s=1000, queue="hog"))
+    c.run(until_s=3.0)
+    c.store("here", blocks=[["r0n0"]] * 6, block_bytes=1000)
+    c.store("there", blocks=[["r1n0"]] * 6, block_bytes=1000)
+    c.submit("j3", input="there", reduces=2)
+    c.submit("j1", input="here", reduces=2)
+    c.submit("j5", maps=1)
+    planner = c.core.world.policies.tasks.planner
+    schedules = {job: planner.jobs[job].reduces["r"] for job in ("j4", "j6")}
+    for job, racks in (("j4", ["r0"]), ("j6", ["r3"])):
+        schedules[job].groups = [(2, tuple(racks))]
+    node = c.core.world.nodes[NodeId("r0n0")]
+    turns = list(c.core.world.policies.order.turns(node, None))
+    lines = [(job.id, int(planner.guides(job).line(RackId("r0"))[0])) for job in turns]
+    assert lines[0][0] == "j9"
+    assert lines[1:] == [("j4", 4), ("j1", 5), ("j2", 6), ("j5", 7), ("j6", 8), ("j3", 9)]
+    some = [c.core.world.jobs[job] for job in ("j6", "j5", "j9", "j4", "j1")]
+    asked = [job.id for job in c.core.world.policies.order.turns(node, some)]
+    assert asked == ["j9", "j4", "j1", "j5", "j6"]
+
+
+def test_users_come_before_lines():
+    """The user with the smaller share goes first, whatever its tasks are."""
+    c = hybrid()
+    c.submit("j0", maps=99, user="ann", map_s=5)
+    c.run(until_s=1.0)
+    c.submit("j1", maps=10, user="bob", map_s=5)
+    terasort(c, "j2", user="ann")
+    c.run(until_s=6.0)
+    assert c.core.world.jobs["j1"].held == 10
+
+
+# Holding out -------------------------------------------------------------------------------------
+def test_maps_hold_out_for_their_racks_and_then_take_any():
+    c = tiny_cluster(
+        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=7.0
+    )
+    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c.occupy("r0n0")
+    c.submit("j0", input="in", reduces=1, partition_bytes=1000)
+    assert c.run(until_s=6.9).placements == []
+    assert c.why_waiting("j0.m0") == "r1 is off its guideline"
+    assert c.run(until_s=7.0).placements == [("j0.m0", "r1n0", 7.0)]
+
+
+def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
+    c = tiny_cluster(
+        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=0.0
+    )
+    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c.submit("j0", input="in", reduces=1, partition_bytes=1000)
+    assert {node for _, node, _ in c.run(until_s=0.5).placements} == {"r0n0", "r1n0"}
+
+
+def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
+    """Its rack's only slot runs a map of its own that has told that it needs 100 s."""
+    c = tiny_cluster(
+        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=5.0
+    )
+    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=100)
+    c.at(1.0, lambda: c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
+    run = c.run(until_s=150.0)
+    assert run.placements == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 100.0)]
+
+
+# Learning ----------------------------------------------------------------------------------------
+def test_a_job_whose_shuffle_turns_out_small_is_let_go():
+    """SIR is 1 until a map has ended; then it is a thousandth, and the job is not shuffle-heavy."""
+    c = hybrid()
+    store(c, "in", 40, planned(c, 40 * BLOCK))
+    c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10_000)
+    run = c.run()
+    first = [node for task, node, when in run.placements if task.startswith("j0.m") and when < 1]
+    later = [node for task, node, when in run.placements if task.startswith("j0.m") and when >= 1]
+    assert len(racks_of(first)) == 2
+    assert len(racks_of(later)) == 8
+    assert len(later) == 32
+
+
+def forecast(shuffle_gb: float, maps: int = 40, reduces: int = 10) -> Forecast:
+    """A recurring MapReduce job."""
+    size = int(shuffle_gb * GB)
+    return Forecast(
+        name="nightly",
+        stages=(
+            StageForecast(name="m", tasks=maps, input_bytes=maps * BLOCK, output_bytes=size),
+            StageForecast(
+                name="r", reads=("m",), tasks=reduces, input_bytes=size, output_bytes=size
+            ),
+        ),
+    )
+
+
+def test_a_recurring_job_gets_the_racks_that_its_forecast_asks_for():
+    """A large input with a small shuffle is not shuffle-heavy, and the other way round."""
+    c = hybrid()
+    assert planned(c, 10 * GB, forecast(1.0)) == ()
+    assert {len(each) for each in planned(c, 10 * GB, forecast(10.0))} == {2}
+    assert {len(each) for each in planned(c, 1 * GB, forecast(10.0, maps=4))} == {1}
+
+
+def test_reduces_of_a_recurring_job_go_by_its_zone():
+    expected = forecast(10.24)
+    c = hybrid()
+    store(c, "in", 40, planned(c, 40 * BLOCK, expected))
+    c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10, forecast=expected)
+    run = c.run(until_s=5.5)
+    guides = c.core.world.policies.tasks.planner.jobs["j0"]
+    assert guides.foretold.map_racks == 2
+    assert len(racks_of(run.nodes_of("j0.r"))) in guides.foretold.reduce_racks
+
+
+def test_wrong_forecasts_can_be_had():
+    found = {
+        bool(planned(hybrid(seed=seed, forecast_error=0.5), GB, forecast(1.2))) for seed in range(9)
+    }
+    assert found == {True, False}  # 0.6 GB are too small, 1.8 GB are not
+
+
+def test_wrong_remaining_times_can_be_had():
+    """A map that has done a quarter in 5 s needs 15 s more."""
+
+    def left_s(**settings) -> list[float]:
+        c = hybrid(**settings)
+        c.submit("j0", maps=32, map_s=20)
+        for order in c.launched():
+            tell = AttemptProgressed(attempt=order.attempt, progress=0.25)
+            c.at(5.0, lambda tell=tell: c.tell(tell))
+        c.run(until_s=5.0)
+        return c.core.world.policies.tasks.planner.releases.release_s(5.0).ravel().tolist()
+
+    assert set(left_s()) == {15.0}
+    assert sorted(set(left_s(remaining_error=0.4))) == pytest.approx([9.0, 21.0])
+
+
+# Graphs of stages --------------------------------------------------------------------------------
+def test_every_communication_stage_of_a_graph_has_a_schedule():
+    c = hybrid()
+    store(c, "in", 20, planned(c, 20 * BLOCK))
+    stages = (
+        StagePlan(name="a", tasks=20, inputs=tuple(c._files["in"])),
+        StagePlan(name="b", reads=("a",), tasks=6),
+        StagePlan(name="c", reads=("b",), tasks=6),
+    )
+    durations = {"a": 1.0, "b": 1.0, "c": 1.0}
+    c.submit("j0", stages=stages, durations=durations, partition_bytes=GB)
+    run = c.run()
+    assert run.unfinished == []
+    for stage, racks in (("a", 2), ("b", 2), ("c", 2)):
+        assert len(racks_of(run.nodes_of(f"j0.{stage}"))) == racks, stage
+
+
+# Wavelengths -------------------------------------------------------------------------------------
+def test_with_more_wavelengths_more_racks_may_take_a_group():
+    c = hybrid(ocs=Ocs(port=12.5 * GB, reconfigure=0.01, elephant=1_125_000_000, wavelengths=2))
+    terasort(c)
+    c.run(until_s=5.0)
+    guide = c.core.world.policies.tasks.planner.jobs["j0"].reduces["r"]
+    assert [count for count, _ in guide.groups] == [4, 3, 3]
+    assert [len(racks) for _, racks in guide.groups] == [2, 2, 2]
+    run = c.run()
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [3, 3, 4]
+
+
+# Faults ------------------------------------------------------------------------------------------
+def test_a_schedule_whose_rack_is_lost_is_made_anew():
+    c = hybrid(options={"co-scheduler.hold_out_s": 1000.0})
+    terasort(c, reduce_s=20)
+    c.run(until_s=10.0)
+    lost = next(iter(racks_of(c.run(until_s=10.0).nodes_of("j0.r"))))
+    for node in range(4):
+        c.lose(f"{lost}n{node}")
+    run = c.run(until_s=500.0)
+    assert run.unfinished == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("scheduler", ["co-scheduler", "co-scheduler:dp+ocas"])
+def test_rules_hold_under_faults_with_circuits(scheduler: str, seed: int):
+    """Blocks are 100 bytes here: most jobs are shuffle-heavy."""
+    c = random_scenario(scheduler, seed, Ocs(port=1e9, elephant=(20, 100, 300)[seed % 3]))
+    run = c.run(until_s=3000.0)
+    assert run.unfinished == []
+    assert all(reason in ("", "killed by its user") for reason in run.ended.values())
+    assert c.core.world.free == c.core.world.slots
+    planner = c.core.world.policies.tasks.planner
+    assert not planner.jobs
+    assert not planner.releases.attempts
+
+
+# Settings ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        ("sir", -1.0, "co-scheduler.sir = -1.0: need a number >= 0"),
+        ("zone_factor", 0.9, "co-scheduler.zone_factor = 0.9: need at least 1"),
+        ("hold_out_s", -1.0, "co-scheduler.hold_out_s = -1.0: need seconds >= 0"),
+        ("remaining_error", 1.0, "co-scheduler.remaining_error = 1.0: need a share in"),
+        ("guidelines", "some", 'co-scheduler.guidelines = \'some\': need "all" or "data" or'),
+        ("weights.prod", 0.0, "co-scheduler.weights.prod = 0.0: need a number above 0"),
+        ("patience_s", 1.0, 'unknown scheduler option "co-scheduler.patience_s"'),
+    ],
+)
+def test_settings_are_checked(option: str, value: object, error: str):
+    with pytest.raises(UsageError, match=error.replace("(", r"\(")):
+        tiny_cluster(scheduler="co-scheduler", options={f"co-scheduler.{option}": value})

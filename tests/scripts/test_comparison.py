@@ -1,0 +1,106 @@
+"""Figures of several runs: means, confidence, ratios, and the sentences made of them."""
+
+import math
+
+import pytest
+
+from scripts.comparetable import label_rows
+from scripts.comparison import Contender, as_json, compared, estimate
+from scripts.report.words import agreements, differences
+
+FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
+VIRTUAL = Contender("fair", "maxmin", "virtual")
+
+
+def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5):
+    times = {"p50": jct, "p95": jct, "p99": jct, "max": jct}
+    return {
+        "seed": seed,
+        "verified": True,
+        "makespan_s": 2 * jct,
+        "jct_s": {"mean": jct, **times},
+        "cct_s": {"mean": cct, **times, "p95": cct},
+        "bytes": {"cross_rack": cross},
+        "locality": {"node": node, "rack": 0, "remote": 5},
+        "slot_utilization": 0.5,
+        "network_utilization": 0.25,
+    }
+
+
+def test_confidence_interval_of_student():
+    # t(0.975, 2 degrees of freedom) = 4.303; standard error 1 / sqrt(3)
+    found = estimate([1.0, 2.0, 3.0])
+    assert found.mean == 2.0
+    assert found.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
+    assert estimate([7.0]).half_width is None
+
+
+def test_ratios_are_of_equal_seeds_on_the_same_clock():
+    rows = compared(
+        {
+            FAIR: [summary(1, jct=10.0), summary(2, jct=20.0)],
+            DELAY: [summary(1, jct=5.0), summary(2, jct=10.0)],
+            VIRTUAL: [summary(1, jct=8.0), summary(2, jct=16.0)],
+        }
+    )
+    first, second, other = (row.cells["jct_s.mean"] for row in rows)
+    assert first.ratio is None
+    assert (second.ratio.mean, second.ratio.half_width) == (0.5, 0.0)
+    assert second.differs
+    assert other.ratio is None, "the first of its clock"
+
+
+def test_what_nobody_has_is_no_figure():
+    lacking = summary(cct=None)
+    rows = compared({FAIR: [lacking], DELAY: [lacking, lacking]})
+    assert rows[0].cells["cct_s.mean"] is None
+    idle = compared({FAIR: [summary(cross=0)], DELAY: [summary(cross=5)]})
+    assert idle[1].cells["cross_rack_bytes"].ratio is None, "nothing is a multiple of nothing"
+
+
+def sentences(runs):
+    rows = compared(runs)
+    return [f"{one.who}: {one.what}" for one in differences(rows, label_rows(rows))]
+
+
+def test_sentences_tell_what_is_beyond_chance():
+    fair = [summary(seed, jct=10.0 + seed, cross=1000) for seed in (1, 2, 3)]
+    delay = [summary(n, jct=(10.0 + n) * (1 + 0.2 * (-1) ** n), cross=500) for n in (1, 2, 3)]
+    assert sentences({FAIR: fair, DELAY: delay}) == [
+        "delay: cross-rack traffic is 50% smaller than with fair: 500 B against 1 kB"
+    ]
+
+
+def test_sentences_from_one_seed_leave_out_what_is_next_to_nothing():
+    told = sentences({FAIR: [summary(jct=10.0)], DELAY: [summary(jct=10.2, cct=5.0, node=2)]})
+    assert told == [
+        "delay: mean coflow completion time is 2.5 times that of fair: 5.00 s against 2.00 s",
+        "delay: share of node-local maps is 43% smaller than with fair: 29% against 50%",
+    ]
+
+
+def test_both_clocks_stand_side_by_side():
+    rows = compared({FAIR: [summary(jct=10.5)], VIRTUAL: [summary(jct=10.0)]})
+    found = {one.figure: one for one in agreements(rows, label_rows(rows))}
+    assert found["JCT mean"].difference == pytest.approx(0.05)
+    assert (found["JCT mean"].emulated, found["JCT mean"].simulated) == ("10.50 s", "10.00 s")
+    assert found["CCT mean"].difference == 0
+    assert agreements(compared({FAIR: [summary()]}), {FAIR: "fair"}) == []
+
+
+def test_flow_schedulers_are_told_where_they_differ():
+    varys = Contender("fair", "varys", "wall")
+    rows = compared({FAIR: [summary()], varys: [summary()]})
+    assert list(label_rows(rows).values()) == ["fair + maxmin", "fair + varys"]
+
+
+def test_json_has_every_run():
+    [_, delay] = as_json(compared({FAIR: [summary()], DELAY: [summary(jct=5.0)]}))
+    assert (delay["scheduler"], delay["clock"], delay["seeds"]) == ("delay", "wall", [1])
+    assert delay["figures"]["jct_s.mean"] == {
+        "mean": 5.0,
+        "ci95_half_width": None,
+        "ratio": 0.5,
+        "ratio_ci95_half_width": None,
+    }
+    assert len(delay["runs"]) == 1

@@ -1,0 +1,134 @@
+"""The page and its pictures, of simulated runs, which leave the same files as emulated ones."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+from cluster.config import ClusterConfig
+from cluster.topology import load_topology
+from jobs.mixes import Defaults, read_mix
+from jobs.workloads.measured import measured_workload
+from resourcemanager.eventlog import replay
+from scripts.comparison import Contender, compared
+from scripts.contest import Contest, Terms
+from scripts.report.page import write_page
+from scripts.report.results import Results
+from scripts.report.style import DARK, LIGHT, render
+from scripts.report.timeline import draw_run
+from scripts.virtual import VirtualRun, run_virtually
+from simulator.behaviour import Behaviour
+
+WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What a simulated run of two jobs leaves."""
+    topology = load_topology("flat-4x4")
+    mix = read_mix(WORDS, Defaults(size_bytes=10**9), 1)
+    path = tmp_path_factory.mktemp("runs") / "run"
+    run = VirtualRun(
+        config=ClusterConfig(topology=topology),
+        workload=measured_workload(mix, topology, 1),
+        behaviour=Behaviour(),
+        results=path,
+    )
+    run_virtually(run)
+    return path
+
+
+def test_slots_are_held_by_one_attempt_at_a_time(folder):
+    results = Results.load(folder)
+    assert len(results.nodes) == 16
+    assert list(results.nodes)[:5] == ["r0n0", "r0n1", "r0n2", "r0n3", "r1n0"]
+    assert {held.job for held in results.held} == {"terasort", "wordcount"}
+    assert len(results.held) == results.summary["tasks"]["launched"]
+    maps = sum(job["maps"] for job in results.summary["jobs"])
+    assert sum(held.first_stage for held in results.held) == maps
+    last: dict[tuple[str, int], float] = {}
+    for held in sorted(results.held, key=lambda held: held.begin_s):
+        assert 0 <= held.begin_s >= last.get((held.node, held.lane), 0.0) - 1e-9
+        last[held.node, held.lane] = held.end_s
+    assert max(last.values()) == pytest.approx(results.makespan_s)
+
+
+def test_loads_add_up_to_what_crossed_racks(folder):
+    results = Results.load(folder)
+    loads = results.loads()
+    assert loads.loads.min() >= 0
+    assert loads.loads.max() <= 1
+    widths = np.diff(loads.edges_s)
+    up = [number for number, name in enumerate(loads.links) if name.endswith(".up")]
+    carried = (loads.loads[up] * widths).sum() * 40e9 / 8
+    assert carried == pytest.approx(results.summary["bytes"]["cross_rack"], rel=0.02)
+
+
+def test_the_events_of_a_simulated_run_can_be_played_again(folder):
+    assert sum(1 for _ in replay(folder / "events.jsonl")) > 20
+
+
+def test_circuits_are_drawn(folder):
+    with (folder / "network.jsonl").open() as file:
+        rows = [json.loads(line) for line in file]
+    plain = Results.load(folder)
+    with_circuits = Results.load(folder)
+    row = {"type": "circuit", "src": "r0", "dst": "r3", "begin_s": 0.5, "end_s": 1.5}
+    vars(with_circuits)["_network"] = [*rows, row]
+    [circuit] = with_circuits.circuits
+    assert (circuit.src, circuit.dst, circuit.end_s - circuit.begin_s) == ("r0", "r3", 1.0)
+    assert len(draw_run(with_circuits, 5.0, LIGHT).axes) == 1 + len(
+        draw_run(plain, 5.0, LIGHT).axes
+    )
+
+
+def test_a_picture_is_the_same_each_time(folder):
+    results = Results.load(folder)
+
+    def draw(theme):
+        return draw_run(results, results.makespan_s, theme)
+
+    assert render(draw, LIGHT, "png") == render(draw, LIGHT, "png")
+    assert render(draw, LIGHT, "png") != render(draw, DARK, "png")
+
+
+def test_a_page_needs_nothing_but_itself(tmp_path):
+    terms = Terms(
+        words=("wordcount,size=300MB,times=2",),
+        schedulers=("fair", "delay"),
+        flow_schedulers=("maxmin",),
+        clocks=("virtual",),
+        seeds=(1, 2),
+        topology="flat-4x4",
+    )
+    contest = Contest(terms, tmp_path / "out")
+    rows = compared(contest.run())
+    write_page(tmp_path / "out", rows, contest.told())
+    page = (tmp_path / "out" / "index.html").read_text()
+    for fetched in re.findall(r"""(?:src|srcset|href)="([^"]*)""", page):
+        assert fetched.startswith("data:image/svg+xml;base64,")
+        assert base64.b64decode(fetched.partition(",")[2]).startswith(b"<?xml")
+    assert "@import" not in page
+    assert "url(" not in page
+    for words in ("fair and delay", "wordcount,size=300MB,times=2", "flat-4x4", "CCT mean"):
+        assert words in page
+    plots = {path.name for path in (tmp_path / "out" / "plots").iterdir()}
+    assert {"completion-times.svg", "run-fair-maxmin-virtual.png"} <= plots
+    assert (tmp_path / "out" / "delay-maxmin-virtual-2" / "summary.json").is_file()
+
+
+def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["jobs"][0]["name"] = "<script>alert(1)</script>"
+    contender = Contender("fair", "maxmin", "virtual")
+    told = {
+        "workload": "<b>", "topology": "t", "about_topology": "", "racks": 1, "slots": 1,
+        "scale": 1, "compute": "paced", "seeds": (1,), "folders": {(contender, 1): folder},
+    }  # fmt: skip
+    (tmp_path / "out").mkdir()
+    write_page(tmp_path / "out", compared({contender: [summary]}), told)
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,84 @@
+"""``railyard simulate`` of jobs, and ``railyard replay``, as people type them."""
+
+import json
+
+KEYS = {
+    "scheduler", "flow_scheduler", "topology", "workload", "clock", "seed", "scale", "makespan_s",
+    "jct_s", "cct_s", "bytes", "locality", "tasks", "link_skew", "slot_utilization",
+    "network_utilization", "scheduling_s", "verified", "jobs",
+}  # fmt: skip
+
+
+def test_terasort_is_simulated_and_replayed(railyard, tmp_path):
+    out = tmp_path / "out"
+    said = railyard.ok("simulate", "--workload", "terasort", "--out", out, "--scheduler", "delay")
+    assert "terasort on hybrid-8x4, scheduler delay, flows maxmin" in said
+    summary = json.loads((out / "summary.json").read_text())
+    assert set(summary) == KEYS
+    assert (summary["clock"], summary["seed"], summary["scale"]) == ("virtual", 1, 1000)
+    (job,) = summary["jobs"]
+    assert job["input_bytes"] == job["shuffle_bytes"] == job["output_bytes"] == 10 * 10**9
+    assert json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert ": the same as then" in railyard.ok("replay", out, "--trace", tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_the_same_seed_gives_the_same_run(railyard, tmp_path):
+    logs = []
+    for name in ("a", "b"):
+        out = tmp_path / name
+        railyard.ok(
+            "simulate", "--workload", "joint,jobs=2", "--topology", "joint-16x6", "--out", out,
+            "--behaviour", "variance=0.3", "--faults", "slow:r0n1*3@2s+3s,link:r3.tor*0.2@1s+5s",
+            "--seed", "3",
+        )  # fmt: skip
+        logs.append((out / "events.jsonl").read_text())
+    assert logs[0] == logs[1]
+
+
+def test_size_and_number_of_reduces_can_be_chosen(railyard, tmp_path):
+    railyard.ok(
+        "simulate", "--workload", "wordcount", "--size", "2GB", "--reduces", "3",
+        "--json", tmp_path / "s.json",
+    )  # fmt: skip
+    (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert (job["input_bytes"], job["maps"], job["reduces"]) == (2 * 10**9, 8, 3)
+
+
+def test_a_job_that_fails_is_told(railyard):
+    done = railyard.run(
+        "simulate", "--workload", "terasort", "--size", "1GB", "--behaviour", "failures=1"
+    )
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+    assert "failed 4 of 4 attempts" in done.stdout
+
+
+def test_wrong_commands_are_told_in_one_line(railyard):
+    for arguments, right in (
+        (("--workload", "terasrot"), "unknown workload"),
+        (("--workload", "terasort", "--faults", "x"), "--faults x: need node:"),
+        (("--workload", "terasort", "--behaviour", "x=1"), "--behaviour: unknown"),
+        (("--workload", "joint", "--size", "1GB"), "--size: joint says that itself"),
+        (
+            ("--workload", "joint", "--size", "1GB", "--seeds", "2"),
+            "--size: joint says that itself",
+        ),
+        (("--workload", "tetrium,jobs=1", "--seeds", "2"), "has 8 racks: need at least the 50"),
+        (("--workload", "tetrium,jobs=1"), "has 8 racks: need at least the 50 sites"),
+        (("--workload", "coflow-benchmark:x", "--seed", "1"), "--seed: coflows alone have none"),
+    ):
+        done = railyard.run("simulate", *arguments)
+        assert done.returncode == 2, arguments
+        assert right in done.stderr, arguments
+        assert done.stderr.count("\n") == 1, arguments
+
+
+def test_a_log_that_was_changed_is_no_replay(railyard, tmp_path):
+    out = tmp_path / "out"
+    railyard.ok("simulate", "--workload", "terasort", "--size", "1GB", "--out", out)
+    log = out / "events.jsonl"
+    log.write_text(log.read_text().replace('"led_to": ', '"led_to": 1', 1))
+    done = railyard.run("replay", out)
+    assert done.returncode == 1
+    assert "led to other commands than now" in done.stderr

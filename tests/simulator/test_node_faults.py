@@ -1,0 +1,137 @@
+"""What a fault does to a simulated job, and that it is over when the fault is."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cluster.errors import UsageError
+from cluster.topology import Links, Storage, load_topology
+from simulator.cluster import Simulation
+from simulator.faults import (
+    BlocksLost,
+    CapacityDrop,
+    Fault,
+    NodeDown,
+    NodeSlow,
+    RackDown,
+)
+from simulator.faultspec import parse_faults
+from tests.simulator.test_simulation import MB, ended_s, job, simulation, topology
+
+
+def lost_because(run: Simulation) -> dict[str, str]:
+    """Which nodes were written off."""
+    return {node.id: node.lost_because for node in run.core.world.nodes.values()}
+
+
+def test_what_a_lost_node_ran_runs_again_once_that_is_noticed():
+    # r0n1 goes down at 1 s; after a heartbeat of 0.5 s its map is pending; the slot of r0n0 is free
+    # at 2 s; the block has a replica there.
+    place = topology(storage=Storage(block=100 * MB, replication=2))
+    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=math.inf)
+    run = simulation(job(maps=2), place=place, faults=(down,))
+    assert ended_s(run) == pytest.approx(4.0)
+    assert run.summary()["tasks"]["killed"] == 1
+    assert lost_because(run)["r0n1"] == "it was silent for too long"
+
+
+def test_a_node_that_comes_back_has_its_disk():
+    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=0.7)
+    run = simulation(job(maps=2), faults=(down,))
+    assert ended_s(run) == pytest.approx(1.7 + 2.0)
+    assert run.summary()["locality"]["node"] == 3
+
+
+def test_output_of_a_lost_node_is_made_again():
+    # r0n1 is lost while its output is being fetched: its map runs on r0n0 once that is noticed.
+    down = NodeDown(node="r0n1", at_s=2.25, lasts_s=math.inf)
+    place = topology(slots=2, storage=Storage(block=100 * MB, replication=2))
+    run = simulation(job(maps=2, reduces=1, shuffle=100 * MB), place=place, faults=(down,))
+    ended_s(run)
+    assert run.summary()["tasks"]["launched"] >= 4
+
+
+def test_a_rack_is_missed_only_after_the_expiry():
+    place = topology(racks=2, nodes=1, storage=Storage(block=100 * MB, replication=2))
+    down = RackDown(rack="r1", at_s=1.0, lasts_s=math.inf)
+    run = simulation(job(maps=2), place=place, faults=(down,))
+    assert ended_s(run) == pytest.approx(1.0 + place.liveness.expiry + 2.0)
+
+
+def test_a_slow_node_computes_longer_as_long_as_it_is_slow():
+    slow = NodeSlow(node="r0n1", factor=3.0, at_s=0.0, lasts_s=5.0)
+    run = simulation(job(maps=2), job(name="b", maps=2, submit_s=7.0), faults=(slow,))
+    run.run()
+    assert [row["jct_s"] for row in run.summary()["jobs"]] == pytest.approx([6.0, 2.0])
+
+
+def test_a_link_with_half_its_capacity_carries_half_as_fast():
+    drop = CapacityDrop(link="r1.down", share=0.5, at_s=0.0, lasts_s=0.5)
+    place = topology(racks=2, nodes=1)
+    run = simulation(job(maps=2, shares=(1.0, 0.0)), place=place, faults=(drop,))
+    assert ended_s(run) == pytest.approx(0.5 + 0.75 + 2.0)
+
+
+def test_a_block_whose_replica_is_lost_is_read_elsewhere():
+    place = topology(nodes=3, storage=Storage(block=100 * MB, replication=2))
+    lost = BlocksLost(node="r0n0", at_s=0.5)
+    run = simulation(job(maps=3, submit_s=1.0), place=place, faults=(lost,))
+    ended_s(run)
+    summary = run.summary()
+    assert summary["tasks"]["failed"] == 0
+    assert summary["bytes"]["rack"] >= 100 * MB  # the map on r0n0 has read elsewhere
+
+
+def test_blocks_that_nobody_has_fail_the_job():
+    faults = tuple(BlocksLost(node=node, at_s=0.5) for node in ("r0n0", "r0n1"))
+    run = simulation(job(maps=1, submit_s=1.0), faults=faults)
+    run.run()
+    assert "no replica of its block can be read" in run.core.records["j1"].reason
+
+
+# As a person types them ---------------------------------------------------------------------------
+def test_faults_are_read_as_people_type_them():
+    place = load_topology("hybrid-8x4")
+    text = "node:r0n1@10s+20s,rack:r2@30s,slow:r1n0*4@5+1min,link:r3.up*0.2@1s+1s,blocks:r0n0/3@2s"
+    assert parse_faults(text, place, 60.0) == [
+        NodeDown(node="r0n1", at_s=10.0, lasts_s=20.0),
+        RackDown(rack="r2", at_s=30.0, lasts_s=math.inf),
+        NodeSlow(node="r1n0", factor=4.0, at_s=5.0, lasts_s=60.0),
+        CapacityDrop(link="r3.up", share=0.2, at_s=1.0, lasts_s=1.0),
+        BlocksLost(node="r0n0", every=3, at_s=2.0),
+    ]
+
+
+@pytest.mark.parametrize("text", ["nonsense", "node:r0n1", "node:r0n1*2@1s", "blocks:r0n0@1s+2s"])
+def test_what_is_no_fault_is_refused(text: str):
+    with pytest.raises(UsageError, match=r"--faults .*: need node:r0n1@10s"):
+        parse_faults(text, load_topology("hybrid-8x4"), 60.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "right"),
+    [
+        (NodeDown(node="r9n9", at_s=1.0), "a node of the topology"),
+        (RackDown(rack="r9", at_s=1.0), "a rack of the topology"),
+        (CapacityDrop(link="r9.up", share=0.5, at_s=1.0), "one of r0.up"),
+        (NodeSlow(node="r0n0", factor=0.5, at_s=1.0), "a number >= 1"),
+    ],
+)
+def test_faults_of_what_is_not_there_are_refused(fault: Fault, right: str):
+    with pytest.raises(UsageError, match=right):
+        simulation(job(), faults=(fault,))
+
+
+def test_a_seed_gives_the_same_faults_all_over_in_time():
+    place = load_topology("hybrid-8x4")
+    faults = parse_faults("7", place, 60.0)
+    assert faults == parse_faults("7", place, 60.0) != parse_faults("8", place, 60.0)
+    assert all(fault.at_s + fault.lasts_s <= 60.0 for fault in faults)
+
+
+def test_links_without_a_limit_stay_so():
+    drop = CapacityDrop(link="r0.up", share=0.5, at_s=0.0, lasts_s=0.5)
+    place = topology(racks=2, nodes=1, links=Links(nic=100e6, uplink=math.inf))
+    assert ended_s(simulation(job(maps=2, shares=(1.0, 0.0)), place=place, faults=(drop,))) > 0

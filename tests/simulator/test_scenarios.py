@@ -1,0 +1,94 @@
+"""What holds for one scheduler holds for all, whatever goes wrong: 2,000 scenarios by seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from benchmarks.faults import broken_rule
+from cluster.errors import InvariantError
+from cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
+from jobs.workloads.model import WorkloadJob, WorkStage
+from resourcemanager.schedulers import all_recipes
+from simulator.attempt import SimulatedAttempt
+from simulator.scenarios import Scenario
+
+SCENARIOS = 2_000
+BATCH = 100
+SCHEDULERS = sorted(all_recipes())
+
+
+@pytest.mark.parametrize("first", range(0, SCENARIOS, BATCH))
+def test_rules_hold_under_faults(first: int):
+    broken = []
+    for seed in range(first, first + BATCH):
+        text = broken_rule(SCHEDULERS[seed % len(SCHEDULERS)], seed)
+        if text:
+            broken.append(text)
+    assert not broken, "\n".join(broken)
+
+
+# A check that never fails is none: each of these breaks a rule on purpose -------------------------
+def sound_scenario() -> Scenario:
+    """One with shuffles that keeps all rules."""
+    return Scenario("fair", 109)
+
+
+def test_it_would_be_sound():
+    run = sound_scenario().go()
+    assert run.network.opened > 20
+
+
+def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
+    scenario = sound_scenario()
+    fabric = scenario.run.network.fabric
+    little = dict.fromkeys(fabric.network.number, 1.0)
+    monkeypatch.setattr(fabric, "capacities_bytes_per_s", lambda: little)
+    with pytest.raises(InvariantError, match=r"carries .* of 1\.0 bytes/s"):
+        scenario.go()
+
+
+def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        "simulator.attempt.SimulatedAttempt.fetched",
+        lambda attempt, flow, outputs, size_bytes: FETCHED(attempt, flow, outputs, size_bytes + 1),
+    )
+    with pytest.raises(InvariantError, match=r"read \d+ bytes of \d+"):
+        sound_scenario().go()
+
+
+def test_bytes_out_of_nowhere_are_found():
+    scenario = sound_scenario()
+    scenario.run.network.arrived_bytes += 10**9
+    with pytest.raises(InvariantError, match="bytes were carried: need"):
+        scenario.go()
+
+
+def test_a_slot_that_two_attempts_hold_is_found():
+    scenario = sound_scenario()
+    first = scenario.run.config.topology.nodes()[0].id
+    scenario.count(NodeJoined(node=first, rack="r0", slots=1), [])
+    orders = [LaunchAttempt(attempt=f"j1.m{n}.0", node=first, task=SPEC) for n in range(2)]
+    with pytest.raises(InvariantError, match=r"has 1 slots for j1\.m0\.0, j1\.m1\.0"):
+        scenario.count(AttemptStarted(attempt="j1.m0.0"), orders)
+
+
+def test_what_was_not_written_is_found(monkeypatch: pytest.MonkeyPatch):
+    scenario = sound_scenario()
+    jobs = tuple(msgspec.structs.replace(job, stages=grown(job)) for job in scenario.jobs.jobs)
+    scenario.jobs = replace(scenario.jobs, jobs=jobs)
+    with pytest.raises(InvariantError, match=r"has written \d+ bytes of \d+"):
+        scenario.go()
+
+
+def grown(job: WorkloadJob) -> tuple[WorkStage, ...]:
+    """The job's stages, with a byte more to be written."""
+    last = job.stages[-1]
+    more = msgspec.structs.replace(last, output_bytes=last.output_bytes + 1)
+    return (*job.stages[:-1], more)
+
+
+FETCHED = SimulatedAttempt.fetched
+SPEC = TaskSpec(stage="m", index=0)

@@ -1,0 +1,263 @@
+"""Jobs in virtual time: worked examples, both logs, and the same run again and again."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster.config import ClusterConfig
+from cluster.errors import InvariantError, UsageError
+from cluster.topology import Compute, Links, RackShape, Storage, Topology
+from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from jobs.workloads.samples import sample_workload
+from resourcemanager.eventlog import Diverged, EventLog, replay
+from simulator.behaviour import Behaviour, fate_of
+from simulator.cluster import Simulation
+from simulator.faults import Fault, NodeDown
+
+ROOT = Path(__file__).resolve().parents[2]
+MB = 10**6
+
+
+def topology(racks: int = 1, nodes: int = 2, slots: int = 1, **figures: object) -> Topology:
+    """NICs of 100 MB/s, tasks of 50 MB/s, blocks of 100 MB, one replica."""
+    settings = {
+        "links": Links(nic=100e6, uplink=100e6),
+        "storage": Storage(block=100 * MB, replication=1),
+        "compute": Compute(map_rate=50e6, reduce_rate=50e6),
+    } | figures
+    return Topology(name="t", racks=RackShape(count=racks, nodes=nodes, slots=slots), **settings)
+
+
+def job(
+    maps: int = 1,
+    reduces: int = 0,
+    *,
+    shuffle: int = 0,
+    output: int = 0,
+    files: bool = True,
+    shares: tuple[float, ...] = (),
+    submit_s: float = 0.0,
+    name: str = "job",
+) -> WorkloadJob:
+    """Maps of 100 MB each; what they hand on and what is written, in all."""
+    path = f"/in/{name}"
+    size_bytes, block_bytes = maps * 100 * MB, 100 * MB
+    file = InputFile(path=path, size_bytes=size_bytes, block_bytes=block_bytes, shares=shares)
+    stages = [
+        WorkStage(
+            name="m",
+            files=(path,) if files else (),
+            tasks=maps,
+            output_bytes=shuffle if reduces else output,
+            task_s=0.0 if files else 1.0,
+        )
+    ]
+    if reduces:
+        stages.append(WorkStage(name="r", reads=("m",), tasks=reduces, output_bytes=output))
+    return WorkloadJob(
+        name=name,
+        user="user",
+        queue="default",
+        submit_s=submit_s,
+        stages=tuple(stages),
+        files=(file,) if files else (),
+    )
+
+
+def simulation(
+    *jobs: WorkloadJob,
+    place: Topology | None = None,
+    faults: tuple[Fault, ...] = (),
+    **behaviour: float,
+) -> Simulation:
+    """A simulation of these jobs that has not begun."""
+    config = ClusterConfig(topology=place or topology())
+    workload = Workload(name="w", source="", jobs=jobs)
+    return Simulation(config, workload, Behaviour(**behaviour), faults)
+
+
+def ended_s(run: Simulation) -> float:
+    """When its only job ended, and that it ended well."""
+    run.run()
+    (record,) = run.core.records.values()
+    assert record.ok, record.reason
+    assert record.finished_s is not None
+    return record.finished_s
+
+
+# Times -------------------------------------------------------------------------------------------
+def test_a_map_beside_its_block_takes_its_bytes_by_its_rate():
+    run = simulation(job(maps=2))
+    assert ended_s(run) == pytest.approx(2.0)
+    assert run.summary()["locality"] == {"node": 2, "rack": 0, "remote": 0}
+    assert run.summary()["bytes"]["local"] == 200 * MB
+
+
+def test_a_map_elsewhere_reads_before_it_computes():
+    # Both blocks are in r0, which has one slot: the other map runs in r1.
+    run = simulation(job(maps=2, shares=(1.0, 0.0)), place=topology(racks=2, nodes=1))
+    assert ended_s(run) == pytest.approx(1.0 + 2.0)  # 100 MB at 100 MB/s, then at 50 MB/s
+    summary = run.summary()
+    assert summary["locality"] == {"node": 1, "rack": 0, "remote": 1}
+    assert summary["bytes"]["cross_rack"] == summary["bytes"]["eps"] == 100 * MB
+
+
+def test_a_reduce_fetches_computes_and_writes():
+    # The maps end at 2 s.  The reduce has half of its 100 MB beside it and gets the other half at
+    # 100 MB/s; it computes at 50 MB/s and writes its output to its own node.
+    run = simulation(job(maps=2, reduces=1, shuffle=100 * MB, output=30 * MB))
+    assert ended_s(run) == pytest.approx(2.0 + 0.5 + 2.0)
+    summary = run.summary()
+    assert summary["cct_s"]["max"] == pytest.approx(0.5)
+    assert summary["jobs"][0]["output_bytes"] == 30 * MB
+
+
+def test_output_goes_through_a_pipeline_of_replicas():
+    # 150 MB are two blocks, one after the other; each goes from the writer's node to another.
+    place = topology(storage=Storage(block=100 * MB, replication=2))
+    run = simulation(job(maps=1, output=150 * MB, files=False), place=place)
+    assert ended_s(run) == pytest.approx(1.0 + 1.5)
+    assert run.summary()["bytes"]["rack"] == 150 * MB
+
+
+def test_latencies_are_where_they_belong():
+    latencies = {"launch_s": 0.1, "fetch_s": 0.01, "end_s": 0.001}
+    run = simulation(job(maps=2, reduces=1, shuffle=100 * MB), **latencies)
+    maps_s = 0.1 + 0.01 + 2.0 + 0.001  # a local read ends in a fetch's latency as well
+    # The flow begins with the order to launch the reduce, which takes less than the flow.
+    assert ended_s(run) == pytest.approx(maps_s + 0.5 + 0.01 + 2.0 + 0.001)
+
+
+def test_jobs_come_when_they_come():
+    run = simulation(job(name="a"), job(name="b", submit_s=10.0))
+    run.run()
+    times = [(row["submitted_s"], row["finished_s"]) for row in run.summary()["jobs"]]
+    assert times == [(0.0, pytest.approx(2.0)), (10.0, pytest.approx(12.0))]
+    assert run.summary()["makespan_s"] == pytest.approx(12.0)
+
+
+def test_sizes_that_do_not_divide_are_kept_to_the_byte():
+    run = simulation(job(maps=3, reduces=7, shuffle=100 * MB + 3, output=10**6 + 1))
+    run.run()
+    (row,) = run.summary()["jobs"]
+    assert (row["shuffle_bytes"], row["output_bytes"]) == (100 * MB + 3, 10**6 + 1)
+
+
+# Chance ------------------------------------------------------------------------------------------
+def test_computing_times_vary_around_the_same_mean():
+    behaviour = Behaviour(variance=0.5)
+    stretches = [fate_of(f"j1.m{i}.0", behaviour, seed=1).stretch for i in range(4000)]
+    assert sum(stretches) / len(stretches) == pytest.approx(1.0, abs=0.03)
+    assert min(stretches) < 0.4
+    assert max(stretches) > 3
+
+
+def test_shares_of_stragglers_and_failures_are_as_asked():
+    behaviour = Behaviour(stragglers=0.2, straggler_factor=4.0, failures=0.1)
+    fates = [fate_of(f"j1.m{i}.0", behaviour, seed=1) for i in range(4000)]
+    assert sum(fate.stretch == 4.0 for fate in fates) / 4000 == pytest.approx(0.2, abs=0.02)
+    assert sum(fate.fails_at is not None for fate in fates) / 4000 == pytest.approx(0.1, abs=0.02)
+
+
+def test_attempts_that_fail_are_tried_again():
+    run = simulation(*(job(name=f"job-{n}", maps=4) for n in range(4)), failures=0.2)
+    run.run()
+    tasks = run.summary()["tasks"]
+    assert tasks["failed"] > 0
+    assert tasks["succeeded"] == 16
+
+
+def test_what_befalls_an_attempt_does_not_hang_on_the_scheduler():
+    times = []
+    for scheduler in ("fair", "capacity"):
+        config = ClusterConfig(topology=topology(), scheduler=scheduler)
+        workload = Workload(name="w", source="", jobs=(job(maps=4, files=False),))
+        run = Simulation(config, workload, Behaviour(variance=1.0, launch_s=0.5))
+        run.run()
+        times.append(run.summary()["makespan_s"])
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "right"),
+    [
+        ({"variance": -1.0}, "behaviour.variance = -1.0: need a number >= 0"),
+        ({"failures": 1.5}, "behaviour.failures = 1.5: need a share"),
+        ({"straggler_factor": 0.5}, "behaviour.straggler_factor = 0.5: need a number >= 1"),
+    ],
+)
+def test_impossible_behaviour_is_refused(setting: dict[str, float], right: str):
+    with pytest.raises(UsageError, match=right):
+        Behaviour(**setting)
+
+
+# Logs --------------------------------------------------------------------------------------------
+def write_run(path: Path) -> Simulation:
+    """A run with variance, failures and a lost node, whose events are in ``path``."""
+    config = ClusterConfig(topology=topology(racks=3, nodes=2, slots=2), seed=5)
+    jobs = [
+        job(name=f"job-{n}", maps=4, reduces=2, shuffle=90 * MB, output=MB, submit_s=n)
+        for n in range(4)
+    ]
+    log = EventLog(path, config, buffered=True)
+    workload = Workload(name="w", source="", jobs=tuple(jobs))
+    faults = (NodeDown(node="r1n0", at_s=3.0, lasts_s=4.0),)
+    behaviour = Behaviour(variance=0.4, failures=0.05, launch_s=0.1)
+    run = Simulation(config, workload, behaviour, faults, log)
+    run.run()
+    log.close()
+    return run
+
+
+def test_a_fresh_core_gives_the_same_commands(tmp_path: Path):
+    run = write_run(tmp_path / "events.jsonl")
+    steps = list(replay(tmp_path / "events.jsonl"))
+    assert len(steps) > 100
+    assert steps[-1].at_s <= run.heap.now_s
+
+
+def test_a_replay_notices_other_commands(tmp_path: Path):
+    path = tmp_path / "events.jsonl"
+    write_run(path)
+    lines = path.read_text().splitlines(keepends=True)
+    dropped = next(n for n, line in enumerate(lines) if "attempt-succeeded" in line)
+    path.write_text("".join(lines[:dropped] + lines[dropped + 1 :]))
+    with pytest.raises(Diverged, match=r"events.jsonl:\d+: .* led to other commands than now"):
+        list(replay(path))
+
+
+def test_the_same_events_whatever_the_hash_seed(tmp_path: Path):
+    program = (
+        "import sys; from pathlib import Path; "
+        "from tests.simulator.test_simulation import write_run; write_run(Path(sys.argv[1]))"
+    )
+    logs = []
+    for hash_seed in ("1", "2"):
+        path = tmp_path / f"{hash_seed}.jsonl"
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", program, str(path)]
+        subprocess.run(command, check=True, env=environment, cwd=ROOT)
+        logs.append(path.read_text())
+    assert logs[0].count("\n") > 100
+    assert logs[0] == logs[1]
+
+
+# What can't be -----------------------------------------------------------------------------------
+def test_jobs_that_will_never_end_are_told():
+    nodes = ("r0n0", "r0n1")
+    faults = tuple(NodeDown(node=node, at_s=1.0, lasts_s=math.inf) for node in nodes)
+    with pytest.raises(InvariantError, match=r"nothing will happen: j1\.m0 pending"):
+        simulation(job(maps=2), faults=faults).run()
+
+
+def test_the_samples_are_as_large_as_the_real_ones():
+    terasort = sample_workload("terasort", 10**10, 256 * MB, 16)
+    assert (terasort.jobs[0].stages[0].tasks, terasort.jobs[0].shuffle_bytes) == (40, 10**10)
+    with pytest.raises(UsageError, match='did you mean "terasort"'):
+        sample_workload("terasrot", 10**10, 256 * MB, 16)
