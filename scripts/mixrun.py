@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from cluster.ids import JobId
-from jobs.mixplans import Planned
+from jobs.mixplans import Planned, stored_size
 from jobs.sample import Plan, Step, Verdict
 from resourcemanager.messages import JobEnded
 from scripts.progress import View
@@ -81,8 +81,10 @@ class MixRun:
 
     def carry_out(self) -> MixOutcome:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
+        topology = self._session.config.topology
         for planned in self._jobs:
-            self._place.announce(planned.plan.measured.input, planned.stored_bytes)
+            stored_bytes = stored_size(planned.job.size_bytes, topology)
+            self._place.announce(planned.plan.measured.input, stored_bytes)
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         ends = self._run()
         return self._check(ends)
