@@ -37,9 +37,10 @@ BOUND_AT = 10_000
 EXPONENT_BOUND = 1.1
 RACKS = 150
 COFLOW_WIDTH = 100
-#: An event is measured so often, or for so long.
-EVENTS_MAX = 200
-MEASURED_S_MAX = 10.0
+#: An event is measured so often, or for so long, but a few times at least.
+EVENTS_MAX = 100
+EVENTS_MIN = 3
+MEASURED_S_MAX = 2.0
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
@@ -86,7 +87,7 @@ class Crowd:
         ends_s: list[float] = []
         until_s = time.monotonic() + MEASURED_S_MAX
         fabric = self._fabric
-        while len(ends_s) < EVENTS_MAX and (time.monotonic() < until_s or len(ends_s) < 3):
+        while len(ends_s) < EVENTS_MAX and (time.monotonic() < until_s or len(ends_s) < EVENTS_MIN):
             while fabric.open_flows > self._size:  # several may have ended at once, or none
                 begun_s = time.process_time()
                 fabric.advance(fabric.next_event_s())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.errors import unknown_name
-from netemu.schedulers.aalo import Aalo
+from netemu.schedulers.aalo import Aalo, WeightedAalo
 from netemu.schedulers.afap import AsFastAsPossible
 from netemu.schedulers.base import FlowScheduler
 from netemu.schedulers.fifo import Fifo
@@ -22,6 +22,7 @@ FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
         ShortestFirst,
         Sunflow,
         Varys,
+        WeightedAalo,
     )
 }
 

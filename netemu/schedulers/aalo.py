@@ -6,10 +6,14 @@ limits: 10 MB for the first, 10 times more for each that follows, 10 queues.  In
 are served in the order of their arrival, and the flows of a coflow alike (max-min), as their sizes
 are not known.
 
+The paper has two ways to serve queues: strictly one after the other, as in the authors' simulator
+(CoflowSim): ``aalo``; and sharing links in proportion to the queues' weights, which fall from queue
+to queue, so that nobody starves: ``aalo+weighted``.
+
 Left open there, chosen here: a coflow moves at the very moment at which it has sent its queue's
-limit (the paper's coordinator notices at its next round, every 10 ms or later); a queue is served
-before all later ones, as in the authors' simulator (CoflowSim), where the paper also describes
-weighted sharing between queues; what a coflow can't use goes to the next ones.
+limit (the paper's coordinator notices at its next round, every 10 ms or later); what a coflow
+can't use goes to the next ones.  Weights are 10 for the first queue, 9 for the second, and so on;
+queues without coflows have none; what is left of a queue's part is handed out in strict order.
 """
 
 from __future__ import annotations
@@ -20,12 +24,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, Group, Traffic
+from netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
+from netemu.schedulers.filling import fill, rounding_of
 from netemu.schedulers.inorder import InOrder, by_arrival
 
 QUEUES = 10
 FIRST_LIMIT_BYTES = 10e6
 NEXT_LIMIT_FACTOR = 10.0
+_SOURCE = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
 #: What a coflow has sent when it leaves each of the queues but the last.
 _LIMITS_BYTES = tuple(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**n for n in range(QUEUES - 1))
 #: A limit is reached if no more than this many bytes are missing: rounding.
@@ -36,14 +42,12 @@ class Aalo(InOrder):
     """Queues by what coflows have sent so far; FIFO in each."""
 
     name = "aalo"
-    source = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
+    source = _SOURCE
     shares_stay = rows_stay = True
 
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By queue, then by arrival."""
-        return sorted(
-            traffic.groups, key=lambda group: (_queue(group.sent_bytes()), by_arrival(group))
-        )
+        return _in_order(traffic)
 
     def shares(self, group: Group) -> Floats:
         """All flows alike."""
@@ -51,19 +55,49 @@ class Aalo(InOrder):
 
     def next_decision_s(self, traffic: Traffic) -> float:
         """When the first coflow moves to its next queue."""
-        next_s = np.inf
-        for group in traffic.groups:
-            rate = group.rate_bytes_per_s
-            if 0 < rate < np.inf:
-                sent_bytes = group.sent_bytes()
-                queue = _queue(sent_bytes)
-                if queue == len(_LIMITS_BYTES):
-                    continue
-                missing_bytes = _LIMITS_BYTES[queue] - sent_bytes
-                # not before the clock moves: at 1e9 s, microseconds are the last digits
-                after_s = max(missing_bytes / rate, math.ulp(traffic.now_s))
-                next_s = min(next_s, traffic.now_s + after_s)
-        return next_s
+        return _next_move_s(traffic)
+
+
+class WeightedAalo(FlowScheduler):
+    """The same queues, which share links by their weights."""
+
+    name = "aalo+weighted"
+    source = _SOURCE
+    by_coflow = True
+
+    def decide(self, traffic: Traffic) -> float:
+        """Serve each queue from its part of the links, then all from what is left."""
+        order = _in_order(traffic)
+        if not order:
+            return np.inf
+        queues = {group: _queue(group.sent_bytes()) for group in order}
+        weights = {queue: QUEUES - queue for queue in queues.values()}
+        unit = traffic.capacities / sum(weights.values())
+        parts = {queue: unit * weight for queue, weight in weights.items()}
+        rates = {group: fill(group.paths, group.weights, parts[queues[group]]) for group in order}
+        left = np.add.reduce(list(parts.values()))
+        left[left <= rounding_of(traffic.capacities)] = 0.0
+        for group in order:
+            group.set_rates(rates[group] + fill(group.paths, group.weights, left))
+        return _next_move_s(traffic)
+
+
+def _in_order(traffic: Traffic) -> list[Group]:
+    """By queue, then by arrival."""
+    return sorted(traffic.groups, key=lambda group: (_queue(group.sent_bytes()), by_arrival(group)))
+
+
+def _next_move_s(traffic: Traffic) -> float:
+    """When the first coflow moves to its next queue."""
+    next_s = np.inf
+    for group in traffic.groups:
+        rate, sent_bytes = group.rate_bytes_per_s, group.sent_bytes()
+        queue = _queue(sent_bytes)
+        if 0 < rate < np.inf and queue < len(_LIMITS_BYTES):
+            # not before the clock moves: at 1e9 s, microseconds are the last digits
+            after_s = max((_LIMITS_BYTES[queue] - sent_bytes) / rate, math.ulp(traffic.now_s))
+            next_s = min(next_s, traffic.now_s + after_s)
+    return next_s
 
 
 def _queue(sent_bytes: float) -> int:

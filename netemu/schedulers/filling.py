@@ -7,9 +7,14 @@ weighted max-min allocation (Bertsekas and Gallager, Data Networks, 2nd edition,
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, Numbers
 
+Bools = NDArray[np.bool_]
+
+#: What is left of a link is rounding if it is less than this share of its capacity.
+_NOTHING = 1e-12
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
 #: With more rows than this, a round that fixes less than this share of them is too slow.
@@ -109,3 +114,20 @@ def _sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
     for position in paths[1:]:
         total += np.bincount(position, values, links)
     return total
+
+
+def rounding_of(capacities: Floats) -> Floats:
+    """How many bytes/s of each link are rounding."""
+    return np.where(np.isfinite(capacities), capacities * _NOTHING, 0.0)
+
+
+def bits(links: Bools) -> int:
+    """A set of links as the bits of a number: quick to compare with others."""
+    return int.from_bytes(np.packbits(links))
+
+
+def crossed(paths: Numbers, links: int) -> int:
+    """The links on these paths, as bits."""
+    there = np.zeros(links, dtype=bool)
+    there[paths] = True
+    return bits(there)

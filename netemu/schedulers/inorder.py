@@ -16,13 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from netemu.schedulers.base import Floats, FlowScheduler, Group, Numbers, Traffic
-from netemu.schedulers.filling import fill
-from netemu.schedulers.leveling import Leveling, rounding_of
-
-Bools = NDArray[np.bool_]
+from netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
+from netemu.schedulers.filling import Bools, bits, crossed, fill, rounding_of
+from netemu.schedulers.leveling import Leveling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +94,7 @@ class InOrder(FlowScheduler):
     def _serve(self, group: Group, before: _Served | None, line: _Line, changed: bool) -> None:
         """Give a coflow what it can use."""
         if before is None or (changed and not group.only_ended):
-            links = bits(_crossed(group.paths, len(line.left)))
+            links = crossed(group.paths, len(line.left))
         else:
             links = before.links
         leveling = None
@@ -178,19 +175,8 @@ def by_arrival(group: Group) -> tuple[float, str]:
     return group.arrived_s, group.key
 
 
-def bits(links: Bools) -> int:
-    """A set of links as a number."""
-    return int.from_bytes(np.packbits(links))
-
-
 def _opens(group: Group, left: Floats) -> bool:
     """Whether a row that waits need not do so any more."""
     free: Bools = left.take(group.paths).min(axis=0) > 0
     free &= (group.rates == 0) & (group.weights > 0)
     return bool(free.any())
-
-
-def _crossed(paths: Numbers, links: int) -> Bools:
-    crossed = np.zeros(links, dtype=bool)
-    crossed[paths] = True
-    return crossed

@@ -11,27 +11,21 @@ this changes for other links is next; and so on until it holds everywhere.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, Group, Numbers
-from netemu.schedulers.filling import fill, load_of
+from netemu.schedulers.filling import Bools, fill, load_of
 
-Bools = NDArray[np.bool_]
-
-#: What is left of a link is rounding if it is less than this share of its capacity.
-_ROUNDING = 1e-12
+#: How far what rows need may exceed a capacity: rounding.
+_ROUNDING = 1 + 1e-12
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
 #: If it takes more rounds, or if more than this share of the rows is new, all rows are filled.
 _ROUNDS = 40
 _MANY_NEW = 0.2
+#: If more than this share of the links is amiss, all are worked out.
+_MANY_LINKS = 0.3
 #: Steps towards a link's level; what is missing then is made up for in the next round.
 _STEPS = 6
-
-
-def rounding_of(capacities: Floats) -> Floats:
-    """How many bytes/s of each link are rounding."""
-    return np.where(np.isfinite(capacities), capacities * _ROUNDING, 0.0)
 
 
 class Leveling:
@@ -41,7 +35,8 @@ class Leveling:
         self.levels: Floats = np.empty(0)
         self._limited = np.empty(0, dtype=bool)
         self._layout = -1  #: of the group's rows when they were last looked up
-        self._rows: Numbers = np.empty(0, dtype=np.int64)  #: those of one link after the other
+        #: the rows of one link after the other, the links, and the others on the rows' ways
+        self._rows = self._of = self._others = self._numbers = np.empty(0, dtype=np.int64)
         self._begins: list[int] = []  #: where those of a link begin
 
     def share(self, group: Group, capacities: Floats, rounding: Floats) -> tuple[Floats, Floats]:
@@ -85,17 +80,13 @@ class Leveling:
 
         None if it leads nowhere.
         """
-        begins = self._begins
-        parts = [self._rows[begins[link] : begins[link + 1]] for link in links.tolist()]
-        rows = np.concatenate(parts)
-        of = np.repeat(np.arange(len(links)), [len(part) for part in parts])
-        across, weights = group.paths.take(rows, axis=1), group.weights[rows]
-        limits = np.where(across == links[of], np.inf, self.levels.take(across))
-        elsewhere = limits.min(axis=0)  # the rate that a row's other links allow
-        was = self.levels[links]
-        self.levels[links] = _find(elsewhere, weights, of, capacities[links], was)
+        rows, of, others = self._crossing(links)
+        weights = group.weights[rows]
+        elsewhere = self.levels.take(others).min(axis=0)  # the rate that their other links allow
+        self.levels[links] = _find(elsewhere, weights, of, capacities, self.levels)[links]
 
-        are, were = self.levels.take(across).min(axis=0), rates[rows]
+        elsewhere = self.levels.take(others).min(axis=0)
+        are, were = np.minimum(self.levels[of], elsewhere), rates[rows]
         are[weights == 0] = 0.0
         if are.max(initial=0.0) == np.inf:  # two links have left a row to one another
             return None
@@ -105,7 +96,16 @@ class Leveling:
         change = change[place[rows[change]] == change]  # a row of two of the links counts once
         rates[rows[change]] = are[change]
         more = (are[change] - were[change]) * weights[change]
-        return load_of(across.take(change, axis=1), more, len(capacities))
+        return load_of(group.paths.take(rows[change], axis=1), more, len(capacities))
+
+    def _crossing(self, links: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Rows that cross these links, the link of each, and the other links on its way."""
+        if len(links) > len(self.levels) * _MANY_LINKS:
+            return self._rows, self._of, self._others  # of all links: cheaper than to choose
+        begins, numbers = self._begins, self._numbers
+        some = [numbers[begins[link] : begins[link + 1]] for link in links.tolist()]
+        chosen = np.concatenate(some)
+        return self._rows[chosen], self._of[chosen], self._others.take(chosen, axis=1)
 
     def _fill(self, group: Group, capacities: Floats) -> tuple[Floats, Floats]:
         """Work all of it out."""
@@ -120,8 +120,13 @@ class Leveling:
         """Note the rows of each link; returns those that are new."""
         paths, links = group.paths, len(self.levels)
         flat = paths.ravel().astype(np.min_scalar_type(links))  # small numbers sort fast
-        self._rows = np.argsort(flat, kind="stable") % len(group.rates)
+        by_link = np.argsort(flat, kind="stable")
+        self._rows = by_link % paths.shape[1]
+        self._of = paths.ravel()[by_link]
+        across = paths.take(self._rows, axis=1)
+        self._others = np.where(across == self._of, links - 1, across)
         self._begins = [0, *np.cumsum(np.bincount(flat, minlength=links)).tolist()]
+        self._numbers = np.arange(len(flat))
         self._layout = group.layout
         new = np.flatnonzero((group.rates == 0) & (group.weights > 0))
         held: Bools = self.levels.take(paths.take(new, axis=1)).min(axis=0) == 0
@@ -131,9 +136,9 @@ class Leveling:
 def _find(
     elsewhere: Floats, weights: Floats, of: Numbers, capacities: Floats, levels: Floats
 ) -> Floats:
-    """The levels at which links are full: inf for those that never are.
+    """The levels at which links are full; inf for those that never are.
 
-    Row by row: the rate that its other links allow, its weight, and the number of its link.
+    Rows: the rate that the other links on its way allow, its weight, and the number of its link.
     """
     # Newton's method: what a link carries is a concave function of its level
     count = len(capacities)
@@ -144,7 +149,7 @@ def _find(
     for _ in range(_STEPS):
         weight = np.bincount(of, weights * held, count)
         others = np.bincount(of, np.where(held, 0.0, elsewhere) * weights, count)
-        enough = (weight == 0) & (others <= capacities * (1 + _ROUNDING))
+        enough = (weight == 0) & (others <= capacities * _ROUNDING)
         levels = np.where(enough, np.inf, least)
         np.divide(capacities - others, weight, out=levels, where=weight > 0)
         np.maximum(levels, least, out=levels)

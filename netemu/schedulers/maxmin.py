@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from netemu.schedulers.base import FlowScheduler, Traffic
-from netemu.schedulers.leveling import Leveling, rounding_of
+from netemu.schedulers.filling import rounding_of
+from netemu.schedulers.leveling import Leveling
 
 
 class MaxMin(FlowScheduler):

@@ -17,14 +17,27 @@ Left open there, chosen here (results of Varys depend on it):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
-from netemu.schedulers.filling import fill, load_of
+from netemu.schedulers.filling import bits, crossed, fill, load_of, rounding_of
 from netemu.schedulers.inorder import by_arrival
 
-#: What is left of a link after MADD is rounding if it is less than this share of its capacity.
-_ROUNDING = 1e-12
+#: A sum from which so much has been taken that this share is left has lost too many digits.
+_CANCELS = 1e-3
+
+
+@dataclass(slots=True, eq=False)
+class _Demand:
+    """What a coflow has left to send, link by link."""
+
+    known_s: float  #: as of then
+    link_bytes: Floats
+    summed: Floats  #: what they were when they were last summed up
+    bottleneck_s: float  #: Γ, if it had the network for itself
+    links: int  #: that it crosses, as bits
 
 
 class Varys(FlowScheduler):
@@ -34,33 +47,71 @@ class Varys(FlowScheduler):
     source = "Chowdhury et al., Varys, SIGCOMM 2014"
     by_coflow = True
 
+    def __init__(self) -> None:
+        self._demands: dict[Group, _Demand] = {}
+        self._capacities: Floats = np.empty(0)
+
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
         """Flows of one route end at the same time."""
         return remaining_bytes
 
     def decide(self, traffic: Traffic) -> float:
         """MADD for all, then backfill."""
-        left = traffic.capacities
-        rounding = np.where(np.isfinite(left), left * _ROUNDING, 0.0)
-        remaining = {group: group.remaining_bytes() for group in traffic.groups}
-        demand = {
-            group: load_of(group.paths, remaining[group], len(left)) for group in traffic.groups
-        }
-        bottleneck_s = {group: _longest_s(demand[group], left) for group in traffic.groups}
-        order = sorted(traffic.groups, key=lambda group: (bottleneck_s[group], by_arrival(group)))
-
-        speed: dict[Group, float] = {}  # 1/Γ: the share of what remains that is sent each second
+        if not np.array_equal(traffic.capacities, self._capacities):
+            self._demands.clear()
+        self._capacities = traffic.capacities
+        demands = {group: self._demand(group, traffic) for group in traffic.groups}
+        self._demands = demands
+        order = sorted(demands, key=lambda group: (demands[group].bottleneck_s, by_arrival(group)))
+        left = traffic.capacities.copy()
+        rounding = rounding_of(left)
+        speeds: dict[Group, float] = {}  # 1/Γ: the share of what remains that is sent each second
+        empty = bits(left == 0)
         for group in order:
-            ends_after_s = _longest_s(demand[group], left)
-            speed[group] = 1.0 / ends_after_s if ends_after_s > 0 else np.inf
-            if 0 < speed[group] < np.inf:
-                left -= demand[group] * speed[group]
+            demand = demands[group]
+            if demand.links & empty:
+                continue
+            ends_after_s = _longest_s(demand.link_bytes, left)
+            speed = speeds[group] = 1.0 / ends_after_s if ends_after_s > 0 else np.inf
+            if speed < np.inf:
+                left -= demand.link_bytes * speed
                 left[left <= rounding] = 0.0
+                empty = bits(left == 0)
         for group in order:
-            bytes_left = remaining[group]
-            rates = fill(group.paths, bytes_left, left) + speed[group]
-            group.set_rates(rates * (bytes_left / group.weights))
+            speed = speeds.get(group, 0.0)
+            waits = bool(left.take(group.paths).min(axis=0).max() == 0)
+            if waits and not speed and not group.rate_bytes_per_s and group not in traffic.changed:
+                continue
+            bytes_left = group.remaining_bytes()
+            rates = bytes_left * (speed / group.weights)
+            if not waits:
+                rates += fill(group.paths, bytes_left, left) * (bytes_left / group.weights)
+            group.set_rates(rates)
         return np.inf
+
+    def _demand(self, group: Group, traffic: Traffic) -> _Demand:
+        known = self._demands.get(group)
+        if known is None or group in traffic.changed:
+            return _sum_up(group, traffic)
+        if group.rate_bytes_per_s and known.known_s < traffic.now_s:
+            known.link_bytes = known.link_bytes - group.load * (traffic.now_s - known.known_s)
+            if (known.link_bytes < known.summed * _CANCELS).any():
+                return _sum_up(group, traffic)
+            known.bottleneck_s = _longest_s(known.link_bytes, traffic.capacities)
+        known.known_s = traffic.now_s
+        return known
+
+
+def _sum_up(group: Group, traffic: Traffic) -> _Demand:
+    links = len(traffic.capacities)
+    link_bytes = load_of(group.paths, group.remaining_bytes(), links)
+    return _Demand(
+        known_s=traffic.now_s,
+        link_bytes=link_bytes,
+        summed=link_bytes,
+        bottleneck_s=_longest_s(link_bytes, traffic.capacities),
+        links=crossed(group.paths, links),
+    )
 
 
 def _longest_s(demand: Floats, left: Floats) -> float:

@@ -165,6 +165,55 @@ def test_aalo_prefers_a_small_newcomer_to_a_large_veteran():
     assert ends == pytest.approx({"old": 5.005, "new": 2.005})
 
 
+def test_aalo_with_weights_starves_nobody():
+    """Old is in the fourth queue when new comes: 7 and 10 of 17 parts, until new has 10 MB (after
+    17 ms), and so on.
+    """
+    f = fabric("aalo+weighted")
+    for name, start_s in (("old", 0), ("new", 2)):
+        f.advance(start_s)
+        f.register_coflow(name)
+        f.start(FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=5 * GB, coflow=name))
+    parts = []
+    for _ in range(3):
+        parts.append([round(f.rate_bytes_per_s(name) / GB, 9) for name in ("old", "new")])
+        f.advance(f.next_event_s())
+    assert parts == [
+        [round(7 / 17, 9), round(10 / 17, 9)],
+        [round(7 / 16, 9), round(9 / 16, 9)],
+        [round(7 / 15, 9), round(8 / 15, 9)],
+    ]
+    assert f.now_s == pytest.approx(2 + 0.01 * 17 / 10 + 0.09 * 16 / 9 + 0.9 * 15 / 8)
+
+
+def test_aalo_with_weights_leaves_no_link_idle():
+    """The first queue's part of downlink 1 is more than A can use, as uplink 0 is slow."""
+    f = fabric("aalo+weighted", racks=4)
+    f.set_capacity("r0.up", GB / 10)
+    f.register_coflow("B")
+    f.start(FlowSpec(flow="B", src="r2n0", dst="r1n0", size_bytes=5 * GB, coflow="B"))
+    f.advance(1.0)
+    f.register_coflow("A")
+    f.start(FlowSpec(flow="A", src="r0n0", dst="r1n0", size_bytes=GB, coflow="A"))
+    assert f.rate_bytes_per_s("A") == pytest.approx(GB / 10)
+    assert f.rate_bytes_per_s("B") == pytest.approx(GB * 9 / 10)
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "aalo"])
+def test_a_coflow_arrives_with_its_first_flow(scheduler):
+    """A and Z want the same link.  A was registered first, but Z came first."""
+    f = fabric(scheduler)
+    for name in ("empty", "A", "Z"):
+        f.register_coflow(name)
+    f.advance(1.0)
+    f.start(FlowSpec(flow="z", src="r0n0", dst="r1n0", size_bytes=GB, coflow="Z"))
+    f.advance(1.001)
+    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB - 10**6, coflow="A"))
+    assert [f.rate_bytes_per_s(flow) for flow in "za"] == [GB, 0]
+    assert f.coflow("empty").started_s is None
+    assert (f.coflow("Z").started_s, f.coflow("A").started_s) == (1.0, 1.001)
+
+
 # What all must keep ------------------------------------------------------------------------------
 RACKS = 3
 NODES = [f"r{rack}n{node}" for rack in range(RACKS) for node in range(2)]
