@@ -84,7 +84,7 @@ class MixRun:
         topology = self._session.config.topology
         for planned in self._jobs:
             stored_bytes = stored_size(planned.job.size_bytes, topology)
-            self._place.announce(planned.plan.measured.input, stored_bytes)
+            self._place.announce(planned.plan.measured.input, stored_bytes, planned.job.name)
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         ends = self._run()
         return self._check(ends)

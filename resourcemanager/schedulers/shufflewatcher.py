@@ -3,10 +3,9 @@
 Source: Ahmad et al., ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant MapReduce Clusters,
 USENIX ATC 2014, as Corral (SIGCOMM 2015, section 6.1 b) describes it for its comparison: each job
 is confined to the racks that make its cross-rack bytes least, whatever other jobs do, and its
-input stays where HDFS put it.  From ShuffleWatcher's own paper: maps' reads from other racks and
-the shuffle are weighed against each other, as its Shuffle-Aware Map Placement does.
-Not here, since Corral's account has none of it: delaying a job's shuffle while the network is busy
-(Network-Aware Shuffle Scheduling), and ShuffleWatcher's order of tenants.
+input stays where HDFS put it.  ShuffleWatcher's own paper was not at hand: that bytes that maps
+read from other racks count like those of the shuffle is our reading of that account.  What the
+account does not have is not here: shuffles put off while the network is busy, an order of tenants.
 Left open there, chosen here: on r racks a job reads from afar what has no replica there, and
 shuffles D_S (r-1)/r across racks; racks are added one by one, the one that adds most of the input
 first, equal ones by chance.  D_S of a job that nothing foretells is ``sir`` times its input.  Ties
