@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cluster.errors import UsageError, unknown_name
+from cluster.processes import die_with_parent
 from cluster.units import format_count
 from scripts import interrupts
 
@@ -72,6 +73,8 @@ def _one(run: Callable[[T], R], number: int, item: T, asked_by: int) -> tuple[in
         # Ctrl-C on a terminal reaches all processes of a command; only its first one acts on it.
         with contextlib.suppress(ValueError):  # in a thread, as Dask's workers have them
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.getppid() == asked_by:
+            die_with_parent(asked_by)
     return number, run(item)
 
 
@@ -129,9 +132,12 @@ def _connect_ray(address: str) -> Iterator[None]:
 
 def _kill_local_workers() -> None:
     """End joblib's processes on this machine, which would finish what they do otherwise."""
-    from joblib.externals.loky import get_reusable_executor
+    import psutil
 
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended by itself
+            if any("popen_loky" in word for word in child.cmdline()):
+                child.kill()
 
 
 @contextmanager
