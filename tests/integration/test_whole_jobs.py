@@ -67,7 +67,8 @@ def test_job_from_a_users_file_with_parameters(railyard, tmp_path):
     out = b"".join(part.read_bytes() for part in (tmp_path / "out").glob("part-*"))
     assert sorted(out.decode().splitlines()) == ["animals\t1", "elephants\t2"]
     names = {path.name for path in (tmp_path / "all").iterdir()}
-    assert names == {"summary.json", "events.jsonl", "trace.json", "logs", "attempts"}
+    records = {"summary.json", "events.jsonl", "trace.json", "network.jsonl"}
+    assert names == records | {"logs", "attempts"}
     assert json.loads((tmp_path / "all" / "summary.json").read_text())["verified"] is None
     assert json.loads((tmp_path / "all" / "trace.json").read_text())["traceEvents"]
 
