@@ -51,7 +51,8 @@ class CommandLine:
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         """Start a command and leave it to the test."""
         return subprocess.Popen(
-            [sys.executable, "-m", "scripts.main", *map(str, arguments)],
+            preexec_fn=_heed_interrupts,
+            args=[sys.executable, "-m", "scripts.main", *map(str, arguments)],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -97,6 +98,11 @@ def wait_for(what: Callable[[], object], timeout_s: float = 10.0, why: str = "")
     while not what():
         assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {why}"
         time.sleep(0.01)
+
+
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in the background ignores interrupts; these commands must not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:
