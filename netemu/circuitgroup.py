@@ -100,10 +100,10 @@ class CircuitGroup:
         """Nothing tells flows apart."""
         return self._lanes[row].apart
 
-    def remaining_bytes(self) -> Floats:
+    def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
         """By lane."""
         self._settle()
-        return np.array([lane.total - lane.served * lane.weight for lane in self._lanes])
+        return np.array([lane.total - lane.served * lane.weight for lane in self._lanes])[rows]
 
     def left_bytes(self) -> float:
         """Of all of it."""
