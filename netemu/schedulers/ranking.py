@@ -48,6 +48,8 @@ class Ranking:
 
     def share(self, group: Group, capacities: Floats, rounding: Floats) -> Floats | None:
         """Each row's rate (bytes/s for each unit of weight); None if it is up to ``start``."""
+        if not len(group.weights):
+            return group.rates
         limited = np.isfinite(capacities)
         if not np.array_equal(limited, self._limited):  # or for the first time
             self._limited = limited
@@ -125,7 +127,8 @@ class Ranking:
     def _round(self, group: Group, links: Numbers, rates: Floats, capacities: Floats) -> Floats:
         """Give these links their cuts; returns what that adds to the load of each link."""
         entries = self._crossing.entries(links)
-        rows, of, others = entries.rows, entries.of, entries.others
+        here = np.flatnonzero(self._limited[entries.of])
+        rows, of, others = entries.rows[here], entries.of[here], entries.others[:, here]
         weights, left_bytes = group.weights[rows], self._left_bytes[rows]
         elsewhere = self._allowed(left_bytes, others)  # the rate that their other links allow
         elsewhere[weights == 0] = 0.0
