@@ -1,28 +1,32 @@
-"""How full the nodes are, kept in order: so that the emptiest are found without a look at all.
+"""How full the nodes are, as arrays: so that the emptiest of thousands are found quickly.
 
 Never here: which of them is taken; see ``placement.py``.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster.ids import NodeId, RackId, rack_of
+
+Numbers = NDArray[np.int64]
+#: What stands in for the load of a node that is not to be taken.
+_NEVER = np.iinfo(np.int64).max
 
 
 class Loads(Mapping[NodeId, int]):
     """{node: stored bytes that it holds or will hold}, of the nodes that are alive."""
 
     def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
-        self._bytes: dict[NodeId, int] = {}
-        #: {rack: its nodes, each with its bytes, the emptiest first}; of all racks ever seen
-        self._by_rack: dict[RackId, list[tuple[int, NodeId]]] = {}
-        self._rack_of: dict[NodeId, RackId] = {}
-        for node, stored_bytes in (loads or {}).items():
-            self.join(node)
-            self.add(node, stored_bytes)
+        self._bytes: dict[NodeId, int] = dict(loads or {})
+        self._known = False  #: whether the arrays are those of the nodes that there are
+        self._names: NDArray[np.object_] = np.empty(0, dtype=object)  #: sorted: rack by rack
+        self._loads: Numbers = np.empty(0, dtype=np.int64)
+        self._place: dict[NodeId, int] = {}
+        self._racks: dict[RackId, slice] = {}
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -35,63 +39,76 @@ class Loads(Mapping[NodeId, int]):
 
     # What happens to it --------------------------------------------------------------------------
     def join(self, node: NodeId) -> None:
-        """Know an empty node, which is not known yet."""
-        rack = self._rack_of[node] = rack_of(node)
+        """Know an empty node."""
         self._bytes[node] = 0
-        insort(self._by_rack.setdefault(rack, []), (0, node))
+        self._known = False
 
     def leave(self, node: NodeId) -> None:
         """Forget a node; fine if it is not known."""
-        stored_bytes = self._bytes.pop(node, None)
-        if stored_bytes is not None:
-            there = self._by_rack[self._rack_of.pop(node)]
-            del there[bisect_left(there, (stored_bytes, node))]
+        self._bytes.pop(node, None)
+        self._known = False
 
     def add(self, node: NodeId, stored_bytes: int) -> None:
         """A node gets so many bytes more (or fewer, if below 0); ``KeyError`` if not known."""
-        before = self._bytes[node]
-        there = self._by_rack[self._rack_of[node]]
-        del there[bisect_left(there, (before, node))]
-        insort(there, (before + stored_bytes, node))
-        self._bytes[node] = before + stored_bytes
+        self._bytes[node] += stored_bytes
+        if self._known:
+            self._loads[self._place[node]] += stored_bytes
 
     # What is asked -------------------------------------------------------------------------------
     def racks(self, barred: Collection[NodeId]) -> list[RackId]:
         """The racks that have nodes other than those."""
-        lacking = dict.fromkeys(self._by_rack, 0)
-        for node in barred:
-            rack = self._rack_of.get(node)
-            if rack is not None:
-                lacking[rack] += 1
-        return [rack for rack, there in self._by_rack.items() if len(there) > lacking[rack]]
+        self._look()
+        free = {rack: there.stop - there.start for rack, there in self._racks.items()}
+        for node in dict.fromkeys(barred):
+            if node in self._bytes:
+                free[rack_of(node)] -= 1
+        return [rack for rack, count in free.items() if count]
+
+    def uses(self, used: Mapping[NodeId, int]) -> Numbers | None:
+        """How often each node is used, as an array; None: none is."""
+        self._look()
+        if not used:
+            return None
+        uses = np.zeros(len(self._loads), dtype=np.int64)
+        if used.keys() <= self._place.keys():
+            uses[list(map(self._place.__getitem__, used))] = list(used.values())
+        else:  # some are not alive
+            alive = [node for node in used if node in self._place]
+            uses[self._places(alive)] = [used[node] for node in alive]
+        return uses
 
     def emptiest(
-        self, racks: Iterable[RackId], barred: Collection[NodeId], used: Mapping[NodeId, int]
-    ) -> list[NodeId]:
-        """Of the nodes of these racks, the least ``used``, and of those the emptiest; by name.
+        self, racks: Sequence[RackId], barred: Collection[NodeId], uses: Numbers | None
+    ) -> Sequence[NodeId]:
+        """Of the nodes of these racks, those with least ``uses``, and then the emptiest; by name.
 
-        O(racks), and the nodes in them that are barred, used or equally empty.
-        There must be one that is not barred.
+        One of the nodes must not be barred.
         """
-        there = [self._by_rack[rack] for rack in racks]
-        found = _emptiest(there, {*barred, *used})
-        if not found:  # all are used
-            free = [node for nodes in there for _, node in nodes if node not in barred]
-            fewest = min(used[node] for node in free)
-            found = _emptiest(there, {*barred, *(n for n in free if used[n] > fewest)})
-        return sorted(found)
+        self._look()
+        loads = np.full(len(self._loads), _NEVER)
+        for there in map(self._racks.__getitem__, racks):
+            loads[there] = self._loads[there]
+        loads[self._places(barred)] = _NEVER
+        if uses is not None:
+            loads[uses > uses[loads < _NEVER].min()] = _NEVER
+        found: Sequence[NodeId] = self._names[loads == loads.min()]
+        return found
 
+    # Inside --------------------------------------------------------------------------------------
+    def _places(self, nodes: Collection[NodeId]) -> list[int]:
+        return [self._place[node] for node in nodes if node in self._place]
 
-def _emptiest(racks: Iterable[list[tuple[int, NodeId]]], avoid: Collection[NodeId]) -> list[NodeId]:
-    found: list[NodeId] = []
-    least: float = math.inf
-    for there in racks:
-        for stored_bytes, node in there:
-            if stored_bytes > least:
-                break
-            if node in avoid:
-                continue
-            if stored_bytes < least:
-                least, found = stored_bytes, []
-            found.append(node)
-    return found
+    def _look(self) -> None:
+        """Know the nodes that there are."""
+        if self._known:
+            return
+        names = sorted(self._bytes)
+        self._known = True
+        self._names = np.array(names, dtype=object)
+        self._loads = np.array([self._bytes[node] for node in names], dtype=np.int64)
+        self._place = {node: place for place, node in enumerate(names)}
+        self._racks = {}
+        for place, node in enumerate(names):  # those of a rack are next to each other
+            rack = rack_of(node)
+            begin = self._racks[rack].start if rack in self._racks else place
+            self._racks[rack] = slice(begin, place + 1)

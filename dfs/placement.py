@@ -57,11 +57,12 @@ class PlacementPolicy(ABC):
         """
         loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken = list(present)
+        taken, uses = list(present), loads.uses(view.of_file)
         barred = {node for node in (*present, *exclude) if node in loads}
         while len(chosen) < count and len(barred) < len(loads):
             hinted = _hinted(hint, len(taken), view, barred)
             may_be = hinted or loads
+            best: Sequence[NodeId]
             if not taken and self.beside_writer and writer in may_be and writer not in barred:
                 assert writer is not None
                 best = [writer]
@@ -69,7 +70,7 @@ class PlacementPolicy(ABC):
                 best = _emptiest(hinted, view)
             else:
                 racks = self._liked(loads.racks(barred), [_rack(node) for node in taken])
-                best = loads.emptiest(racks, barred, view.of_file)
+                best = loads.emptiest(racks, barred, uses)
             node = self._rng.choice(best)
             chosen.append(node)
             taken.append(node)
