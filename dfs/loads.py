@@ -5,6 +5,7 @@ Never here: which of them is taken; see ``placement.py``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,40 @@ Numbers = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
 
 
+class Uses(Mapping[NodeId, int]):
+    """{node: how often it is used}, also as an array that follows what is added."""
+
+    def __init__(self, counts: Mapping[NodeId, int] | None = None) -> None:
+        self._counts: dict[NodeId, int] = dict(counts or {})
+        self._place: Mapping[NodeId, int] = {}  #: where nodes are in the array
+        self._array: Numbers = np.empty(0, dtype=np.int64)
+
+    def __getitem__(self, node: NodeId) -> int:
+        return self._counts[node]
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, node: NodeId) -> None:
+        """Use a node once more."""
+        self._counts[node] = self._counts.get(node, 0) + 1
+        if node in self._place:
+            self._array[self._place[node]] += 1
+
+    def by_place(self, place: Mapping[NodeId, int]) -> Numbers:
+        """The counts in that order of nodes; to be read only."""
+        if self._place is not place:
+            self._place = place
+            self._array = np.zeros(len(place), dtype=np.int64)
+            for node, count in self._counts.items():
+                if node in place:
+                    self._array[place[node]] = count
+        return self._array
+
+
 class Loads(Mapping[NodeId, int]):
     """{node: stored bytes that it holds or will hold}, of the nodes that are alive."""
 
@@ -27,6 +62,7 @@ class Loads(Mapping[NodeId, int]):
         self._loads: Numbers = np.empty(0, dtype=np.int64)
         self._place: dict[NodeId, int] = {}
         self._racks: dict[RackId, slice] = {}
+        self._sizes = Counter[RackId]()
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -58,24 +94,16 @@ class Loads(Mapping[NodeId, int]):
     def racks(self, barred: Collection[NodeId]) -> list[RackId]:
         """The racks that have nodes other than those."""
         self._look()
-        free = {rack: there.stop - there.start for rack, there in self._racks.items()}
-        for node in dict.fromkeys(barred):
-            if node in self._bytes:
-                free[rack_of(node)] -= 1
-        return [rack for rack, count in free.items() if count]
+        lacking = Counter(rack_of(node) for node in dict.fromkeys(barred) if node in self._bytes)
+        full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
+        return [rack for rack in self._racks if rack not in full] if full else list(self._racks)
 
     def uses(self, used: Mapping[NodeId, int]) -> Numbers | None:
         """How often each node is used, as an array; None: none is."""
         self._look()
         if not used:
             return None
-        uses = np.zeros(len(self._loads), dtype=np.int64)
-        if used.keys() <= self._place.keys():
-            uses[list(map(self._place.__getitem__, used))] = list(used.values())
-        else:  # some are not alive
-            alive = [node for node in used if node in self._place]
-            uses[self._places(alive)] = [used[node] for node in alive]
-        return uses
+        return (used if isinstance(used, Uses) else Uses(used)).by_place(self._place)
 
     def emptiest(
         self, racks: Sequence[RackId], barred: Collection[NodeId], uses: Numbers | None
@@ -85,9 +113,14 @@ class Loads(Mapping[NodeId, int]):
         One of the nodes must not be barred.
         """
         self._look()
-        loads = np.full(len(self._loads), _NEVER)
-        for there in map(self._racks.__getitem__, racks):
-            loads[there] = self._loads[there]
+        if len(racks) > len(self._racks) / 2:
+            loads = self._loads.copy()
+            for other in self._racks.keys() - racks:
+                loads[self._racks[other]] = _NEVER
+        else:
+            loads = np.full(len(self._loads), _NEVER)
+            for rack in racks:
+                loads[self._racks[rack]] = self._loads[self._racks[rack]]
         loads[self._places(barred)] = _NEVER
         if uses is not None:
             loads[uses > uses[loads < _NEVER].min()] = _NEVER
@@ -112,3 +145,4 @@ class Loads(Mapping[NodeId, int]):
             rack = rack_of(node)
             begin = self._racks[rack].start if rack in self._racks else place
             self._racks[rack] = slice(begin, place + 1)
+        self._sizes = Counter(map(rack_of, names))
