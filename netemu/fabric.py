@@ -36,8 +36,6 @@ from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 #: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup
 
-#: Flows that finish this close together finish at once.
-_SAME_TIME_S = 1e-9
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
 
@@ -50,6 +48,8 @@ class Fabric:
     ) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
+        #: flows that finish this close together finish at once; more for a rough, quick answer
+        self.together_s = 1e-9
         # the last link is no link: it fills up short routes
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
@@ -363,10 +363,10 @@ class Fabric:
                 flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
-        limit_s = self._world.now_s + _SAME_TIME_S
+        limit_s = self._world.now_s + self.together_s
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]
-            for flow in group.take_due(_SAME_TIME_S):
+            for flow in group.take_due(self.together_s):
                 self._rest(flow)
                 if not flow.more:
                     ended.append(flow)

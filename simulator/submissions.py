@@ -90,6 +90,7 @@ class Submissions:
                 stages=tuple(self._plan(stage) for stage in wanted.stages),
                 output_path=self._outputs.get(job, ""),
                 forecast=forecast_of(wanted),
+                shuffle_flows=self._workers.behaviour.shuffle_flows,
             )
         )
 
