@@ -89,6 +89,7 @@ class Submissions:
                 queue=wanted.queue,
                 stages=tuple(self._plan(stage) for stage in wanted.stages),
                 output_path=self._outputs.get(job, ""),
+                output_replication=wanted.output_replication,
                 forecast=forecast_of(wanted),
                 shuffle_flows=self._workers.behaviour.shuffle_flows,
             )
