@@ -98,5 +98,7 @@ def _job(record: JobRecord) -> dict[str, Any]:
         "output_bytes": record.output_bytes,
         "maps": record.maps,
         "reduces": record.reduces,
+        "slot_s": record.slot_s,
+        "reduce_s": record.reduce_s / record.reduced if record.reduced else None,
         "ok": record.ok,
     }
