@@ -10,7 +10,8 @@ Left open there (a file has neither tasks nor times), chosen here, each an optio
 input has one map that reads nothing.  ``reduce_size``: a reduce gets 1 GB, as in the same example
 (10 reduces), at most ``reduces_max`` a job; a job without shuffle has no reduce, and its maps write
 the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM takes to start.
-``map_rate``, ``reduce_rate``: the topology's, unless told.
+``map_rate``, ``reduce_rate``: the topology's, unless told.  ``shuffle_min``: jobs that shuffle less
+are left out; three of four shuffle nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from cluster.errors import UsageError, require
 from cluster.tomlfile import Duration, Rate, Size
+from cluster.units import format_size
 from jobs.workloads.figures import figure, share
 from jobs.workloads.model import Figure, Workload
 from jobs.workloads.population import Arrivals, Population, Shape, dice, populate
@@ -31,13 +33,14 @@ from jobs.workloads.shapes import map_reduce
 _FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
 _NAME = re.compile(r"[\w-][\w.-]{0,200}")  # it names a file as well
 #: Co-scheduler's elephant threshold, from which on a job counts as shuffle-heavy.
-_HEAVY_BYTES = 1_125_000_000
+HEAVY_BYTES = 1_125_000_000
 
 
 class SwimOptions(Population, frozen=True, kw_only=True):
     """How a trace becomes jobs; see the top of this file."""
 
     jobs: int = 0  #: so many of them, by seed; 0 = all
+    shuffle_min: Size = 0
     block: Size = 256_000_000
     reduce_size: Size = 1_000_000_000
     reduces_max: int = 1000
@@ -130,13 +133,16 @@ def _wrong(
 def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
     """The jobs of a trace, or so many of them."""
     traced = load_swim(path)
-    chosen = sample(traced, options.jobs, seed, str(path))
+    least_bytes = options.shuffle_min
+    eligible = [job for job in traced if job.shuffle_bytes >= least_bytes]
+    where = f"{path} that shuffle {format_size(least_bytes)} or more" if least_bytes else str(path)
+    chosen = sample(eligible, options.jobs, seed, where)
     shapes = [shape_of(job, options, job.submit_s) for job in chosen]
     return Workload(
         name=path.name,
         source="Chen et al., MASCOTS 2011 (SWIM)",
         jobs=populate(shapes, options, seed),
-        figures=_figures(traced, chosen, path.name),
+        figures=_figures(traced, eligible, chosen, path.name),
     )
 
 
@@ -189,13 +195,15 @@ _KNOWN = {
 }
 
 
-def _figures(traced: list[SwimJob], chosen: list[SwimJob], file: str) -> tuple[Figure, ...]:
-    """Those of the sample next to those of the whole trace."""
+def _figures(
+    traced: list[SwimJob], eligible: list[SwimJob], chosen: list[SwimJob], file: str
+) -> tuple[Figure, ...]:
+    """Those of the sample next to those of all that it is of."""
     known = _KNOWN.get(file)
     figures = [
         figure("jobs in the file", "", len(traced), known and known[0]),
-        _chance("jobs that shuffle", traced, chosen, 0),
-        _chance("jobs that shuffle > 1.125 GB", traced, chosen, _HEAVY_BYTES),
+        _chance("jobs that shuffle", eligible, chosen, 0),
+        _chance("jobs that shuffle > 1.125 GB", eligible, chosen, HEAVY_BYTES),
     ]
     if known and len(chosen) == len(traced):
         shuffled = sum(job.shuffle_bytes for job in chosen)
