@@ -11,7 +11,8 @@ input has one map that reads nothing.  ``reduce_size``: a reduce gets 1 GB, as i
 (10 reduces), at most ``reduces_max`` a job; a job without shuffle has no reduce, and its maps write
 the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM takes to start.
 ``map_rate``, ``reduce_rate``: the topology's, unless told.  ``shuffle_min``: jobs that shuffle less
-are left out; three of four shuffle nothing.
+are left out; three of four shuffle nothing.  ``times``: each job with that many times its bytes,
+and as many tasks, each of them larger.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
 
     jobs: int = 0  #: so many of them, by seed; 0 = all
     shuffle_min: Size = 0
+    times: float = 1.0
     block: Size = 256_000_000
     reduce_size: Size = 1_000_000_000
     reduces_max: int = 1000
@@ -53,6 +55,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.jobs >= 0, "jobs", self.jobs, "a whole number >= 0 (0: all)")
+        require(self.times > 0, "times", self.times, "a number above 0")
         require(self.block >= 1, "block", self.block, "a size above 0")
         require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
         require(self.reduces_max >= 1, "reduces_max", self.reduces_max, "a whole number >= 1")
@@ -175,12 +178,16 @@ def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJ
 def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
     """A job with its tasks."""
     reduces = min(options.reduces_max, -(-job.shuffle_bytes // options.reduce_size))
+
+    def times(size_bytes: int) -> int:
+        return math.ceil(size_bytes * options.times)
+
     return map_reduce(
         job.name,
-        input_bytes=job.input_bytes,
-        block_bytes=options.block,
-        shuffle_bytes=job.shuffle_bytes,
-        output_bytes=job.output_bytes,
+        input_bytes=times(job.input_bytes),
+        block_bytes=times(options.block),
+        shuffle_bytes=times(job.shuffle_bytes),
+        output_bytes=times(job.output_bytes),
         reduces=reduces,
         task_s=options.start,
         rates=(options.map_rate, options.reduce_rate),
