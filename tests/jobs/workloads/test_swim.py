@@ -130,7 +130,9 @@ def test_jobs_that_shuffle_too_little_are_left_out(swim_file):
     made = workload(f"swim:{swim_file},shuffle_min=30GB,jobs=5", 1)
     assert len(made.jobs) == 5
     assert min(job.shuffle_bytes for job in made.jobs) >= 30e9
-    with pytest.raises(UsageError, match=r"jobs = 15: need at most the 13 jobs of .* 30 GB or more"):
+    with pytest.raises(
+        UsageError, match=r"jobs = 15: need at most the 13 jobs of .* 30 GB or more"
+    ):
         workload(f"swim:{swim_file},shuffle_min=30GB,jobs=15", 1)
 
 
