@@ -84,9 +84,30 @@ def _many(quick: bool) -> int:
     return 150 if quick else _PAPERS_JOBS
 
 
-def _some(quick: bool) -> int:
+#: Jobs other than the paper tells of: see ``assumptions``.
+_SHUFFLING = "shuffle_min=1B"
+_FAST = "map_rate=500MB/s,reduce_rate=500MB/s"
+_AT_ONCE = "arrivals=batch"
+_BUSY = (_FAST, _SHUFFLING, _AT_ONCE)  #: they keep the network busy
+_BUSY_WORDS = "jobs that all shuffle, come at once and compute 500 MB/s a slot: see assumptions"
+
+
+def _few(quick: bool) -> int:
     """For what is run in many variants."""
-    return 40 if quick else 200
+    return 30 if quick else 120
+
+
+def _coarse(quick: bool, *options: str) -> Setup:
+    jobs = _jobs(_few(quick), f"grain={_COARSER.tasks}", *options)
+    return replace(jobs, network=_COARSER.network())
+
+
+def _busy(quick: bool, *options: str) -> Setup:
+    return _coarse(quick, *_BUSY, *options)
+
+
+def _busy_words(quick: bool) -> tuple[str, ...]:
+    return (*fewer_jobs(_few(quick), _PAPERS_JOBS), _BUSY_WORDS, *_COARSER.words())
 
 
 def _told_smaller(count: int) -> tuple[str, ...]:
@@ -95,7 +116,7 @@ def _told_smaller(count: int) -> tuple[str, ...]:
 
 
 def _with_network(jobs: Setup, key: str, value: str) -> Setup:
-    return replace(jobs, network=((key, value),))
+    return replace(jobs, network=(*jobs.network, (key, value)))
 
 
 # Figures -----------------------------------------------------------------------------------------
@@ -149,21 +170,22 @@ def figure_7(quick: bool) -> Figure:
         (part, measure.title): told(percent)
         for measure, percent in zip(_TIMES, (16, 21, 25), strict=True)
     } | {(_OURS, measure.title): BETTER for measure in _TIMES}
-    jobs = _jobs(_many(quick))
+    ocas, rivals = "co-scheduler:ocas", (part, _OURS)
+    lines: list[Line] = []
+    for case, jobs in (("as published", _jobs(_many(quick))), ("busy", _busy(quick))):
+        lines += against(ocas, rivals, _TIMES, case=case, jobs=jobs, published=published)
     return Figure(
         title="Co-scheduler's parts",
         where="Fig. 7, section V-C",
-        lines=against(
-            "co-scheduler:ocas", (part, _OURS), _TIMES, case="", jobs=jobs, published=published
-        ),
-        scaled=_told_smaller(_many(quick)),
+        lines=tuple(lines),
+        scaled=(*_told_smaller(_many(quick)), *(f"busy: {text}" for text in _busy_words(quick))),
         base="OCAS alone",
     )
 
 
 def figure_8(quick: bool) -> Figure:
     """Oversubscription: each system against itself at 10:1, for which the paper has words only."""
-    jobs = _jobs(_some(quick))
+    jobs = _busy(quick)
     lines: list[Line] = []
     for ratio, change in ((3, BETTER), (5, BETTER), (20, WORSE)):
         other = _with_network(jobs, "oversubscription", str(ratio))
@@ -174,7 +196,7 @@ def figure_8(quick: bool) -> Figure:
         title="oversubscription",
         where="Fig. 8, section V-D",
         lines=tuple(lines),
-        scaled=_told_smaller(_some(quick)),
+        scaled=_busy_words(quick),
         base="the same scheduler at 10:1",
     )
 
@@ -183,7 +205,7 @@ def figure_9(quick: bool) -> Figure:
     """The share of jobs that recur, against Fair, to which it does not matter."""
     lines: list[Line] = []
     for share in (0.0, 0.5, 1.0):
-        jobs = _jobs(_some(quick), f"recurring={share:g}")
+        jobs = _busy(quick, *(() if share == 0.5 else (f"recurring={share:g}",)))
         published = {(_OURS, measure.title): BETTER for measure in _TIMES}
         corrals = BETTER if share else _SAME
         published |= {(_CORRAL, measure.title): corrals for measure in _TIMES}
@@ -199,14 +221,14 @@ def figure_9(quick: bool) -> Figure:
         title="recurring jobs",
         where="Fig. 9, section V-D",
         lines=tuple(lines),
-        scaled=_told_smaller(_some(quick)),
+        scaled=_busy_words(quick),
         base="Fair",
     )
 
 
 def figure_10(quick: bool) -> Figure:
     """Errors in the time that tasks are estimated to need still."""
-    jobs = _jobs(_some(quick))
+    jobs = _busy(quick)
     lines: list[Line] = []
     at_half = {_FAIR: (43.0, 51.0), _CORRAL: (18.0, 21.0)}
     for error in (0.0, 0.25, 0.5):
@@ -230,7 +252,7 @@ def figure_10(quick: bool) -> Figure:
         title="errors of T_rem",
         where="Fig. 10, section V-D",
         lines=tuple(lines),
-        scaled=_told_smaller(_some(quick)),
+        scaled=_busy_words(quick),
     )
 
 
@@ -247,20 +269,17 @@ def wavelengths(quick: bool) -> Figure:
 
 def assumptions(quick: bool) -> Figure:
     """What the paper leaves open, other than in the rest: one thing at a time, then together."""
-    count, grain = (30 if quick else 120), f"grain={_COARSER.tasks}"
-    shuffling, fast = "shuffle_min=1B", "map_rate=500MB/s,reduce_rate=500MB/s"
-    at_once, network_bound = "arrivals=batch", (shuffling, fast)
     cases = {
-        "as in the rest": (),
-        "at once": (at_once,),
-        "all shuffle": (shuffling,),
-        "fast": (fast,),
-        "fast, all shuffle": network_bound,
-        "fast, all shuffle, at once": (*network_bound, at_once),
+        "as published": (),
+        "at once": (_AT_ONCE,),
+        "all shuffle": (_SHUFFLING,),
+        "fast": (_FAST,),
+        "fast, all shuffle": (_FAST, _SHUFFLING),
+        "fast, all shuffle, at once": _BUSY,
     }
     lines: list[Line] = []
     for case, options in cases.items():
-        jobs = replace(_jobs(count, grain, *options), network=_COARSER.network())
+        jobs = _coarse(quick, *options)
         for base in _REDUCTIONS:
             lines += _reductions(base, jobs, f"{case}, against {base}")
         lines += [_plain(name, jobs, case, told(share)) for name, share in _ON_CIRCUITS.items()]
@@ -269,7 +288,7 @@ def assumptions(quick: bool) -> Figure:
         where="section V-A",
         lines=tuple(lines),
         scaled=(
-            *_told_smaller(count),
+            *_told_smaller(_few(quick)),
             *_COARSER.words(),
             "at once: all jobs come at the beginning",
             "all shuffle: without the three of four jobs of the trace that shuffle nothing",
@@ -287,15 +306,13 @@ def _reductions(base: str, jobs: Setup, case: str) -> tuple[Line, ...]:
 
 
 def _of_switch(key: str, values: Sequence[str], where: str, base: str, quick: bool) -> Figure:
-    jobs = _jobs(_some(quick))
+    jobs = _busy(quick)
     lines: list[Line] = []
     for value in values:
         other = _with_network(jobs, key, value)
         lines += _against_itself(other, jobs, f"{key} {value}", {_OURS: None})
         lines.append(_plain(_OURS, other, f"{key} {value}", None))
-    return Figure(
-        title=key, where=where, lines=tuple(lines), scaled=_told_smaller(_some(quick)), base=base
-    )
+    return Figure(title=key, where=where, lines=tuple(lines), scaled=_busy_words(quick), base=base)
 
 
 def _against_itself(
