@@ -1,0 +1,105 @@
+"""The same jobs emulated and simulated, under the same scheduler, from the same placed blocks.
+
+    runs = on_both_clocks(terms, scratch)      # Runs: the summaries of each clock
+
+Which of many slots that fall free together a reduce gets is chance in an emulation; on ideal nodes
+it is the same each time.  So each emulated run is simulated several times, with computing times
+that vary by ``VARIANCE``, and the mean of these is what it is compared with.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from jobs.mixes import Defaults, read_mix
+from jobs.workloads.measured import measured_workload
+from resourcemanager.eventlog import read_log
+from scripts.comparison import Summary
+from scripts.contest import Contest, Terms
+from scripts.placed import placed_as_in
+from scripts.request import DEFAULT_SIZE_BYTES
+from scripts.virtual import VirtualRun, run_virtually
+from simulator.behaviour import Behaviour
+
+#: Simulations of each emulated run, and the sigma of their computing times.
+SIMULATIONS = 20
+VARIANCE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """One scheduler's runs of one or more seeds."""
+
+    emulated: list[Summary]
+    simulated: list[Summary]
+
+    def means(self, of: Callable[[Summary], float]) -> tuple[float, float]:
+        """A figure's means over the emulated and over the simulated runs."""
+        return fmean(map(of, self.emulated)), fmean(map(of, self.simulated))
+
+    @property
+    def verified(self) -> bool:
+        """Whether the output of every emulated job was right."""
+        return all(run["verified"] for run in self.emulated)
+
+    def note(self) -> str:
+        """How busy the machine was, and whether anything went wrong."""
+        busy = max(run["fidelity"]["cpu_saturated"] for run in self.emulated)
+        note = f"CPUs saturated up to {busy:.0%} of the time, load {os.getloadavg()[0]:.1f}"
+        return note if self.verified else f"{note}; NOT VERIFIED"
+
+
+def on_both_clocks(terms: Terms) -> Runs:
+    """Emulate what ``terms`` ask for, one scheduler with one flow scheduler; simulate the same."""
+    emulated: list[Summary] = []
+    simulated: list[Summary] = []
+    for seed in terms.seeds:
+        with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
+            folder = Path(scratch) / "runs"
+            one = replace(terms, clocks=("wall",), seeds=(seed,))
+            [[summary]] = Contest(one, folder).run().values()
+            emulated.append(summary)
+            [run] = folder.iterdir()
+            simulated += _simulate(terms.words, seed, run / "events.jsonl")
+    return Runs(emulated=emulated, simulated=simulated)
+
+
+def row(name: str, unit: str, figures: tuple[float, float], bound: float, runs: Runs) -> dict[str, Any]:
+    """A benchmark's row: the emulation's figure, which may differ by ``bound`` % at most."""
+    value, reference = figures
+    off = abs(value / reference - 1) * 100
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": reference,
+        "ratio": value / reference,
+        "bound": 1 + bound / 100,
+        "ok": off <= bound and runs.verified,
+        "note": f"{off:.1f} % off; {runs.note()}",
+    }
+
+
+def _simulate(words: Sequence[str], seed: int, events: Path) -> list[Summary]:
+    """The same jobs in virtual time, on the same cluster with the same blocks."""
+    config, _ = read_log(events)
+    mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
+    behaviour = Behaviour(variance=VARIANCE)
+    runs = [
+        VirtualRun(
+            config=msgspec.structs.replace(config, seed=number),
+            workload=workload,
+            behaviour=behaviour,
+        )
+        for number in range(1, SIMULATIONS + 1)
+    ]
+    return [run_virtually(run) for run in runs]
