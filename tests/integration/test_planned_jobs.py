@@ -42,8 +42,9 @@ def test_a_job_outlives_the_only_rack_that_it_was_planned_for(railyard, tmp_path
     job = '{ name = "terasort", priority = 1, racks = ["r1"] }'
     plan.write_text(f'scenario = "batch"\nracks = 3\njobs = [{job}]\n')
     running = railyard.start(
-        *("run", "terasort,size=2GB,reduces=3", "--topology", SMALL, "--out", out),
+        *("run", "terasort,size=1500MB,reduces=3", "--topology", SMALL, "--out", out),
         *("--scheduler", "corral", "--set", f"corral.plan={plan}"),
+        *("--set", "corral.node_wait_s=0", "--set", "corral.rack_wait_s=0"),
     )
     try:
         wait_for(lambda: pids(railyard, "Attempt", "j3.m4"), 40, "the first maps have ended")
