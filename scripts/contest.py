@@ -143,7 +143,7 @@ class Contest:
             network=self._terms.network,
             scheduler=contender.scheduler,
             flow_scheduler=contender.flow_scheduler,
-            scheduler_options=_options_of(recipe, self._terms.scheduler_options),
+            scheduler_options=options_of(recipe, self._terms.scheduler_options),
             seed=seed,
             transport=None,
         )
@@ -227,7 +227,7 @@ def _sections(recipe: Recipe) -> set[str]:
     return {name.partition(".")[0] for name in option_names(recipe)}
 
 
-def _options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Those of the settings that are this scheduler's."""
     own = _sections(recipe)
     return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
