@@ -33,6 +33,8 @@ from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.virtual import VirtualRun, run_virtually
 from simulator.behaviour import Behaviour
 
+#: A topology with long tasks: what the machine itself needs for one is then little of its time.
+LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
 #: Simulations of each emulated run, and the sigma of their computing times.
 SIMULATIONS = 20
 VARIANCE = 0.01
