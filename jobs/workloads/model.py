@@ -24,6 +24,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is in the block store before its job comes."""
 
     path: str  #: jobs that name the same path share the file, and say the same of it
+    folder: str = ""  #: what it is a part of, if where that goes is decided as a whole
     size_bytes: int  #: > 0
     block_bytes: int  #: a task reads one block; the last may be shorter
     #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says

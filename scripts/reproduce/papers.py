@@ -9,6 +9,7 @@ from scripts.reproduce.figures import Paper
 
 #: name -> the module that has it as ``PAPER``
 PAPERS = {
+    "co-scheduler": "scripts.reproduce.co_scheduler",
     "corral": "scripts.reproduce.corral",
 }
 

@@ -1,4 +1,4 @@
-"""``railyard reproduce``: numbers of made-up runs, what is run, and one tiny experiment for real."""
+"""``railyard reproduce``: numbers of made-up runs, what is run, and one tiny experiment."""
 
 from __future__ import annotations
 
