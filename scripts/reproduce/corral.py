@@ -14,8 +14,10 @@ Left open there, chosen here:
   third of the hour over which they come on average: "4 minutes is ... 20% of the average job
   completion time" (6.5).
 * Each query reads tables of its own: Corral "assumes that each job reads its own dataset" (7).
-* The planner counts a shuffle's bytes once, not once a wave of reduces as 4.3 has it in print: only
-  so does it give W2's two large jobs 3 racks each (6.2.1).  Printed, it gives them all 7.
+* The planner counts a shuffle's bytes once, not once a wave of reduces, as 4.3 has it.  So it
+  gives W2's two large jobs 3 and 4 racks; 6.2.1 has 3 each.  As printed, it gives both all 7.
+Rate, start of reduces and windows were chosen after several had been tried, with the paper's
+numbers in view: docs/reproduce.md has what came of the others.
 """
 
 from __future__ import annotations
