@@ -350,6 +350,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         ("links", Links),
         ("ocs", Ocs),
         ("tree", SwitchTree),
+        ("storage", Storage),
+        ("compute", Compute),
         ("rack", RackFigures),
     )
 }

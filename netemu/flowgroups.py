@@ -21,6 +21,7 @@ from netemu.schedulers.filling import load_of
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
+    from netemu.pipe import Pipe
 
 #: Flows of one class whose needs differ by less finish together: they differ by rounding only.
 ROUNDING = 1 + 1e-12
@@ -42,7 +43,7 @@ class World:
     limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
-    retimed: list[FlowGroup | CircuitGroup] = field(
+    retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
         default_factory=list
     )  #: groups whose rates have been set
 
@@ -50,7 +51,6 @@ class World:
 class FlowGroup:
     """All classes of a group that have flows."""
 
-    alone = False
     circuit_bytes_per_s = np.inf  #: it goes by packets
 
     def __init__(self, key: str, world: World) -> None:

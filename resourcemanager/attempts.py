@@ -212,6 +212,9 @@ class Attempts:
         record.read.local += event.local_bytes
         record.read.rack += event.rack_bytes
         record.read.remote += event.remote_bytes
+        if attempt.task.stage.reads:
+            record.reduced += 1
+            record.reduce_s += self._world.now_s - attempt.launched_s
 
     def _count_failure(self, attempt: Attempt, reason: str, stderr: str) -> None:
         """Blame task and node; too many failures of a task end its job."""

@@ -106,12 +106,12 @@ class Merging:
         return cut
 
     def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
-        by_node: dict[int, tuple[Node, list[Attempt]]] = {}
+        by_node: dict[tuple[int, int], tuple[Node, list[Attempt]]] = {}
         for output in outputs:
             if not output.output_lost and output.node.alive:
                 node = output.node
-                by_node.setdefault(node.index, (node, []))[1].append(output)
-        there = [by_node[index] for index in sorted(by_node)]
+                by_node.setdefault(node.turn, (node, []))[1].append(output)
+        there = [by_node[turn] for turn in sorted(by_node)]
         bundles = []
         for number in range(min(self._flows, len(there))):
             some = there[number :: self._flows]

@@ -47,6 +47,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     copies: int = 0
     copies_chosen: int = 0
     slot_s: float = 0.0  #: slots x seconds that its attempts held
+    reduced: int = 0  #: attempts that read other stages and succeeded
+    reduce_s: float = 0.0  #: how long they took together, from launch to end
     cct_s: list[float] = []  #: of each of its coflows
 
     @property

@@ -95,8 +95,11 @@ def _job(record: JobRecord) -> dict[str, Any]:
         "cct_s": max(record.cct_s, default=None),  # the longest, if it is a DAG with several
         "input_bytes": record.input_bytes,
         "shuffle_bytes": record.shuffle_bytes,
+        "cross_rack_shuffle_bytes": record.fetched.remote,
         "output_bytes": record.output_bytes,
         "maps": record.maps,
         "reduces": record.reduces,
+        "slot_s": record.slot_s,
+        "reduce_s": record.reduce_s / record.reduced if record.reduced else None,
         "ok": record.ok,
     }

@@ -41,19 +41,20 @@ class Node:
         "alive",
         "attempts",
         "id",
-        "index",
         "kept_for",
         "lost_because",
         "rack",
         "serving",
         "slots",
+        "turn",
     )
 
-    def __init__(self, node: NodeId, rack: RackId, slots: int, index: int) -> None:
+    def __init__(self, node: NodeId, rack: RackId, slots: int, turn: tuple[int, int]) -> None:
         self.id = node
         self.rack = rack
         self.slots = slots
-        self.index = index  #: order in which nodes joined: a total order of nodes
+        #: when it is offered: (place among its rack's nodes, place among all), as they joined
+        self.turn = turn
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not

@@ -7,8 +7,10 @@ Never here: decisions.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Mapping
+from operator import attrgetter
 from random import Random
 
 from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, job_of
@@ -18,6 +20,8 @@ from cluster.wire import Command
 from resourcemanager.recipe import Option, Policies, Recipe
 from resourcemanager.records import JobRecord
 from resourcemanager.state import Attempt, Fetch, Job, Node
+
+_turn_of = attrgetter("turn")
 
 
 class World:
@@ -40,22 +44,18 @@ class World:
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
-        self._by_index: list[Node] = []
-        self._with_free: list[int] = []  #: indices of nodes with free slots, ascending
-        self._cursor = 0  #: index of the node whose turn it is when many are free
+        self._with_free: list[Node] = []  #: nodes with free slots, by their turns
+        self._last_turn = (-1, -1)  #: of the node that was given a task last
+        self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         self.policies = Policies(recipe, options, self)
 
     # Nodes and slots -----------------------------------------------------------------------------
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
-        index = len(self._by_index) if known is None else known.index
-        fresh = Node(node, rack, slots, index)
-        self.nodes[node] = fresh
-        if known is None:
-            self._by_index.append(fresh)
-        else:
-            self._by_index[index] = fresh
+        turn = (self._joined[rack], len(self.nodes)) if known is None else known.turn
+        self._joined[rack] += known is None
+        fresh = self.nodes[node] = Node(node, rack, slots, turn)
         self.slots += slots
         self.free += slots
         self._update_free(fresh)
@@ -82,7 +82,7 @@ class World:
         job.live[attempt.id] = attempt
         self.free -= 1
         self._update_free(attempt.node)
-        self._cursor = attempt.node.index + 1
+        self._last_turn = attempt.node.turn
         self.touched[job.id] = job
 
     def release(self, attempt: Attempt) -> None:
@@ -111,11 +111,11 @@ class World:
     def free_nodes(self) -> list[Node]:
         """Nodes with free slots, from the one after the last that was given a task.
 
-        So tasks spread over the nodes, as when heartbeats come in turn.
+        Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
+        as when heartbeats come in any order, and a job's do not gather in one by accident.
         """
-        start = bisect_left(self._with_free, self._cursor)
-        indices = self._with_free[start:] + self._with_free[:start]
-        return [self._by_index[index] for index in indices]
+        start = bisect_right(self._with_free, self._last_turn, key=_turn_of)
+        return self._with_free[start:] + self._with_free[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
     def attempt(self, attempt: AttemptId) -> Attempt | None:
@@ -148,9 +148,9 @@ class World:
         self.commands.append(command)
 
     def _update_free(self, node: Node) -> None:
-        at = bisect_left(self._with_free, node.index)
-        listed = at < len(self._with_free) and self._with_free[at] == node.index
+        at = bisect_left(self._with_free, node.turn, key=_turn_of)
+        listed = at < len(self._with_free) and self._with_free[at].turn == node.turn
         if node.free and not listed:
-            insort(self._with_free, node.index)
+            self._with_free.insert(at, node)
         elif listed and not node.free:
             del self._with_free[at]

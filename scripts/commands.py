@@ -21,6 +21,10 @@ COMMANDS = {
     "workloads": ("scripts.workloads", "List the workloads of jobs, and what they are like."),
     "compare": ("scripts.compare", "Run the same jobs under several schedulers, and compare."),
     "simulate": ("scripts.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
+    "reproduce": (
+        "scripts.reproduce.command",
+        "Run a paper's experiments again, beside its own numbers.",
+    ),
     "replay": ("scripts.replay", "Check that a run's events lead to the same once more."),
     "plan": ("scripts.plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("scripts.bench", "Run the benchmarks."),

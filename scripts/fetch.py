@@ -56,11 +56,16 @@ TRACES = (
 )
 
 
+def traces_folder() -> Path:
+    """Where traces are put, and looked for."""
+    return Path(os.environ.get("RAILYARD_TRACES", "traces"))
+
+
 @click.command()
 @click.option(
     "--into",
     type=click.Path(file_okay=False, path_type=Path),
-    default=lambda: Path(os.environ.get("RAILYARD_TRACES", "traces")),
+    default=traces_folder,
     help="The folder of traces. Default: $RAILYARD_TRACES, or traces.",
 )
 def fetch(into: Path) -> None:

@@ -18,6 +18,7 @@ from cluster.errors import UsageError, unknown_name
 from cluster.overrides import as_told, split_changes
 from cluster.tomlfile import Duration, Size, build
 from cluster.units import format_size
+from jobs.workloads.coarse import coarser
 from jobs.workloads.coflowjobs import CoflowOptions, coflow_jobs
 from jobs.workloads.corral import CorralOptions, MixOptions, W1Options, W2Options, mix, w1, w2, w3
 from jobs.workloads.joint import JointOptions, joint
@@ -172,4 +173,5 @@ def workload(text: str, seed: int) -> Workload:
         raise UsageError(f"workload {text}: need {right}")
     told: dict[str, Any] = {key: as_told(value) for key, value in changes}
     options = build(told, family.options, f"workload {name}")
-    return family.make(Path(file), options, seed) if file else family.make(options, seed)
+    made = family.make(Path(file), options, seed) if file else family.make(options, seed)
+    return coarser(made, options.grain)

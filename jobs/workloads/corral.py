@@ -46,6 +46,11 @@ class W1Options(CorralOptions, frozen=True, kw_only=True):
     """W1 as simulated."""
 
     window: Duration = 900.0
+    largest: int = 2000  #: tasks of a job
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.largest > 1000, "largest", self.largest, "more than 1,000 tasks")
 
 
 class W2Options(CorralOptions, frozen=True, kw_only=True):
@@ -68,17 +73,21 @@ _SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
 
 def w1(options: W1Options, seed: int) -> Workload:
     """Quantcast-like, with job sizes and selectivities varied."""
-    jobs = populate(w1_shapes(options.jobs, options.block, seed), options, seed)
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    jobs = populate(shapes, options, seed)
     return Workload(
         name="corral-w1", source=f"{_PAPER}, section 6.1 (a)", jobs=jobs, figures=_w1_figures(jobs)
     )
 
 
-def w1_shapes(count: int, block_bytes: int, seed: int, prefix: str = "w1") -> list[Shape]:
+def w1_shapes(
+    count: int, block_bytes: int, seed: int, prefix: str = "w1", largest: int = _LARGE[1]
+) -> list[Shape]:
     """W1's jobs; those of another ``prefix`` are others."""
     rng = dice(seed, prefix)
     kinds = rng.permutation(count) % 3
-    tasks = np.choose(kinds, [log_uniform(rng, *kind, count) for kind in (_SMALL, _MEDIUM, _LARGE)])
+    sizes = (_SMALL, _MEDIUM, (_LARGE[0], largest))
+    tasks = np.choose(kinds, [log_uniform(rng, *size, count) for size in sizes])
     # Within 4:1 to 1:4 in whole bytes and blocks too.
     to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
     fill = rng.uniform(0.0, 1.0, count)  # of each job's last block
@@ -189,8 +198,7 @@ def w3(options: CorralOptions, seed: int) -> Workload:
         input_bytes, shuffle_bytes = round(inputs[at]), round(shuffles[at])
         wanted = max(2, round(tasks[at]))
         share_of_maps = input_bytes / (input_bytes + shuffle_bytes)
-        least = -(-input_bytes // options.block)
-        maps = max(least, min(max(1, round(wanted * share_of_maps)), wanted - 1))
+        maps = min(max(1, round(wanted * share_of_maps)), wanted - 1)
         shapes.append(
             map_reduce(
                 f"w3-{at}",
@@ -198,7 +206,7 @@ def w3(options: CorralOptions, seed: int) -> Workload:
                 block_bytes=-(-input_bytes // maps),
                 shuffle_bytes=shuffle_bytes,
                 output_bytes=round(shuffle_bytes * to_output[at]),
-                reduces=max(1, wanted - maps),
+                reduces=wanted - maps,
             )
         )
     jobs = populate(shapes, options, seed)

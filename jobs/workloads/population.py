@@ -34,10 +34,13 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     size_error: float = 0.065
     late: float = 0.0  #: share of the jobs that come at another time than foretold: Fig. 13(b)
     late_by: Duration = 240.0  #: they come up to so much earlier or later
+    output_replication: int = 0  #: copies of what jobs write; 0 = as many as the block store keeps
+    grain: int = 1  #: so many tasks are made one: see ``coarse.py``
 
     def __post_init__(self) -> None:
         require(self.users >= 1, "users", self.users, "a whole number >= 1")
         require(self.queues >= 1, "queues", self.queues, "a whole number >= 1")
+        require(self.grain >= 1, "grain", self.grain, "a whole number >= 1")
         _require_share(self.recurring, "recurring")
         _require_share(self.late, "late")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
@@ -88,6 +91,7 @@ def populate(
                 submit_s=submits_s[at],
                 stages=shape.stages,
                 files=shape.files,
+                output_replication=options.output_replication,
                 recurrence=past,
             )
         )

@@ -10,7 +10,9 @@ Left open there (a file has neither tasks nor times), chosen here, each an optio
 input has one map that reads nothing.  ``reduce_size``: a reduce gets 1 GB, as in the same example
 (10 reduces), at most ``reduces_max`` a job; a job without shuffle has no reduce, and its maps write
 the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM takes to start.
-``map_rate``, ``reduce_rate``: the topology's, unless told.
+``map_rate``, ``reduce_rate``: the topology's, unless told.  ``shuffle_min``: jobs that shuffle less
+are left out; three of four shuffle nothing.  ``times``: each job with that many times its bytes,
+and as many tasks, each of them larger.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 
 from cluster.errors import UsageError, require
 from cluster.tomlfile import Duration, Rate, Size
+from cluster.units import format_size
 from jobs.workloads.figures import figure, share
 from jobs.workloads.model import Figure, Workload
 from jobs.workloads.population import Arrivals, Population, Shape, dice, populate
@@ -31,13 +34,15 @@ from jobs.workloads.shapes import map_reduce
 _FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
 _NAME = re.compile(r"[\w-][\w.-]{0,200}")  # it names a file as well
 #: Co-scheduler's elephant threshold, from which on a job counts as shuffle-heavy.
-_HEAVY_BYTES = 1_125_000_000
+HEAVY_BYTES = 1_125_000_000
 
 
 class SwimOptions(Population, frozen=True, kw_only=True):
     """How a trace becomes jobs; see the top of this file."""
 
     jobs: int = 0  #: so many of them, by seed; 0 = all
+    shuffle_min: Size = 0
+    times: float = 1.0
     block: Size = 256_000_000
     reduce_size: Size = 1_000_000_000
     reduces_max: int = 1000
@@ -50,6 +55,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.jobs >= 0, "jobs", self.jobs, "a whole number >= 0 (0: all)")
+        require(self.times > 0, "times", self.times, "a number above 0")
         require(self.block >= 1, "block", self.block, "a size above 0")
         require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
         require(self.reduces_max >= 1, "reduces_max", self.reduces_max, "a whole number >= 1")
@@ -130,13 +136,16 @@ def _wrong(
 def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
     """The jobs of a trace, or so many of them."""
     traced = load_swim(path)
-    chosen = sample(traced, options.jobs, seed, str(path))
+    least_bytes = options.shuffle_min
+    eligible = [job for job in traced if job.shuffle_bytes >= least_bytes]
+    where = f"{path} that shuffle {format_size(least_bytes)} or more" if least_bytes else str(path)
+    chosen = sample(eligible, options.jobs, seed, where)
     shapes = [shape_of(job, options, job.submit_s) for job in chosen]
     return Workload(
         name=path.name,
         source="Chen et al., MASCOTS 2011 (SWIM)",
         jobs=populate(shapes, options, seed),
-        figures=_figures(traced, chosen, path.name),
+        figures=_figures(traced, eligible, chosen, path.name),
     )
 
 
@@ -169,12 +178,16 @@ def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJ
 def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
     """A job with its tasks."""
     reduces = min(options.reduces_max, -(-job.shuffle_bytes // options.reduce_size))
+
+    def times(size_bytes: int) -> int:
+        return math.ceil(size_bytes * options.times)
+
     return map_reduce(
         job.name,
-        input_bytes=job.input_bytes,
-        block_bytes=options.block,
-        shuffle_bytes=job.shuffle_bytes,
-        output_bytes=job.output_bytes,
+        input_bytes=times(job.input_bytes),
+        block_bytes=times(options.block),
+        shuffle_bytes=times(job.shuffle_bytes),
+        output_bytes=times(job.output_bytes),
         reduces=reduces,
         task_s=options.start,
         rates=(options.map_rate, options.reduce_rate),
@@ -189,13 +202,15 @@ _KNOWN = {
 }
 
 
-def _figures(traced: list[SwimJob], chosen: list[SwimJob], file: str) -> tuple[Figure, ...]:
-    """Those of the sample next to those of the whole trace."""
+def _figures(
+    traced: list[SwimJob], eligible: list[SwimJob], chosen: list[SwimJob], file: str
+) -> tuple[Figure, ...]:
+    """Those of the sample next to those of all that it is of."""
     known = _KNOWN.get(file)
     figures = [
         figure("jobs in the file", "", len(traced), known and known[0]),
-        _chance("jobs that shuffle", traced, chosen, 0),
-        _chance("jobs that shuffle > 1.125 GB", traced, chosen, _HEAVY_BYTES),
+        _chance("jobs that shuffle", eligible, chosen, 0),
+        _chance("jobs that shuffle > 1.125 GB", eligible, chosen, HEAVY_BYTES),
     ]
     if known and len(chosen) == len(traced):
         shuffled = sum(job.shuffle_bytes for job in chosen)

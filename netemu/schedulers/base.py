@@ -16,6 +16,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +26,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowSpec:
+class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A flow as it was asked for."""
 
     flow: FlowId

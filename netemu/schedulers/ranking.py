@@ -152,7 +152,9 @@ class Ranking:
         capacities: Floats,
     ) -> None:
         """From rows by link, the shortest first, with the rates that other links allow."""
-        self._cut[links], self._levels[links] = _NO_CUT, np.inf
+        stopped = capacities[links] == 0
+        self._cut[links] = np.where(stopped, _NOTHING_LEFT, _NO_CUT)
+        self._levels[links] = np.where(stopped, 0.0, np.inf)
         if len(rows):
             left_bytes = self._left_bytes[rows]
             before = left_bytes[:-1]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netemu.schedulers.filling import load_of, rounding_of
@@ -72,6 +72,11 @@ a_change = st.one_of(
 )
 
 
+@example(  # a link that stops, and then goes on
+    flows=[({0, 1, 2}, 4, 1)],
+    capacities=[5, 5, 5, 5, 5, 5],
+    changes=[[("capacity", 1, 0)], [("capacity", 1, 5)]],
+)
 @given(
     flows=st.lists(a_flow, min_size=1, max_size=15),
     capacities=st.lists(st.integers(0, 9), min_size=LINKS, max_size=LINKS),

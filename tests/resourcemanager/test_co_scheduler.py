@@ -136,7 +136,7 @@ def test_without_the_reduce_guideline_reduces_go_anywhere():
     terasort(c)
     run = c.run()
     assert len(racks_of(run.nodes_of("j0.m"))) == 2
-    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1, 1, 4, 4]  # node by node
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1] * 6 + [2] * 2  # rack by rack
 
 
 def test_without_guidelines_it_is_fair_with_a_late_start():
@@ -146,7 +146,7 @@ def test_without_guidelines_it_is_fair_with_a_late_start():
     run = c.run()
     assert len(racks_of(run.nodes_of("j0.m"))) == 8
     assert min(when for _, when in run.launches("j0.r")) == 2.0
-    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1, 1, 4, 4]  # node by node
+    assert sorted(racks_of(run.nodes_of("j0.r")).values()) == [1] * 6 + [2] * 2  # rack by rack
 
 
 # Algorithm 2 -------------------------------------------------------------------------------------

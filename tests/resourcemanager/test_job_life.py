@@ -105,10 +105,22 @@ def test_no_slot_is_used_twice_and_all_are_used():
     ]
 
 
-def test_tasks_spread_over_the_nodes():
+def test_tasks_spread_over_racks_and_then_over_their_nodes():
     c = tiny_cluster(racks=2, nodes=2, slots=4)
-    c.submit("j0", maps=4)
-    assert c.run(until_s=0).nodes_of("j0") == ["r0n0", "r0n1", "r1n0", "r1n1"]
+    c.submit("j0", maps=3)
+    assert c.run(until_s=0).nodes_of("j0") == ["r0n0", "r1n0", "r0n1"]
+    c.submit("j1", maps=4)
+    assert c.run(until_s=0).nodes_of("j1") == ["r1n1", "r0n0", "r1n0", "r0n1"]
+
+
+def test_a_node_that_comes_back_keeps_its_turn():
+    c = tiny_cluster(racks=2, nodes=2, slots=4)
+    c.lose("r0n0")
+    c.submit("j0", maps=2)
+    assert c.run(until_s=0).nodes_of("j0") == ["r1n0", "r0n1"]
+    c.join("r0n0")
+    c.submit("j1", maps=3)
+    assert c.run(until_s=0).nodes_of("j1") == ["r1n1", "r0n0", "r1n0"]
 
 
 def test_reduces_wait_for_the_slow_start():

@@ -43,6 +43,8 @@ def test_the_summary_of_two_jobs():
         "output_bytes": 14,
         "maps": 4,
         "reduces": 2,
+        "slot_s": 7.0,
+        "reduce_s": 1.5,
         "ok": True,
     }
     assert summary["jobs"][1]["cct_s"] is None

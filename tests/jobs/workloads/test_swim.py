@@ -124,3 +124,21 @@ def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path):
     path.write_bytes(("\r\n" + GOOD.replace("\n", "\r\n") + "\r\n").encode())
     assert [job.output_bytes for job in load_swim(path)] == [627471, 432269]
     assert math.isclose(workload(f"swim:{path}", 1).jobs[1].submit_s, 52.0)
+
+
+def test_jobs_that_shuffle_too_little_are_left_out(swim_file):
+    made = workload(f"swim:{swim_file},shuffle_min=30GB,jobs=5", 1)
+    assert len(made.jobs) == 5
+    assert min(job.shuffle_bytes for job in made.jobs) >= 30e9
+    with pytest.raises(
+        UsageError, match=r"jobs = 15: need at most the 13 jobs of .* 30 GB or more"
+    ):
+        workload(f"swim:{swim_file},shuffle_min=30GB,jobs=15", 1)
+
+
+def test_jobs_of_more_bytes_have_as_many_tasks(swim_file):
+    plain, larger = (workload(f"swim:{swim_file}{more}", 1).jobs for more in ("", ",times=2.5"))
+    for before, now in zip(plain, larger, strict=True):
+        assert [stage.tasks for stage in now.stages] == [stage.tasks for stage in before.stages]
+        assert now.shuffle_bytes == 2.5 * before.shuffle_bytes
+        assert now.submit_s == before.submit_s

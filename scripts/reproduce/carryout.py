@@ -1,0 +1,95 @@
+"""Running what figures need: each setup with each seed, once, spread over cores."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cluster.errors import RailyardError, UsageError
+from cluster.units import format_count
+from jobs.workloads.catalog import workload
+from jobs.workloads.model import Workload
+from scripts.options import ClusterChoice
+from scripts.reproduce.figures import Setup
+from scripts.reproduce.measures import Summary
+from scripts.sweep import parse_on, sweep
+from scripts.virtual import VirtualRun, run_virtually
+from simulator.behaviour import Behaviour
+
+#: The summaries of each setup, by seed.
+Summaries = dict[Setup, list[Summary]]
+
+
+class JobsFailed(RailyardError):
+    """Jobs of an experiment failed, so its numbers are of fewer jobs than they should be."""
+
+
+def carry_out(setups: Iterable[Setup], seeds: Sequence[int], on: str | None = None) -> Summaries:
+    """Run every setup with every seed.
+
+    Raises ``UsageError`` for a setup that makes no sense, before the first run; ``JobsFailed``.
+    """
+    parse_on(on)
+    once = list(dict.fromkeys(setups))
+    made: dict[tuple[str, int], Workload] = {}
+    pairs = [(setup, seed) for setup in once for seed in seeds]
+    runs = [_run(setup, seed, made) for setup, seed in pairs]
+    found: Summaries = {setup: [] for setup in once}
+    summaries = sweep(run_virtually, runs, on=on)
+    for (setup, seed), summary in zip(pairs, summaries, strict=True):
+        failed = [job["name"] for job in summary["jobs"] if not job["ok"]]
+        if failed:
+            count = format_count(len(failed), "job")
+            raise JobsFailed(f"{count} failed, {failed[0]} for one: {command(setup, seed)}")
+        found[setup].append(summary)
+    return found
+
+
+def command(setup: Setup, seed: int) -> str:
+    """What to type to run it alone."""
+    words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
+    words += ["--scheduler", setup.scheduler, "--flow-scheduler", setup.flow_scheduler]
+    pairs = (("--network", setup.network), ("--set", setup.scheduler_options))
+    usual = Behaviour()
+    changed = tuple(
+        (name, f"{getattr(setup.behaviour, name):g}")
+        for name in Behaviour.__struct_fields__
+        if getattr(setup.behaviour, name) != getattr(usual, name)
+    )
+    for option, settings in (*pairs, ("--behaviour", changed)):
+        for key, value in settings:
+            words += [option, f"{key}={value}"]
+    return shlex.join([*words, "--seed", str(seed)])
+
+
+def save(found: Summaries, folder: Path) -> None:
+    """Write each run's summary, with the command that repeats it, to a new folder."""
+    folder.mkdir()
+    for number, (setup, summaries) in enumerate(found.items()):
+        for summary in summaries:
+            seed = summary["seed"]
+            name = f"{number:03}-{setup.scheduler}-{setup.flow_scheduler}-{seed}.json"
+            whole = summary | {"workload": setup.workload, "command": command(setup, seed)}
+            (folder / name).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+
+
+def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
+    choice = ClusterChoice(
+        topology=setup.topology,
+        network=setup.network,
+        scheduler=setup.scheduler,
+        flow_scheduler=setup.flow_scheduler,
+        scheduler_options=setup.scheduler_options,
+        seed=seed,
+        transport=None,
+    )
+    key = setup.workload, seed
+    if key not in made:
+        made[key] = workload(*key)
+    config, racks = choice.config(), made[key].sites
+    if racks > config.topology.racks.count:
+        right = f"at least the {racks} sites of {made[key].name}"
+        raise UsageError(f"topology {config.topology.name}: need {right}")
+    return VirtualRun(config=config, workload=made[key], behaviour=setup.behaviour)

@@ -1,0 +1,129 @@
+"""What an experiment of a paper is made of: runs, numbers that come of them, and published ones.
+
+A figure is lines; each is one number of one ``Setup``, against that of another one if it is a
+comparison.  Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scripts.reproduce.measures import Measure
+from simulator.behaviour import Behaviour
+
+Settings = tuple[tuple[str, str], ...]  #: KEY=VALUE, as the options of ``railyard simulate`` are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What is run, but for the seed.  Equal ones run once, however many figures need them."""
+
+    workload: str  #: as ``railyard simulate --workload`` takes it
+    topology: str
+    scheduler: str
+    flow_scheduler: str = "maxmin"
+    network: Settings = ()  #: figures of the topology that are changed
+    scheduler_options: Settings = ()
+    behaviour: Behaviour = field(default_factory=Behaviour)
+
+    def under(self, contender: str) -> Setup:
+        """The same jobs under "SCHEDULER" or "SCHEDULER+FLOWSCHEDULER"."""
+        scheduler, plus, flows = contender.partition(" + ")
+        return replace(
+            self, scheduler=scheduler, flow_scheduler=flows if plus else self.flow_scheduler
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What the paper says: a number, or the least and the most of several; infinite = open."""
+
+    least: float
+    most: float
+
+    def off_by(self, value: float) -> float:
+        """By how much a value lies outside."""
+        return max(0.0, value - self.most) - max(0.0, self.least - value)
+
+
+def told(least: float, most: float | None = None) -> Published:
+    """A published number, or two that it is between."""
+    return Published(least=least, most=least if most is None else most)
+
+
+#: What a paper only shows, or says without a number: a reduction that is one, or none.
+BETTER = Published(least=0.0, most=math.inf)
+WORSE = Published(least=-math.inf, most=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One number of a figure."""
+
+    case: str  #: what it is about: "W1", or a value on the x-axis as in "background 67 %"
+    subject: str  #: whose number it is: "corral", "corral + varys"
+    measure: Measure
+    own: Setup
+    base: Setup | None  #: what it is measured against, seed by seed; None = nothing
+    published: Published | None = None  #: None: the paper has no such number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """An experiment: lines under one title."""
+
+    title: str
+    where: str  #: "Fig. 6, section 6.2.1"
+    lines: tuple[Line, ...]
+    scaled: tuple[str, ...] = ()  #: each thing that is smaller than, or else than, in the paper
+    base: str = ""  #: what reductions are against, for the reader
+
+    def setups(self) -> list[Setup]:
+        """Every run that it needs, once."""
+        every = [run for line in self.lines for run in (line.own, line.base) if run is not None]
+        return list(dict.fromkeys(every))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper and its experiments."""
+
+    title: str  #: "Jalaparti et al., SIGCOMM 2015"
+    #: name on the command line -> what makes the figure; told whether it is to be a quick one
+    figures: Mapping[str, Callable[[bool], Figure]]
+    seeds: int = 3  #: of each run, if nobody asks for another number
+    quick_seeds: int = 2
+
+
+#: (contender, measure's title) -> what was published
+PublishedBy = Mapping[tuple[str, str], Published]
+
+
+def against(
+    base: str,
+    rivals: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    case: str,
+    jobs: Setup,
+    published: PublishedBy | None = None,
+) -> tuple[Line, ...]:
+    """Each rival's measures against the baseline's, on the same jobs; one case of a figure.
+
+    Contenders are named "SCHEDULER" or "SCHEDULER + FLOWSCHEDULER".
+    """
+    known = published or {}
+    return tuple(
+        Line(
+            case=case,
+            subject=rival,
+            measure=measure,
+            own=jobs.under(rival),
+            base=jobs.under(base),
+            published=known.get((rival, measure.title)),
+        )
+        for rival in rivals
+        for measure in measures
+    )

@@ -1,0 +1,117 @@
+"""How a number comes of a run: a quantity of its summary, and how that compares with a baseline's.
+
+Pure.  A quantity is None where a run does not have it, such as coflow times of map-only jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.units import format_duration, format_size
+from jobs.workloads.figures import percentile
+
+Summary = dict[str, Any]
+Job = dict[str, Any]
+Quantity = Callable[[Summary], float | None]
+WhichJobs = Callable[[Job], bool]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a run, or of a run and of its baseline's with the same seed."""
+
+    title: str
+    unit: str  #: "%", "s", "share"
+    of: Callable[[Summary, Summary | None], float | None]
+    quantity: Quantity  #: what is behind it
+    show: Callable[[float], str]  #: the quantity, for people
+
+
+def reduction(title: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
+    """By how much less it is than the baseline's, in % of that; below 0: it is more."""
+
+    def of(own: Summary, base: Summary | None) -> float | None:
+        mine, other = quantity(own), None if base is None else quantity(base)
+        return None if mine is None or not other else 100.0 * (1.0 - mine / other)
+
+    return Measure(title, "%", of, quantity, show)
+
+
+def plain(title: str, unit: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
+    """The quantity itself; a baseline does not matter."""
+    return Measure(title, unit, lambda own, _: quantity(own), quantity, show)
+
+
+# Quantities --------------------------------------------------------------------------------------
+def every_job(_: Job) -> bool:
+    """All of them."""
+    return True
+
+
+def named(prefix: str) -> WhichJobs:
+    """Jobs whose names begin so."""
+    return lambda job: str(job["name"]).startswith(prefix)
+
+
+def but(which: WhichJobs) -> WhichJobs:
+    """All others."""
+    return lambda job: not which(job)
+
+
+def job_time_s(part: str, which: WhichJobs = every_job) -> Quantity:
+    """Completion times of jobs: their "mean", "max" or a percentile such as "p50"."""
+    return of_jobs("jct_s", part, which)
+
+
+def coflow_time_s(part: str) -> Quantity:
+    """Completion times of coflows."""
+    return lambda run: run["cct_s"][part]
+
+
+def span_s(which: WhichJobs) -> Quantity:
+    """From when the first of these jobs comes until the last one is done."""
+
+    def of(run: Summary) -> float | None:
+        jobs = [job for job in run["jobs"] if which(job)]
+        if not jobs:
+            return None
+        begin_s = min(float(job["submitted_s"]) for job in jobs)
+        return max(float(job["finished_s"]) for job in jobs) - begin_s
+
+    return of
+
+
+def of_jobs(key: str, part: str, which: WhichJobs = every_job) -> Quantity:
+    """A figure of each job, such as "reduce_s", over jobs: "mean", "max", or "p90" and the like."""
+
+    def of(run: Summary) -> float | None:
+        values = [job[key] for job in run["jobs"] if which(job) and job[key] is not None]
+        if not values:
+            return None
+        if part in ("mean", "max"):
+            return math.fsum(values) / len(values) if part == "mean" else float(max(values))
+        return percentile(values, float(part.removeprefix("p")))
+
+    return of
+
+
+def moved_bytes(way: str) -> Quantity:
+    """Bytes by way or distance: "cross_rack", "ocs"."""
+    return lambda run: float(run["bytes"][way])
+
+
+def slot_s(run: Summary) -> float:
+    """The time that all attempts held slots."""
+    return sum(float(job["slot_s"]) for job in run["jobs"])
+
+
+MAKESPAN = reduction("makespan", lambda run: float(run["makespan_s"]), format_duration)
+JCT_MEAN = reduction("JCT mean", job_time_s("mean"), format_duration)
+JCT_MEDIAN = reduction("JCT median", job_time_s("p50"), format_duration)
+JCT_P95 = reduction("JCT p95", job_time_s("p95"), format_duration)
+CCT_MEAN = reduction("CCT mean", coflow_time_s("mean"), format_duration)
+CROSS_RACK = reduction("cross-rack bytes", moved_bytes("cross_rack"), format_size)
+COMPUTE_TIME = reduction("compute time", slot_s, format_duration)

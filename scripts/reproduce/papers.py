@@ -1,0 +1,23 @@
+"""The list of papers whose experiments can be run again."""
+
+from __future__ import annotations
+
+import importlib
+
+from cluster.errors import unknown_name
+from scripts.reproduce.figures import Paper
+
+#: name -> the module that has it as ``PAPER``
+PAPERS = {
+    "co-scheduler": "scripts.reproduce.co_scheduler",
+    "corral": "scripts.reproduce.corral",
+}
+
+
+def paper(name: str) -> Paper:
+    """The paper of that name; raises ``UsageError``."""
+    if name not in PAPERS:
+        raise unknown_name("paper", name, PAPERS)
+    found = importlib.import_module(PAPERS[name]).PAPER
+    assert isinstance(found, Paper)
+    return found

@@ -1,0 +1,75 @@
+"""Making an experiment small enough: fewer jobs, coarser tasks, fewer machines; and saying so.
+
+What is kept are times and what limits them: a rack's slots x rate, its link to the core and the
+bytes of jobs.  ``tasks`` tasks become one, that many times larger, on a slot that much faster;
+``machines`` machines become one with their slots and NICs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster.errors import require
+from cluster.topology import Topology, load_topology
+from scripts.reproduce.figures import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coarser:
+    """A topology with fewer and larger machines and slots.
+
+    Raises ``UsageError`` if that leaves parts of machines or slots.
+    """
+
+    topology: str
+    tasks: int = 1  #: how many become one; of the workload: its option "grain"
+    machines: int = 1  #: how many become one, in each rack
+    rate: float | None = None  #: of a slot before that, bytes/s; None = the topology's
+
+    def __post_init__(self) -> None:
+        racks = self._topology().racks
+        wanted, what = racks.nodes / self.machines, f"{self.topology}: machines"
+        require(wanted.is_integer(), what, self.machines, f"what divides {racks.nodes}")
+        slots = racks.slots * self.machines / self.tasks
+        what = f"{self.topology}: tasks"
+        require(slots.is_integer(), what, self.tasks, f"what divides {racks.slots * self.machines}")
+
+    def network(self) -> Settings:
+        """The figures of the topology to change."""
+        topology = self._topology()
+        racks, compute = topology.racks, topology.compute
+        rates = self.rate or compute.map_rate, self.rate or compute.reduce_rate
+        return (
+            ("racks.nodes", str(racks.nodes // self.machines)),
+            ("racks.slots", str(racks.slots * self.machines // self.tasks)),
+            ("links.nic", _rate(topology.links.nic * self.machines)),
+            ("storage.block", f"{topology.storage.block * self.tasks}B"),
+            ("compute.map_rate", _rate(rates[0] * self.tasks)),
+            ("compute.reduce_rate", _rate(rates[1] * self.tasks)),
+        )
+
+    def words(self) -> tuple[str, ...]:
+        """What is else than in the paper."""
+        racks, told = self._topology().racks, []
+        if self.tasks > 1:
+            told.append(
+                f"every {self.tasks} tasks are one, that much larger, on slots that much faster"
+            )
+        if self.machines > 1:
+            told.append(
+                f"{racks.nodes // self.machines} machines a rack instead of {racks.nodes}, "
+                "with the same slots and NICs in all"
+            )
+        return tuple(told)
+
+    def _topology(self) -> Topology:
+        return load_topology(self.topology)
+
+
+def fewer_jobs(ours: int, papers: int) -> tuple[str, ...]:
+    """The words for a number of jobs, if it is another than the paper's."""
+    return () if ours == papers else (f"{ours} jobs instead of {papers}",)
+
+
+def _rate(bytes_per_s: float) -> str:
+    return f"{bytes_per_s:.0f}B/s"

@@ -1,0 +1,76 @@
+"""Figures as tables on the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scripts.reproduce.figures import Figure, Published
+from scripts.reproduce.results import Value
+from scripts.summary import plain_console
+
+
+def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
+    """Print a figure: ours beside the paper's, and what is else than in the paper."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    title = f"{figure.where}: {figure.title}"
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for column in ("", "scheduler", ""):
+        table.add_column(column, no_wrap=True)
+    for column in ("ours", "paper", "off by", "from", "to"):
+        table.add_column(column, justify="right", no_wrap=True)
+    before = None
+    for value in results:
+        case = value.line.case
+        if before not in (None, case):
+            table.add_section()
+        table.add_row(case if case != before else "", *_cells(value))
+        before = case
+    console = plain_console()
+    console.print(table)
+    spread = f"; {seeds} seeds, mean ± 95 % confidence interval" if seeds > 1 else ""
+    if figure.base:
+        console.print(f"reductions are against {figure.base}{spread}", style="dim")
+    for words in figure.scaled:
+        console.print(f"else than in the paper: {words}", style="dim")
+    console.print()
+
+
+def _cells(value: Value) -> tuple[str, ...]:
+    line, measure = value.line, value.line.measure
+    what = f"less {measure.title}" if line.base is not None else measure.title
+    return (
+        line.subject,
+        what,
+        _ours(value),
+        "" if line.published is None else published_words(line.published, measure.unit),
+        _off(value),
+        "" if value.base is None else measure.show(value.base),
+        "-" if value.own is None else measure.show(value.own),
+    )
+
+
+def _ours(value: Value) -> str:
+    if value.ours is None:
+        return "-"
+    spread = value.ours.half_width
+    within = "" if spread is None else f" ± {spread:.1f}"
+    return f"{value.ours.mean:.1f}{within} {value.line.measure.unit}"
+
+
+def published_words(published: Published, unit: str) -> str:
+    """What the paper says: "10 to 33 %", "> 0 %"."""
+    if math.isinf(published.most):
+        return f"> {published.least:g} {unit}"
+    if math.isinf(published.least):
+        return f"< {published.most:g} {unit}"
+    if published.least == published.most:
+        return f"{published.least:g} {unit}"
+    return f"{published.least:g} to {published.most:g} {unit}"
+
+
+def _off(value: Value) -> str:
+    """Nothing if our mean is what the paper says."""
+    return f"{value.off_by:+.1f}" if value.off_by else ""
