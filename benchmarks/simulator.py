@@ -45,7 +45,7 @@ GROWTH_BOUND = 1.3
 _FACEBOOK = "co-scheduler-60x10"
 _CORRAL = "corral-50x40"
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
-ROUGHLY = ("shuffle_flows=2000", "together_s=0.05", "progress_s=0")
+ROUGHLY = ("shuffle_flows=1000", "together_s=1", "progress_s=0")
 ROUGHNESS_BOUND = 0.05
 _FEW_JOBS = 8
 
