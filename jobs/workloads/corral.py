@@ -35,9 +35,11 @@ class CorralOptions(Population, frozen=True, kw_only=True):
     jobs: int = 200
     block: Size = 256_000_000
     recurring: float = 1.0
+    largest: int = 2000  #: tasks of the largest jobs of W1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.largest > 1000, "largest", self.largest, "more than 1,000 tasks")
         require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
         require(self.block >= 1, "block", self.block, "a size above 0")
 
@@ -46,11 +48,6 @@ class W1Options(CorralOptions, frozen=True, kw_only=True):
     """W1 as simulated."""
 
     window: Duration = 900.0
-    largest: int = 2000  #: tasks of a job
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.largest > 1000, "largest", self.largest, "more than 1,000 tasks")
 
 
 class W2Options(CorralOptions, frozen=True, kw_only=True):
@@ -238,7 +235,8 @@ def _w3_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
 def mix(options: MixOptions, seed: int) -> Workload:
     """Recurring jobs over an hour and ad hoc ones in a batch, all of W1."""
     ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
-    planned = populate(w1_shapes(options.jobs, options.block, seed), options, seed)
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    planned = populate(shapes, options, seed)
     jobs = merged(ad_hoc, planned)
     known = [job for job in jobs if job.recurrence is not None]
     late_s = [job.submit_s for job in known]
@@ -256,7 +254,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
 
 def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that nobody foretold, all at once."""
-    shapes = w1_shapes(count, options.block, seed, prefix="adhoc")
+    shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"
     plain = Population(users=options.users, queues=options.queues, arrivals=batch)
     return populate(shapes, plain, seed, label="adhoc-")
