@@ -41,7 +41,7 @@ _OF_ALL = {
     "racks.nodes": ("nodes",),
     "racks.slots": ("slots",),
 }
-#: Tables that a change can bring in, and the key that does it.
+#: Tables that a change can bring in, and the key that does it; "ocs=off" takes one away.
 _BEGINS = {"ocs": "ocs.port"}
 
 
@@ -73,6 +73,9 @@ def apply_changes(
     changed = copy.deepcopy(dict(data))
     for short, value in changes:
         key = SHORT.get(short, short)
+        if key in _BEGINS and value == "off":
+            changed.pop(key, None)
+            continue
         table, _, rest = key.partition(".")
         where = f"{source}: {short}"
         if table == "rack":

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.ids import NodeId, RackId, rack_of
+from dfs.loads import Loads
 from dfs.messages import PlacementHint
 
 NO_HINT = PlacementHint()
@@ -28,13 +29,14 @@ class StorageView:
 
 
 class PlacementPolicy(ABC):
-    """Answers where replicas go; a policy is a subclass that says which nodes it likes best.
+    """Answers where replicas go; a policy is a subclass that says which racks it likes best.
 
     Of several that it likes equally, the one with the fewest replicas of the same file is taken,
     so that its readers and its writer use many links; then the emptiest; then chance.
     """
 
     name: str
+    beside_writer = False  #: whether the first replica goes on the writer's node
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -53,21 +55,26 @@ class PlacementPolicy(ABC):
         The first of them is the one that the writer sends to.  Fewer if there are not so many
         alive; never one twice, one of ``present`` or one of ``exclude``.
         """
+        loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken = list(present)
-        barred = {*present, *exclude}
-        free = [n for n in view.load if n not in barred] if barred else list(view.load)
-        # A few passes over the nodes for each replica: 2,000 nodes, ~0.3 ms.
-        while free and len(chosen) < count:
-            racks = hint.racks[len(taken)] if len(taken) < len(hint.racks) else ()
-            hinted = [n for n in free if _rack(n) in racks] if racks else []
-            hinted = _in_emptiest_rack(hinted, view) or free
-            if not taken:
-                hinted = next(([n] for n in hint.first if n in free), hinted)
-            node = self._emptiest(self._preferred(hinted, taken, writer), view)
+        taken, uses = list(present), loads.uses(view.of_file)
+        barred = {node for node in (*present, *exclude) if node in loads}
+        while len(chosen) < count and len(barred) < len(loads):
+            hinted = _hinted(hint, len(taken), view, barred)
+            may_be = hinted or loads
+            best: Sequence[NodeId]
+            if not taken and self.beside_writer and writer in may_be and writer not in barred:
+                assert writer is not None
+                best = [writer]
+            elif hinted:
+                best = _emptiest(hinted, view)
+            else:
+                racks = self._liked(loads.racks(barred), [_rack(node) for node in taken])
+                best = loads.emptiest(racks, barred, uses)
+            node = self._rng.choice(best)
             chosen.append(node)
             taken.append(node)
-            free.remove(node)
+            barred.add(node)
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
@@ -85,21 +92,11 @@ class PlacementPolicy(ABC):
         return gone
 
     @abstractmethod
-    def _preferred(
-        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
-    ) -> list[NodeId]:
-        """Those of ``free`` that the policy likes best; never none."""
+    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+        """Those of ``racks`` that the policy likes best; never none.
 
-    def _emptiest(self, nodes: list[NodeId], view: StorageView) -> NodeId:
-        of_file, load = view.of_file, view.load
-        if of_file:
-            without = [n for n in nodes if n not in of_file]
-            if not without:
-                fewest = min(of_file[n] for n in nodes)
-                without = [n for n in nodes if of_file[n] == fewest]
-            nodes = without
-        least = min(map(load.__getitem__, nodes))
-        return self._rng.choice(sorted([n for n in nodes if load[n] == least]))
+        ``taken``: the racks of the replicas that there are, in order.
+        """
 
 
 class RackAware(PlacementPolicy):
@@ -113,19 +110,16 @@ class RackAware(PlacementPolicy):
     """
 
     name = "rack-aware"
+    beside_writer = True
 
-    def _preferred(
-        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
-    ) -> list[NodeId]:
+    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
         if not taken:
-            return [writer] if writer in free and writer is not None else free
-        racks = {_rack(n) for n in taken}
-        if len(racks) == 1:
-            return [n for n in free if _rack(n) not in racks] or free
+            return racks
+        if len(set(taken)) == 1:
+            return [rack for rack in racks if rack != taken[0]] or racks
         if len(taken) == 2:
-            second = _rack(taken[1])
-            return [n for n in free if _rack(n) == second] or free
-        return _in_emptiest_racks(free, taken)
+            return [taken[1]] if taken[1] in racks else racks
+        return _least_taken(racks, taken)
 
 
 class Spread(PlacementPolicy):
@@ -133,11 +127,8 @@ class Spread(PlacementPolicy):
 
     name = "spread"
 
-    def _preferred(
-        self, free: list[NodeId], taken: list[NodeId], writer: NodeId | None
-    ) -> list[NodeId]:
-        del writer
-        return _in_emptiest_racks(free, taken)
+    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+        return _least_taken(racks, taken)
 
 
 #: Remembered, since placing a block asks for every node's rack several times.
@@ -146,6 +137,28 @@ _rack = functools.lru_cache(maxsize=2**16)(rack_of)
 
 def _in_rack(nodes: Sequence[NodeId], rack: RackId) -> int:
     return sum(_rack(n) == rack for n in nodes)
+
+
+def _hinted(
+    hint: PlacementHint, replica: int, view: StorageView, barred: Collection[NodeId]
+) -> list[NodeId]:
+    """Nodes that are hinted at for a block's replica of that number, and free; perhaps none."""
+    if replica == 0:
+        for node in hint.first:
+            if node in view.load and node not in barred:
+                return [node]
+    racks = hint.racks[replica] if replica < len(hint.racks) else ()
+    if not racks:
+        return []
+    free = [n for n in view.load if _rack(n) in racks and n not in barred]
+    return _in_emptiest_rack(free, view)
+
+
+def _emptiest(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
+    """The least used by the file, and of those the emptiest; by name."""
+    fullness = {n: (view.of_file.get(n, 0), view.load[n]) for n in nodes}
+    least = min(fullness.values())
+    return sorted(n for n in nodes if fullness[n] == least)
 
 
 def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
@@ -164,7 +177,7 @@ def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
     return min(by_rack.values(), key=fullness, default=[])
 
 
-def _in_emptiest_racks(free: list[NodeId], taken: Sequence[NodeId]) -> list[NodeId]:
-    """Those of ``free`` whose rack has the fewest of ``taken``."""
-    fewest = min(_in_rack(taken, _rack(n)) for n in free)
-    return [n for n in free if _in_rack(taken, _rack(n)) == fewest]
+def _least_taken(racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    """The racks that have the fewest of what is taken."""
+    fewest = min(map(taken.count, racks))
+    return [rack for rack in racks if taken.count(rack) == fewest]

@@ -6,7 +6,9 @@ Three ways to say it, which may be mixed:
     mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
     evening.toml                                                 a file with a [[job]] for each
 
-A file's tables have the keys that follow a job's name above.  Never here: running anything.
+A file's tables have the keys that follow a job's name above.  Jobs are foretold, as recurring ones
+are, rightly and all of them unless it is said otherwise: recurring=0.5,size_error=0.1,late=0.2.
+Never here: running anything.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -24,6 +26,7 @@ from cluster.errors import UsageError, require, unknown_name
 from cluster.overrides import split_changes
 from cluster.tomlfile import Duration, Size, build, read_toml
 from cluster.units import parse_size
+from jobs.workloads.model import Recurrence
 
 MIX = "mix"
 _PARAM = "param."
@@ -41,6 +44,8 @@ class MixJob(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     queue: str
     params: dict[str, str]
+    own_input: bool = False  #: whether its input is made for it alone, though others' be equal
+    recurrence: Recurrence | None = None  #: what is foretold of it; None: nothing
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +82,31 @@ def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
         base = _base_name(one.job)
         seen[base] += 1
         name = base if names[base] == 1 else f"{base}-{seen[base]}"
-        jobs.append(msgspec.structs.replace(one, name=name))
+        past = one.recurrence and msgspec.structs.replace(one.recurrence, name=name)
+        jobs.append(msgspec.structs.replace(one, name=name, recurrence=past))
     return Mix(name=" ".join(words), jobs=tuple(jobs))
 
 
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+class _Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of how these jobs are foretold, and of their inputs.
+
+    Errors are drawn as those of workloads are (``jobs.workloads.population``): a size evenly up to
+    twice ``size_error``, a time evenly up to ``late_by`` before or after that at which a job comes.
+    """
+
+    recurring: float = 1.0  #: share of the jobs that is foretold
+    size_error: float = 0.0  #: mean of |foretold / actual size - 1|
+    late: float = 0.0  #: share of the foretold jobs that come at another time than foretold
+    late_by: Duration = 10.0
+    inputs: Literal["shared", "own"] = "shared"  #: "own": made for each job, though equal
+
+    def __post_init__(self) -> None:
+        for name in ("recurring", "late"):
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share of 0 to 1")
+        require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
+
+
+class _Asked(_Known, frozen=True, kw_only=True):
     """What can be said of a job, in a word or in a file's table."""
 
     job: str
@@ -98,7 +123,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     job: list[dict[str, Any]] = []
 
 
-class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
+class _Drawn(_Known, frozen=True, kw_only=True):
     """What can be said of a mix that is drawn; of "a+b" each is equally likely."""
 
     jobs: _Count = 12
@@ -112,7 +137,7 @@ class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if word.endswith(".toml"):
-        yield from _from_file(Path(word), defaults)
+        yield from _from_file(Path(word), defaults, seed)
         return
     name, changes = split_changes(word)
     told: dict[str, Any] = {}
@@ -120,22 +145,42 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
         if key.startswith(_PARAM):
             told.setdefault("param", {})[key.removeprefix(_PARAM)] = value
         else:
-            told[key] = int(value) if value.isdecimal() else value
+            told[key] = _as_number(value)
     if name == MIX:
-        yield from _draw(build(told, _Drawn, word), defaults, random.Random(f"mix {seed}"), word)
+        shape = build(told, _Drawn, word)
+        drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
+        yield from _foretold(drawn, shape, f"{word} {seed}")
     else:
-        yield from _jobs(build(told | {"job": name}, _Asked, word), defaults)
+        asked = build(told | {"job": name}, _Asked, word)
+        yield from _foretold(_jobs(asked, defaults), asked, f"{word} {seed}")
 
 
-def _from_file(path: Path, defaults: Defaults) -> Iterator[MixJob]:
+def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     file = build(read_toml(path), _File, str(path))
     if not file.job:
         raise UsageError(f'{path}: has no job: need tables [[job]] with job = "terasort" and so on')
     for number, table in enumerate(file.job, start=1):
-        yield from _jobs(build(table, _Asked, f"{path}: job {number}"), defaults)
+        asked = build(table, _Asked, f"{path}: job {number}")
+        yield from _foretold(_jobs(asked, defaults), asked, f"{number} {seed}")
 
 
-def _jobs(asked: _Asked, defaults: Defaults) -> Iterator[MixJob]:
+def _foretold(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]:
+    """The jobs with what is foretold of them: of exactly the shares of them that are asked for."""
+    dice = random.Random(f"foretold {seed}")
+    recurring = set(dice.sample(range(len(jobs)), round(known.recurring * len(jobs))))
+    late = set(dice.sample(sorted(recurring), round(known.late * len(recurring))))
+    for number, job in enumerate(jobs):
+        ratio = 1 + dice.uniform(-2 * known.size_error, 2 * known.size_error)
+        off_s = dice.uniform(-known.late_by, known.late_by) if number in late else 0.0
+        past = Recurrence(name="", size_ratio=ratio, submit_s=max(0.0, job.submit_s + off_s))
+        yield msgspec.structs.replace(
+            job,
+            own_input=known.inputs == "own",
+            recurrence=past if number in recurring else None,
+        )
+
+
+def _jobs(asked: _Asked, defaults: Defaults) -> list[MixJob]:
     job = MixJob(
         name="",
         job=asked.job,
@@ -146,7 +191,7 @@ def _jobs(asked: _Asked, defaults: Defaults) -> Iterator[MixJob]:
         queue=asked.queue or defaults.queue,
         params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
     )
-    yield from [job] * asked.times
+    return [job] * asked.times
 
 
 def _draw(shape: _Drawn, defaults: Defaults, dice: random.Random, word: str) -> Iterator[MixJob]:
@@ -177,6 +222,14 @@ def _alternatives(text: str, where: str) -> list[str]:
 def _base_name(job: str) -> str:
     file, _, _ = job.partition(":")
     return Path(file).stem if file.endswith(".py") else job
+
+
+def _as_number(text: str) -> str | int | float:
+    """A number if the text is one and nothing else."""
+    if text.isdecimal():
+        return int(text)
+    whole, point, rest = text.partition(".")
+    return float(text) if point and (whole + rest).isdecimal() else text
 
 
 def _as_text(value: Any) -> str:

@@ -48,7 +48,7 @@ def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
         plan = find(job.job).plan(
             Request(
                 folder=f"{folder}/{job.name}",
-                shared=f"{folder}/inputs",
+                shared="" if job.own_input else f"{folder}/inputs",
                 stored_bytes=stored_bytes,
                 parts=parts,
                 reduces=reduces,

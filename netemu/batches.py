@@ -16,6 +16,7 @@ from netemu.flowclasses import Flow
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
     from netemu.optical import Circuit
+    from netemu.pipe import Pipe
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
 Turn = tuple[float, int, int, int]
@@ -34,9 +35,14 @@ class Batch:
     rides: bool = False  #: whether by circuit
     circuit: Circuit | None = None
     held_since: int = 0  #: circuits are numbered as they are given
-    group: CircuitGroup | None = None  #: its flows on the circuit
+    group: CircuitGroup | Pipe | None = None  #: its flows on the circuit
     turn: Turn | None = None  #: None unless it waits for a circuit
     counted_bytes: float = 0.0  #: as it is counted in the demand's sums
+
+    @property
+    def size_bytes(self) -> int:
+        """What its flows have, or had, to send."""
+        return sum([flow.size_bytes for flow in self.flows])
 
 
 class Demand:
@@ -123,21 +129,24 @@ class Demand:
 
     def first_out(self, src: int, dsts: int) -> Turn:
         """The first turn of those from a rack to one of these; there is one."""
-        if dsts.bit_count() > _FEW:
-            for turn in self.by_src[src]:
-                if dsts >> turn[3] & 1:
-                    return turn
-        batches = self.batches
-        return min(batches[src, dst].turn for dst in bits(dsts))  # type: ignore[type-var, return-value]  # all wait
+        if not dsts & (dsts - 1):  # just one
+            return self._turn(src, dsts.bit_length() - 1)
+        if dsts.bit_count() <= _FEW:
+            return min([self._turn(src, dst) for dst in bits(dsts)])
+        return next(turn for turn in self.by_src[src] if dsts >> turn[3] & 1)
 
     def first_in(self, dst: int, srcs: int) -> Turn:
         """The first turn of those to a rack from one of these; there is one."""
-        if srcs.bit_count() > _FEW:
-            for turn in self.by_dst[dst]:
-                if srcs >> turn[2] & 1:
-                    return turn
-        batches = self.batches
-        return min(batches[src, dst].turn for src in bits(srcs))  # type: ignore[type-var, return-value]  # all wait
+        if not srcs & (srcs - 1):  # just one
+            return self._turn(srcs.bit_length() - 1, dst)
+        if srcs.bit_count() <= _FEW:
+            return min([self._turn(src, dst) for src in bits(srcs)])
+        return next(turn for turn in self.by_dst[dst] if srcs >> turn[2] & 1)
+
+    def _turn(self, src: int, dst: int) -> Turn:
+        turn = self.batches[src, dst].turn
+        assert turn is not None, "it waits"
+        return turn
 
 
 def bits(number: int) -> list[int]:

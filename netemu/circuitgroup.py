@@ -1,9 +1,8 @@
-"""The flows of a batch on its circuit: a group of flows, as ``netemu.flowgroups`` has them.
+"""The flows of a batch on its circuit where NICs limit them, too: a group, as others have them.
 
 Such groups are many, small and short-lived, so there are no arrays here.  Flows that cross the same
 limited links besides the circuit are served alike: they are a lane.  Where circuits are all that
-limits them, a group is *alone*: it has one lane, its rate is the circuit's, and no flow scheduler
-needs to look at it.
+limits flows, see ``netemu.pipe``.
 """
 
 from __future__ import annotations
@@ -43,9 +42,8 @@ class CircuitGroup:
     only_ended = False
     layout = 0  #: of no interest: its rates are always set anew
 
-    def __init__(self, key: str, world: World, alone: bool) -> None:
+    def __init__(self, key: str, world: World) -> None:
         self.key = key
-        self.alone = alone
         self.circuit_bytes_per_s = 0.0
         self.from_s = 0.0
         self.stale = False
@@ -100,10 +98,10 @@ class CircuitGroup:
         """Nothing tells flows apart."""
         return self._lanes[row].apart
 
-    def remaining_bytes(self) -> Floats:
+    def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
         """By lane."""
         self._settle()
-        return np.array([lane.total - lane.served * lane.weight for lane in self._lanes])
+        return np.array([lane.total - lane.served * lane.weight for lane in self._lanes])[rows]
 
     def left_bytes(self) -> float:
         """Of all of it."""
@@ -137,17 +135,10 @@ class CircuitGroup:
         self.circuit_bytes_per_s = circuit_bytes_per_s
         self.from_s = from_s
 
-    def fill(self) -> None:
-        """Set the rate of a group that is alone, after its flows or its circuit have changed."""
-        self._settle()
-        for lane in self._lanes:
-            lane.rate = self.circuit_bytes_per_s / lane.weight if lane.weight else 0.0
-        self._retime()
-
     def add(self, flow: Flow, weight: float) -> None:
         """Let a flow that has bytes to send join."""
         self._settle()
-        limits = () if self.alone else self._world.limits(flow.route)
+        limits = self._world.limits(flow.route)
         lane = self._by_limits.get(limits)
         if lane is None:
             lane = self._by_limits[limits] = Lane(flow, len(self._lanes))

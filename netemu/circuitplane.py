@@ -8,8 +8,9 @@ send: flows that join it ride as well.  All others go by packets.
     parked     waits for a circuit: its flows are in no group, or in one that has stopped
     riding     its flows are a group that begins to send once the circuit carries
 
-Where nothing but circuits limits the nodes' flows, such a group knows its rate at once.  Where NICs
-are limited, too, it joins the others (and the flow scheduler decides) when the circuit carries.
+Where nothing but circuits limits the nodes' flows, such a group is a *pipe* and knows its rate at
+once.  Where NICs are limited, too, it joins the others (and the flow scheduler decides) when the
+circuit carries.
 
 A port fails when its capacity becomes 0: what rides there goes by packets at once, and comes back,
 paying δ again, when the port works and it still has T_e to send.
@@ -33,6 +34,7 @@ from netemu.circuits import Matching
 from netemu.flowclasses import Flow
 from netemu.flowgroups import World
 from netemu.optical import Circuit, OpticalSwitch
+from netemu.pipe import Pipe
 from netemu.routes import Network
 from netemu.schedulers.base import CoflowOnCircuits, Floats
 
@@ -43,7 +45,7 @@ class Carrier(Protocol):
     def stop(self, flow: Flow) -> None:
         """Let it send nothing."""
 
-    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
+    def send_by(self, flow: Flow, circuit: CircuitGroup | Pipe | None) -> None:
         """Let it send through a circuit, or by packets, from now on."""
 
 
@@ -53,20 +55,21 @@ class CircuitPlane:
     def __init__(
         self,
         topology: Topology,
+        switch: OpticalSwitch,
         network: Network,
         world: World,
         urgency: Callable[[CoflowOnCircuits], float],
         carrier: Carrier,
     ) -> None:
         assert topology.ocs is not None
-        self.switch = OpticalSwitch(topology)
+        self.switch = switch
         self._network = network
         self._world = world
         self._carrier = carrier
         self._urgency = urgency
         self._elephant_bytes = topology.ocs.elephant
-        self._matching = Matching(self.switch)
-        racks = len(self.switch.racks)
+        self._matching = Matching(switch)
+        racks = len(switch.racks)
         self._racks = racks
         self._ports = np.array(
             [
@@ -84,8 +87,7 @@ class CircuitPlane:
         self._fresh: dict[Demand, None] = {}  #: whose batches wait since the last decision
         self._reorder = False
         self._rematch = False
-        self._riding: dict[Batch, None] = {}  #: those that have a group
-        #: heap of (when it will carry, number, batch, circuit), where groups are not alone
+        #: heap of (when it will carry, number, batch, circuit), where groups are no pipes
         self._dark: list[tuple[float, int, Batch, Circuit]] = []
         self._numbers = count()
 
@@ -109,7 +111,7 @@ class CircuitPlane:
         flow.batch = None
         del batch.flows[flow]
         if batch.flows:
-            if batch.group is not None and batch.group.alone:
+            if isinstance(batch.group, Pipe):
                 batch.group.fill()
             if batch.rides and batch.circuit is None:
                 self._grown[batch] = None
@@ -144,12 +146,13 @@ class CircuitPlane:
             self._match(now_s)
         return self._light_up(now_s)
 
-    def load_alone(self) -> Floats:
-        """Bytes/s that groups which no flow scheduler looks at put on each link."""
+    def load_of_pipes(self) -> Floats:
+        """Bytes/s that pipes, which no flow scheduler looks at, put on each link."""
         load = np.zeros(self._world.links)
-        for batch in self._riding:
-            if batch.group is not None and batch.group.alone:
-                load += batch.group.load
+        for demand in self._demands.values():
+            for batch in demand.serving:
+                if isinstance(batch.group, Pipe):
+                    load += batch.group.load
         return load
 
     # Inside: batches -----------------------------------------------------------------------------
@@ -170,33 +173,45 @@ class CircuitPlane:
         """Let batches ride that are large enough now, and the others' flows go by packets."""
         carrier = self._carrier
         for batch in self._small:
-            if self._is_elephant(batch):
+            left_bytes = self._elephant_bytes_of(batch)
+            if left_bytes:
                 batch.rides = True
-                self._grown[batch] = None
                 for flow in batch.flows:
-                    carrier.stop(flow)
+                    if flow.group is not None:
+                        carrier.stop(flow)
+                self._queue(batch, left_bytes)
             else:
                 for flow in batch.flows:
                     if flow.group is None:
                         carrier.send_by(flow, None)
         self._small.clear()
 
-    def _is_elephant(self, batch: Batch) -> bool:
+    def _elephant_bytes_of(self, batch: Batch) -> float:
+        """What a batch has left to send if it may ride; otherwise 0."""
         works = self.switch.out_bytes_per_s[batch.src] and self.switch.in_bytes_per_s[batch.dst]
         least_bytes = self._elephant_bytes
-        if not works or sum(flow.size_bytes for flow in batch.flows) < least_bytes:
-            return False  # even if nothing has been sent
-        return _left_bytes(batch) >= least_bytes
+        if not works or batch.size_bytes < least_bytes:
+            return 0.0  # even if nothing has been sent
+        left_bytes = _left_bytes(batch)
+        return left_bytes if left_bytes >= least_bytes else 0.0
 
     def _count_grown(self) -> None:
         for batch in self._grown:
-            if batch.group is not None and batch.group.alone:
+            if isinstance(batch.group, Pipe):
                 batch.group.fill()
-            self._count(batch)
             if batch.circuit is None:
-                batch.demand.wait(batch, batch.counted_bytes)
-                self._fresh[batch.demand] = None
+                self._queue(batch, _left_bytes(batch))
+            else:
+                self._count(batch)
+                self._reorder = True
         self._grown.clear()
+
+    def _queue(self, batch: Batch, left_bytes: float) -> None:
+        """Have a batch wait for a circuit from now on, or with more, or less, than before."""
+        demand = batch.demand
+        demand.count(batch, left_bytes)
+        demand.wait(batch, left_bytes)
+        self._fresh[demand] = None
         self._reorder = True
 
     def _count(self, batch: Batch) -> None:
@@ -209,7 +224,8 @@ class CircuitPlane:
         batch.rides = False
         if batch.circuit is not None:
             self._matching.release(batch)
-            self._let_go(batch, now_s)
+            self.switch.release(batch.circuit, now_s)
+            batch.circuit = None
             self._rematch = True
         elif batch.turn is not None:
             demand.stop_waiting(batch)
@@ -229,16 +245,17 @@ class CircuitPlane:
             self._let_go(batch, now_s)
             self._count(batch)
             batch.demand.wait(batch, batch.counted_bytes)
-        # those for whom there is a spare circuit first, before others make it go
-        spare = {batch: self.switch.spare(batch.src, batch.dst) is not None for batch in taken}
-        for batch in sorted(taken, key=lambda batch: not spare[batch]) if cut else taken:
+        if cut:  # those for whom there is a spare circuit first, before others make it go
+            taken.sort(key=lambda batch: self.switch.spare(batch.src, batch.dst) is None)
+        for batch in taken:
             circuit = batch.circuit = self.switch.connect(batch, now_s)
             self._board(batch, circuit)
 
     def _new_order(self) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
-        for batch in self._riding:
-            self._count(batch)
+        for demand in self._demands.values():
+            for batch in demand.serving:
+                self._count(batch)
         riding = [demand for demand in self._demands.values() if demand.rides]
         riding.sort(key=lambda demand: (self._urgency_of(demand), demand.arrived_s, demand.key))
         return None if riding == self._matching.order else riding
@@ -272,32 +289,31 @@ class CircuitPlane:
     def _board(self, batch: Batch, circuit: Circuit) -> None:
         """Have a batch's flows on its circuit."""
         if self._alone:
-            self._group(batch, circuit)
+            pipe = batch.group
+            if pipe is None:
+                spec = next(iter(batch.flows)).spec
+                route = self._network.circuit(spec.src, spec.dst)
+                pipe = batch.group = Pipe(batch.demand.key, self._world, route)
+                for flow in batch.flows:
+                    self._carrier.send_by(flow, pipe)
+            pipe.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
         else:
             heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), batch, circuit))
 
     def _group(self, batch: Batch, circuit: Circuit) -> None:
-        group = batch.group
-        if group is None:
-            group = batch.group = CircuitGroup(batch.demand.key, self._world, self._alone)
-            for flow in batch.flows:
-                self._carrier.send_by(flow, group)
+        """Have a batch's flows among the others, as its circuit carries now."""
+        group = batch.group = CircuitGroup(batch.demand.key, self._world)
+        for flow in batch.flows:
+            self._carrier.send_by(flow, group)
         group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
-        self._riding[batch] = None
-        if group.alone:
-            group.fill()
 
     def _let_go(self, batch: Batch, now_s: float) -> None:
         """Have a batch without its circuit, its flows parked."""
         assert batch.circuit is not None
         self.switch.release(batch.circuit, now_s)
         batch.circuit = None
-        if batch.group is None:
-            return
-        del self._riding[batch]
-        if batch.group.alone:  # it will go on where it stopped
-            batch.group.carry(0.0, now_s)
-            batch.group.fill()
+        if isinstance(batch.group, Pipe):
+            batch.group.halt()  # it will go on where it stopped
         else:
             self._disband(batch)
 
@@ -313,7 +329,6 @@ class CircuitPlane:
         if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
             self._ports_changed(now_s, capacities[self._ports])
         self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
-        self._riding.clear()
         for demand in self._demands.values():
             for batch in demand.batches.values():
                 self._disband(batch)  # in other lanes from now on, maybe, or with others
@@ -352,4 +367,8 @@ class CircuitPlane:
 
 
 def _left_bytes(batch: Batch) -> float:
-    return sum(flow.size_bytes - flow.belongs.sent_bytes_of(flow) for flow in batch.flows)
+    left_bytes = 0.0
+    for flow in batch.flows:
+        sent = flow.sent_bytes if flow.group is None else flow.belongs.sent_bytes_of(flow)
+        left_bytes += flow.size_bytes - sent
+    return left_bytes

@@ -128,7 +128,7 @@ class Matching:
         """Cut the last coflow's last circuit where a port is full."""
         for holders in ports:
             if len(holders) == self._room:
-                self._lose(max(reversed(holders), key=lambda holder: holder.demand.rank))
+                self._lose(max(reversed(holders), key=_rank_of) if self._room > 1 else holders[0])
 
     def _serve(self, demand: Demand, taken: _Taken, now_s: float) -> None:
         """Give a coflow what it can have of all its batches, in order."""
@@ -152,20 +152,23 @@ class Matching:
         of its two ports is taken.
         """
         heap: list[tuple[_Urgency, int, bool]] = []
-        for port in bits(self._freed_out & demand.out_bits):
+        out = self._freed_out & demand.out_bits & self._works_out & ~taken.out
+        into = self._freed_in & demand.in_bits & self._works_in & ~taken.into
+        for port in bits(out) if out else ():
             self._push_out(heap, demand, port, taken, now_s)
-        for port in bits(self._freed_in & demand.in_bits):
+        for port in bits(into) if into else ():
             self._push_in(heap, demand, port, taken, now_s)
         while heap:
             (_, turn), port, is_out = heapq.heappop(heap)
-            batch = demand.batches[turn[2], turn[3]]
-            if batch.turn is not None and not (
-                taken.out >> turn[2] & 1 or taken.into >> turn[3] & 1
-            ):
-                self._take(batch, taken)
+            _, _, src, dst = turn
+            if not (taken.out >> src & 1 or taken.into >> dst & 1):
+                batch = demand.batches[src, dst]
+                if batch.turn is not None:
+                    self._take(batch, taken)
             if is_out:
-                self._push_out(heap, demand, port, taken, now_s)
-            else:
+                if not taken.out >> port & 1:
+                    self._push_out(heap, demand, port, taken, now_s)
+            elif not taken.into >> port & 1:
                 self._push_in(heap, demand, port, taken, now_s)
 
     def _push_out(
@@ -176,9 +179,7 @@ class Matching:
         taken: _Taken,
         now_s: float,
     ) -> None:
-        """Add the most urgent of a coflow's batches that can leave from a rack."""
-        if (taken.out | ~self._works_out) >> src & 1:
-            return
+        """Add the most urgent of a coflow's batches that can leave from a rack with room."""
         open_dst = demand.dst_bits[src] & self._works_in & ~taken.into
         if not open_dst:
             return
@@ -201,9 +202,7 @@ class Matching:
         taken: _Taken,
         now_s: float,
     ) -> None:
-        """Add the most urgent of a coflow's batches that can go to a rack."""
-        if (taken.into | ~self._works_in) >> dst & 1:
-            return
+        """Add the most urgent of a coflow's batches that can go to a rack with room."""
         open_src = demand.src_bits[dst] & self._works_out & ~taken.out
         if not open_src:
             return
@@ -227,7 +226,8 @@ class Matching:
 
     def _take(self, batch: Batch, taken: _Taken) -> None:
         demand, src, dst = batch.demand, batch.src, batch.dst
-        self._make_room((self._at_out[src], self._at_in[dst]))
+        if len(self._at_out[src]) == self._room or len(self._at_in[dst]) == self._room:
+            self._make_room((self._at_out[src], self._at_in[dst]))
         demand.stop_waiting(batch)
         self._held += 1
         batch.held_since = self._held
@@ -238,16 +238,21 @@ class Matching:
     def _hold(self, batch: Batch) -> None:
         src, dst = batch.src, batch.dst
         batch.demand.hold(batch)
-        self._at_out[src].append(batch)
-        self._at_in[dst].append(batch)
-        if len(self._at_out[src]) == self._room:
+        at_out, at_in = self._at_out[src], self._at_in[dst]
+        at_out.append(batch)
+        at_in.append(batch)
+        if len(at_out) == self._room:
             self._freed_out &= ~(1 << src)
-        if len(self._at_in[dst]) == self._room:
+        if len(at_in) == self._room:
             self._freed_in &= ~(1 << dst)
 
     def _lose(self, batch: Batch) -> None:
         self.release(batch)
         self._cut.append(batch)
+
+
+def _rank_of(batch: Batch) -> int:
+    return batch.demand.rank
 
 
 def _would_carry(circuit: Circuit, demand: Demand, now_s: float) -> bool:

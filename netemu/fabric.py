@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,33 +26,30 @@ from netemu.carried import Carried
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
-from netemu.flowclasses import Coflow, Flow
+from netemu.flowclasses import Coflow, Finished, Flow
 from netemu.flowgroups import FlowGroup, World
+from netemu.optical import OpticalSwitch
+from netemu.pipe import Pipe
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 
+#: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup
 
-#: Flows that finish this close together finish at once.
-_SAME_TIME_S = 1e-9
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A flow has sent all its bytes."""
-
-    flow: FlowId
-    finished_s: float
 
 
 class Fabric:
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
 
-    def __init__(self, topology: Topology, scheduler: FlowScheduler) -> None:
+    def __init__(
+        self, topology: Topology, scheduler: FlowScheduler, *, has_circuit_log: bool = True
+    ) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
+        #: flows that finish this close together finish at once; more for a rough, quick answer
+        self.together_s = 1e-9
         # the last link is no link: it fills up short routes
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
@@ -70,7 +66,7 @@ class Fabric:
         #: those whose flows have changed since the last decision
         self._changed: dict[AnyGroup, None] = {}
         #: heap of (first finish, number, group); may hold entries of groups that changed since
-        self._finishes: list[tuple[float, int, AnyGroup]] = []
+        self._finishes: list[tuple[float, int, AnyGroup | Pipe]] = []
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._stale = False  #: whether the scheduler must decide before time passes
@@ -78,9 +74,9 @@ class Fabric:
         self._decide_s = np.inf  #: when it wants to in any case
         self._plane: CircuitPlane | None = None  #: the circuits, if there are some that are used
         if scheduler.uses_circuits and topology.ocs is not None:
-            self._plane = CircuitPlane(
-                topology, self.network, self._world, scheduler.circuit_urgency, self
-            )
+            switch = OpticalSwitch(topology, has_log=has_circuit_log)
+            urgency = scheduler.circuit_urgency
+            self._plane = CircuitPlane(topology, switch, self.network, self._world, urgency, self)
         self._is_port = np.zeros(len(self._capacities), dtype=bool)
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
         self._load = np.zeros(len(self._capacities))
@@ -248,7 +244,7 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        load = self._load if self._plane is None else self._load + self._plane.load_alone()
+        load = self._load if self._plane is None else self._load + self._plane.load_of_pipes()
         free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
@@ -287,10 +283,10 @@ class Fabric:
         if flow.group is not None:
             group = flow.belongs
             group.remove(flow)
-            if not group.alone:
+            if not isinstance(group, Pipe):
                 self._note_change(group)
 
-    def send_by(self, flow: Flow, circuit: CircuitGroup | None) -> None:
+    def send_by(self, flow: Flow, circuit: CircuitGroup | Pipe | None) -> None:
         """Let a flow, which is in no group, send through a circuit or by packets from now on."""
         spec = flow.spec
         find = self.network.route if circuit is None else self.network.circuit
@@ -305,7 +301,7 @@ class Fabric:
             return
         flow.belongs = circuit
         circuit.add(flow, self._scheduler.weight(spec, left_bytes))
-        if not circuit.alone:
+        if not isinstance(circuit, Pipe):
             self._sending[circuit] = None
             self._note_change(circuit)
 
@@ -367,14 +363,14 @@ class Fabric:
                 flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
-        limit_s = self._world.now_s + _SAME_TIME_S
+        limit_s = self._world.now_s + self.together_s
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]
-            for flow in group.take_due(_SAME_TIME_S):
+            for flow in group.take_due(self.together_s):
                 self._rest(flow)
                 if not flow.more:
                     ended.append(flow)
-            if not group.alone:
+            if not isinstance(group, Pipe):
                 self._note_change(group)
         ended.sort(key=lambda flow: flow.sequence)
         return ended
@@ -442,7 +438,7 @@ class Fabric:
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
         for group in self._world.retimed:
-            if not group.alone:
+            if not isinstance(group, Pipe):
                 self._count_load(group, group.load)
         self._note_finishes()
         over = self._load > self._capacities * _ROUNDING + 1e-6
@@ -482,7 +478,7 @@ class Fabric:
     def _sent(self, flows: list[Flow]) -> list[float]:
         """Bytes sent by each; one pass over the rows of each group."""
         self._refresh()
-        service: dict[AnyGroup, list[float]] = {}
+        service: dict[AnyGroup | Pipe, list[float]] = {}
         sent = []
         for flow in flows:
             if flow.group is None:

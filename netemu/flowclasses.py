@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from netemu.batches import Batch
     from netemu.circuitgroup import CircuitGroup
     from netemu.flowgroups import FlowGroup
+    from netemu.pipe import Pipe
 
 
 class Flow:
@@ -46,7 +47,7 @@ class Flow:
         self.spec = spec
         self.route = route
         self.sequence = sequence  #: flows are numbered as they come
-        self.belongs: FlowGroup | CircuitGroup = belongs
+        self.belongs: FlowGroup | CircuitGroup | Pipe = belongs
         self.batch: Batch | None = None  #: between racks, if there are circuits
         self.booked_bytes = 0.0  #: what it sent on other routes than this one
         self.size_bytes = spec.size_bytes  #: as far as it is known
@@ -107,6 +108,14 @@ class FlowClass:
             self.release(flow)
             taken.append(flow)
         return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A flow has sent all its bytes."""
+
+    flow: FlowId
+    finished_s: float
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from netemu.schedulers.filling import load_of
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
+    from netemu.pipe import Pipe
 
 #: Flows of one class whose needs differ by less finish together: they differ by rounding only.
 ROUNDING = 1 + 1e-12
@@ -42,7 +43,7 @@ class World:
     limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
-    retimed: list[FlowGroup | CircuitGroup] = field(
+    retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
         default_factory=list
     )  #: groups whose rates have been set
 
@@ -50,7 +51,6 @@ class World:
 class FlowGroup:
     """All classes of a group that have flows."""
 
-    alone = False
     circuit_bytes_per_s = np.inf  #: it goes by packets
 
     def __init__(self, key: str, world: World) -> None:
@@ -66,7 +66,7 @@ class FlowGroup:
         self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self._rows = RowTable(len(_COLUMNS), filler=world.links - 1)
-        self.layout = 0
+        self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[int] = []  #: rows that have ended and stay
         self._joining: list[Flow] = []
         self._few_times = 0  #: rates may be set so often before all are summed up anew
@@ -93,11 +93,11 @@ class FlowGroup:
         """What tells a row's flows apart from others on their route."""
         return self._classes[row].apart
 
-    def remaining_bytes(self) -> Floats:
-        """What each class has left to send."""
-        remaining = self._served()
-        remaining *= self.weights
-        np.subtract(self._rows.column(_TOTAL), remaining, out=remaining)
+    def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
+        """What each class, or each of those of these rows, has left to send."""
+        remaining = self._served(rows)
+        remaining *= self.weights[rows]
+        np.subtract(self._rows.column(_TOTAL)[rows], remaining, out=remaining)
         return np.maximum(remaining, _LEAST_BYTES, out=remaining)
 
     def sent_bytes(self) -> float:
@@ -309,12 +309,13 @@ class FlowGroup:
         self._set_total(float((rates * self.weights).sum()))
 
     # Inside: classes and their rows --------------------------------------------------------------
-    def _served(self) -> Floats:
-        """The service of all rows by now."""
-        passed_s = self._world.now_s - self._rows.column(_SINCE_S)
+    def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
+        """The service of all rows, or of these, by now."""
+        passed_s = self._world.now_s - self._rows.column(_SINCE_S)[rows]
         # an unlimited class has finished before time passes; 0 s at its rate would be no number
-        more = np.multiply(self.rates, passed_s, out=np.zeros(len(passed_s)), where=passed_s > 0)
-        return np.add(self._rows.column(_SERVED), more, out=more)
+        more = np.zeros(len(passed_s))
+        np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
+        return np.add(self._rows.column(_SERVED)[rows], more, out=more)
 
     def _served_of(self, row: int) -> float:
         served = float(self._rows.column(_SERVED)[row])
@@ -357,7 +358,6 @@ class FlowGroup:
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
     def _add_rows(self, fresh: list[FlowClass]) -> None:
-        self.layout += 1
         first_row = len(self._classes)
         self._classes += fresh
         self._rows.append(self._limits(fresh))

@@ -38,7 +38,7 @@ class Circuit:
 class OpticalSwitch:
     """The circuits of one topology.  Time is told with each order, and never goes back."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, *, has_log: bool = True) -> None:
         ocs = topology.ocs
         assert ocs is not None, "only topologies with circuits have a switch for them"
         self.racks = tuple(rack.id for rack in topology.rack_list())
@@ -54,6 +54,7 @@ class OpticalSwitch:
         #: as ``CircuitChange`` has them, but for the racks' numbers
         self._changes: deque[_Change] = deque(maxlen=CHANGES_KEPT)
         self._changes_seen = 0  #: how many there have been in all
+        self._has_log = has_log
         self._circuits_made = 0
 
     # Orders --------------------------------------------------------------------------------------
@@ -74,35 +75,37 @@ class OpticalSwitch:
 
         Circuits that nobody uses make room, the oldest first.
         """
-        self._note_ready(now_s)
+        if self._getting_ready:
+            self._note_ready(now_s)
         src, dst = batch.src, batch.dst
-        circuit = self.spare(src, dst)
+        out, into = self.out[src], self.into[dst]
+        circuit = self.spare(src, dst) if out and into else None
         if circuit is not None:
             circuit.user = batch
             self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
             return circuit
-        for port in (self.out[src], self.into[dst]):
+        for port in (out, into):
             if len(port) >= self.wavelengths:
                 self._take_down(next(c for c in port if c.user is None), now_s)
         self._circuits_made += 1
         circuit = Circuit(src, dst, now_s + self.delta_s, batch, self._circuits_made)
-        self.out[src].append(circuit)
-        self.into[dst].append(circuit)
-        if self.delta_s:
-            self._append(now_s, "set-up", circuit)
+        out.append(circuit)
+        into.append(circuit)
+        self._append(now_s, "set-up" if self.delta_s else "up", circuit)
+        if self.delta_s and self._has_log:
             self._getting_ready.append(circuit)
-        else:
-            self._append(now_s, "up", circuit)
         return circuit
 
     def release(self, circuit: Circuit, now_s: float) -> None:
         """Nobody uses it any more; it stays."""
-        self._note_ready(now_s)
+        if self._getting_ready:
+            self._note_ready(now_s)
         circuit.user = None
         self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
 
     def set_port(self, rack: int, bytes_per_s: float, now_s: float, *, is_out: bool) -> None:
         """A port carries so much from now on, in all; with 0, its (unused) circuits are gone."""
+        self._note_ready(now_s)
         rates = self.out_bytes_per_s if is_out else self.in_bytes_per_s
         rates[rack] = bytes_per_s / self.wavelengths
         if bytes_per_s == 0:
@@ -130,7 +133,8 @@ class OpticalSwitch:
     def changes(self, now_s: float, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """What has changed, but for the first ``after``; and how many changes there were in all.
 
-        In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known.
+        In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known; none if the
+        switch has no log.
         """
         self._note_ready(now_s)
         new, racks = max(self._changes_seen - after, 0), self.racks
@@ -142,7 +146,6 @@ class OpticalSwitch:
 
     # Inside --------------------------------------------------------------------------------------
     def _take_down(self, circuit: Circuit, now_s: float) -> None:
-        self._note_ready(now_s)
         circuit.is_gone = True
         self.out[circuit.src].remove(circuit)
         self.into[circuit.dst].remove(circuit)
@@ -157,6 +160,8 @@ class OpticalSwitch:
                 self._append(circuit.ready_s, "up", circuit)
 
     def _append(self, at_s: float, what: Change, circuit: Circuit) -> None:
+        if not self._has_log:
+            return
         self._changes_seen += 1
         user = circuit.user
         coflow = None if user is None else user.demand.key

@@ -30,9 +30,9 @@ _WORDS = {"uplink": "up", "downlink": "down"}
 _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """The links that a flow takes, as their numbers; none within a node."""
+    """The links that a flow takes, as their numbers; none within a node.  Equal only to itself."""
 
     links: tuple[int, ...]
     reach: Reach

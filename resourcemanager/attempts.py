@@ -285,6 +285,7 @@ class Attempts:
     def _lose_output(self, attempt: Attempt) -> None:
         """The attempt's output can't be read any more."""
         attempt.output_lost = True
+        self._shuffle.output_lost(attempt)
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return

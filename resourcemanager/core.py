@@ -41,6 +41,7 @@ from resourcemanager.events import (
 from resourcemanager.history import History
 from resourcemanager.invariants import check_invariants
 from resourcemanager.joblife import JobLife
+from resourcemanager.merging import LOOK
 from resourcemanager.offers import Offers
 from resourcemanager.recipe import Option, Recipe
 from resourcemanager.records import JobRecord
@@ -78,7 +79,7 @@ class Core:
             JobKilled: self._jobs.killed,
             JobCommitted: self._jobs.committed,
             JobCommitFailed: self._jobs.commit_failed,
-            TimerFired: self._offers.timer_fired,
+            TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
             AttemptSucceeded: self._attempts.succeeded,
@@ -143,6 +144,12 @@ class Core:
             self.world.drop_node(node, event.reason)
             self._attempts.node_lost(node)
             self.world.policies.tell("node_lost", node)
+
+    def _timer_fired(self, event: TimerFired) -> None:
+        if event.timer.endswith(LOOK):
+            self._shuffle.look(event.timer)
+        else:
+            self._offers.timer_fired(event)
 
     def _task(self, task: TaskId) -> Any:
         job = self.world.jobs.get(job_of(task))

@@ -74,6 +74,9 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     max_attempts: int = 4  #: failures of one task that end the job
     weight: float = 1.0  #: its share against other jobs of the same user
     forecast: Forecast | None = None  #: None: nothing is known of it
+    #: shuffles of more pairs of tasks are merged to about so many flows, see ``merging.py``;
+    #: 0 = a flow from each node to each reader.  Only simulated nodes can do it
+    shuffle_flows: int = 0
 
 
 class JobKilled(Event, frozen=True, kw_only=True):

@@ -1,11 +1,16 @@
 """What is foretold of a job before it runs, from earlier runs of the same recurring job.
 
-All ``_bytes`` are the model's.  A job of which nothing is known has no forecast.
+All ``_bytes`` are the model's.  A job of which nothing is known has no forecast.  What a workload
+foretells of its jobs is told in the same words on either clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+from jobs.workloads.model import WorkloadJob
 
 
 class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,3 +43,40 @@ class ForetoldJob(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str  #: the name that it will be submitted under
     forecast: Forecast
+
+
+def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
+    """The forecast of a workload's job; None if nothing is known of it before it comes.
+
+    ``begin_s``: when the workload begins, by the core's clock.
+    """
+    expected = job.foretold()
+    if expected is None or job.recurrence is None:
+        return None
+    inputs = expected.stage_input_bytes()
+    return Forecast(
+        name=job.recurrence.name,
+        submit_s=begin_s + expected.submit_s,
+        stages=tuple(
+            StageForecast(
+                name=stage.name,
+                reads=stage.reads,
+                tasks=stage.tasks,
+                input_bytes=inputs[stage.name],
+                output_bytes=stage.output_bytes,
+                task_s=stage.task_s,
+                rate_bytes_per_s=stage.rate_bytes_per_s,
+            )
+            for stage in expected.stages
+        ),
+    )
+
+
+def foretold_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[ForetoldJob, ...]:
+    """Those of a workload's jobs that are foretold."""
+    forecasts = ((job.name, forecast_of(job, begin_s)) for job in jobs)
+    return tuple(
+        ForetoldJob(job=name, forecast=forecast)
+        for name, forecast in forecasts
+        if forecast is not None
+    )

@@ -118,6 +118,9 @@ def _of_reader(attempt: Attempt) -> Iterator[str]:
                 continue
             if task.winner.output_lost:
                 yield f"{attempt.id} lacks {task.id}, whose output is lost, and it is not run again"
+            elif stage.merging is not None:
+                if not reader.fetches and not stage.merging.looking:
+                    yield f"{attempt.id} lacks {task.winner.id} and does not fetch"
             elif task.winner.node.id not in reader.fetches:
                 yield f"{attempt.id} lacks {task.winner.id} and does not fetch from its node"
 

@@ -124,6 +124,8 @@ class NodeManagers:
             self._lose_node(manager, node, reason)
 
     def _lose_node(self, manager: _NodeManager, node: NodeId, reason: str) -> None:
+        if node not in manager.usable:
+            return  # lost meanwhile: what an earlier node had run could not be sent here either
         log.warning("%s is lost: %s", node, reason)
         manager.usable.remove(node)
         manager.strays += [(a, node) for a in self._driver.core.world.nodes[node].attempts]

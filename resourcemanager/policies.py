@@ -50,6 +50,9 @@ class Policy:
     Config: ClassVar[type[msgspec.Struct]] = NoConfig
     #: the prefix of its settings in ``scheduler_options``, such as "delay" of "delay.node_wait_s"
     section: ClassVar[str] = ""
+    #: whether it looks at jobs' forecasts; for those who do not, nobody takes the trouble to make
+    #: any.  A policy that overrides ``jobs_foretold`` need not say so
+    uses_forecasts: ClassVar[bool] = False
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster

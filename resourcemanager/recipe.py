@@ -53,6 +53,14 @@ class Recipe:
             settings={**self.settings, **settings},
         )
 
+    @property
+    def uses_forecasts(self) -> bool:
+        """Whether any of its policies makes something of what is foretold of jobs."""
+        return any(
+            kind.uses_forecasts or kind.jobs_foretold is not Policy.jobs_foretold
+            for kind in self.classes()
+        )
+
     def classes(self) -> tuple[type[Policy], ...]:
         """Its policies, each class once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)

@@ -2,7 +2,8 @@
 
 A reading attempt has at most one flow from each node at a time, which carries all of that node's
 outputs that were ready when it started; when it has finished and more is ready, the next one
-starts.  That is Hadoop's fetch by host.  All flows of a reading stage are one coflow.
+starts.  That is Hadoop's fetch by host.  All flows of a reading stage are one coflow.  Where the
+fetches of a stage are merged (see ``merging.py``), a flow carries the outputs of several nodes.
 
 Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
 """
@@ -13,11 +14,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cluster.ids import FlowId
+from cluster.ids import FlowId, StageId, job_of
 from cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
 from netemu.messages import Priority, Weight
-from resourcemanager.commands import CloseCoflow, OpenCoflow
+from resourcemanager.commands import CloseCoflow, OpenCoflow, SetTimer
 from resourcemanager.decisions import InvalidDecision
+from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging
 from resourcemanager.records import ByDistance
 from resourcemanager.state import Attempt, Fetch, Node, Reader, Stage
 from resourcemanager.world import World
@@ -50,7 +52,16 @@ class Shuffle:
         stage, node = attempt.task.stage, attempt.node
         stage.outputs.setdefault(node.id, []).append(attempt)
         for reader_stage in stage.readers:
+            merging = reader_stage.merging
+            if merging is not None:
+                merging.ready.append(attempt)
+                if attempt.number:  # some may have had it from an earlier attempt
+                    for reader in reader_stage.live.values():
+                        _reader_of(reader).repeats = True
             if self._began_to_fetch(reader_stage) or not reader_stage.fetching:
+                continue
+            if merging is not None:
+                self._look_soon(reader_stage, merging)
                 continue
             for reader in reader_stage.live.values():
                 self._fetch(reader, node)
@@ -62,12 +73,16 @@ class Shuffle:
             return
         attempt, reader = fetch.reader, _reader_of(fetch.reader)
         reader.tries.pop(fetch.node.id, None)
+        self._record(fetch)
+        if fetch.bundle is not None:
+            reader.missing -= fetch.bundle.mark(reader.fetched)
+            self._fetch_merged(attempt)
+            return
         for output in fetch.outputs:
             here = reader.fetched[output.task.stage.name]
             if not here[output.task.index]:
                 here[output.task.index] = 1
                 reader.missing -= 1
-        self._record(fetch)
         self._fetch(attempt, fetch.node)
 
     def flow_failed(self, event: FlowFailed) -> list[Attempt]:
@@ -76,18 +91,25 @@ class Shuffle:
         if fetch is None:
             return []
         reader, node = _reader_of(fetch.reader), fetch.node
-        reader.seen.pop(node.id, None)  # so that what was not lost is asked for again
+        self._ask_again(fetch)  # for what was not lost
         lost = [output for output in fetch.outputs if output.id in event.lost]
+        if fetch.bundle is not None:  # what is on other nodes can still be had
+            lost = [output for output in lost if output.node is node]
         reader.tries[node.id] = reader.tries.get(node.id, 0) + 1
         if not lost and reader.tries[node.id] >= TRIES_MAX:
             lost = list(fetch.outputs)
+            if fetch.bundle is not None:
+                lost = [output for output in lost if output.node is node]
         if lost:
             reader.tries.pop(node.id, None)
         return [output for output in lost if not output.output_lost]
 
     def try_again(self, reader: Attempt, node: Node) -> None:
         """Fetch what is left to fetch from a node, after a fetch that broke off."""
-        self._fetch(reader, node)
+        if reader.task.stage.merging is not None:
+            self._fetch_merged(reader)
+        else:
+            self._fetch(reader, node)
 
     def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
         """Which attempt a flow is for, and where it comes from."""
@@ -102,9 +124,16 @@ class Shuffle:
 
     def source_lost(self, node: Node) -> None:
         """Nothing can be fetched from this node any more."""
-        for fetch in list(node.serving.values()):
-            _reader_of(fetch.reader).seen.pop(node.id, None)
+        merged = (f for f in self._world.fetches.values() if f.bundle and node in f.bundle.nodes)
+        for fetch in list(dict.fromkeys((*node.serving.values(), *merged))):
+            self._ask_again(fetch)
             self._cancel(fetch)
+
+    def output_lost(self, attempt: Attempt) -> None:
+        """What a task made can't be fetched any more."""
+        for stage in attempt.task.stage.readers:
+            if stage.merging is not None:
+                stage.merging.forget_bundles()
 
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
@@ -120,6 +149,16 @@ class Shuffle:
             stage.coflow_started_s = None
             self._world.emit(CloseCoflow(coflow=stage.coflow))
 
+    def look(self, timer: str) -> None:
+        """Let readers that wait fetch what has become ready; fine if their stage is gone."""
+        stage_name = StageId(timer.removesuffix(LOOK))
+        job = self._world.jobs.get(job_of(stage_name))
+        for stage in job.reduces if job is not None else ():
+            if stage.id == stage_name and stage.merging is not None:
+                stage.merging.looking = False
+                for reader in list(stage.live.values()):
+                    self._fetch_merged(reader)
+
     # ---------------------------------------------------------------------------------------------
     def _began_to_fetch(self, stage: Stage) -> bool:
         """Ask the policy whether to begin; if so, all readers begin and the answer is True."""
@@ -131,6 +170,9 @@ class Shuffle:
         return True
 
     def _fetch_from_all(self, attempt: Attempt) -> None:
+        if attempt.task.stage.merging is not None:
+            self._fetch_merged(attempt)
+            return
         nodes = dict.fromkeys(n for stage in attempt.task.stage.reads for n in stage.outputs)
         for node in nodes:
             self._fetch(attempt, self._world.nodes[node])
@@ -146,9 +188,48 @@ class Shuffle:
         outputs, size_bytes = _new_outputs(attempt, node)
         if not outputs:
             return
+        self._start(attempt, node, tuple(outputs), size_bytes, None)
+
+    def _fetch_merged(self, attempt: Attempt) -> None:
+        """Start the next flows of a reader that has none, if something new is ready."""
+        reader, merging = _reader_of(attempt), attempt.task.stage.merging
+        if merging is None or reader.fetches or attempt.killing:
+            return
+        partition = attempt.task.index
+        for bundle in merging.bundles(attempt):
+            size_bytes = bundle.size_bytes(partition)
+            node = bundle.node_for(partition)
+            self._start(attempt, node, bundle.outputs, size_bytes, bundle)
+
+    def _look_soon(self, stage: Stage, merging: Merging) -> None:
+        """Something has become ready: fetch all that is, if it is all, and otherwise a bit later.
+
+        One by one would be a flow from each node to each reader again.
+        """
+        if all(source.done == source.size for source in stage.reads):
+            for reader in stage.live.values():
+                self._fetch_merged(reader)
+        else:
+            self._look_later(stage, merging)
+
+    def _look_later(self, stage: Stage, merging: Merging) -> None:
+        if not merging.looking:
+            merging.looking = True
+            at_s = self._world.now_s + LOOK_AFTER_S
+            self._world.emit(SetTimer(timer=f"{stage.id}{LOOK}", at_s=at_s))
+
+    def _start(
+        self,
+        attempt: Attempt,
+        node: Node,
+        outputs: tuple[Attempt, ...],
+        size_bytes: int,
+        bundle: Bundle | None,
+    ) -> None:
+        reader = _reader_of(attempt)
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
-        fetch = Fetch(flow, attempt, node, tuple(outputs), size_bytes)
+        fetch = Fetch(flow, attempt, node, outputs, size_bytes, bundle)
         reader.fetches[node.id] = node.serving[flow] = self._world.fetches[flow] = fetch
         stage, flows = attempt.task.stage, self._world.policies.flows
         weight = self._valid("weight", Weight, flows.weight(attempt))
@@ -164,12 +245,22 @@ class Shuffle:
                 dst=attempt.node.id,
                 size_bytes=size_bytes,
                 reader=attempt.id,
-                outputs=tuple(output.id for output in outputs),
+                outputs=tuple(output.id for output in outputs) if bundle is None else bundle.ids,
                 partition=attempt.task.index,
-                weight=weight,
+                weight=weight if bundle is None else weight * len(bundle.nodes),
                 priority=priority,
             )
         )
+
+    def _ask_again(self, fetch: Fetch) -> None:
+        """Let a reader ask again for what a fetch that broke off would have brought."""
+        reader, stage = _reader_of(fetch.reader), fetch.reader.task.stage
+        if stage.merging is None:
+            reader.seen.pop(fetch.node.id, None)
+            return
+        reader.position, reader.repeats = 0, True
+        stage.merging.forget_bundles()
+        self._look_later(stage, stage.merging)
 
     def _valid(self, what: str, kind: Any, answer: T) -> T:
         """A flow policy's answer; ``InvalidDecision`` if it is none that the network takes."""

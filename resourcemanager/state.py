@@ -26,6 +26,7 @@ from cluster.ids import (
 from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
 from resourcemanager.forecast import Forecast
+from resourcemanager.merging import Bundle, merging_of
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
 from resourcemanager.views import SlotView
@@ -69,22 +70,38 @@ class Node:
 class Fetch:
     """A shuffle flow under way: outputs of one node, for one reader."""
 
-    __slots__ = ("id", "node", "outputs", "reader", "size_bytes")
+    __slots__ = ("bundle", "id", "node", "outputs", "reader", "size_bytes")
 
     def __init__(
-        self, flow: FlowId, reader: Attempt, node: Node, outputs: tuple[Attempt, ...], size: int
+        self,
+        flow: FlowId,
+        reader: Attempt,
+        node: Node,
+        outputs: tuple[Attempt, ...],
+        size: int,
+        bundle: Bundle | None = None,
     ) -> None:
         self.id = flow
         self.reader = reader
         self.node = node
         self.outputs = outputs
         self.size_bytes = size
+        self.bundle = bundle  #: of several nodes' outputs, if it is merged
 
 
 class Reader:
     """How far a reduce attempt's fetching is."""
 
-    __slots__ = ("fetched", "fetches", "missing", "seen", "sequence", "tries")
+    __slots__ = (
+        "fetched",
+        "fetches",
+        "missing",
+        "position",
+        "repeats",
+        "seen",
+        "sequence",
+        "tries",
+    )
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
         #: {stage read: a byte for each of its tasks, 1 = its output is here}
@@ -93,6 +110,8 @@ class Reader:
         self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
         #: {node: how many entries of each read stage's ``outputs[node]`` were asked for}
         self.seen: dict[NodeId, list[int]] = {}
+        self.position = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
+        self.repeats = False  #: and whether some of that is to be asked for again
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
         self.sequence = 0  #: fetches started
 
@@ -184,6 +203,7 @@ class Stage:
         "id",
         "job",
         "live",
+        "merging",
         "name",
         "open",
         "outputs",
@@ -218,6 +238,7 @@ class Stage:
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
         self.fetching = False  #: whether its attempts may fetch
+        self.merging = merging_of(self, job.submission.shuffle_flows) if reads else None
         self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
         self.coflow_started_s: float | None = None
         self.coflow_ended_s: float | None = None  #: when its latest network flow ended

@@ -17,7 +17,6 @@ from cluster.errors import UsageError, unknown_name
 from cluster.topology import Topology, load_topology
 from jobs.mixes import Defaults, Mix, read_mix
 from jobs.workloads.catalog import FAMILIES, workload
-from jobs.workloads.measured import measured_workload
 from jobs.workloads.model import Workload
 from netemu.schedulers import flow_scheduler
 from resourcemanager.recipe import Recipe, option_names
@@ -74,13 +73,10 @@ class Contest:
         self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
         self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
         self._runs = list(self._all_runs())
-        self._mixes: dict[int, Mix] = {}  #: by seed; none for a workload of the simulator's
+        #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
+        self._works: dict[int, SeveralJobs] = {}
         for seed in terms.seeds if not self._is_virtual_only() else ():
-            self._mixes[seed] = _mix(terms, seed)
-        #: made now, so that what is wrong with them shows
-        self._works = {
-            seed: SeveralJobs(mix, self._topology, seed) for seed, mix in self._mixes.items()
-        }
+            self._works[seed] = SeveralJobs(_mix(terms, seed), self._topology, seed)
 
     @property
     def title(self) -> str:
@@ -147,7 +143,7 @@ class Contest:
             network=self._terms.network,
             scheduler=contender.scheduler,
             flow_scheduler=contender.flow_scheduler,
-            scheduler_options=_options_of(recipe, self._terms.scheduler_options),
+            scheduler_options=options_of(recipe, self._terms.scheduler_options),
             seed=seed,
             transport=None,
         )
@@ -201,8 +197,8 @@ class Contest:
         return workload if events is None else placed_as_in(workload, events)
 
     def _workload(self, seed: int) -> Workload:
-        if seed in self._mixes:
-            made = measured_workload(self._mixes[seed], self._topology, seed)
+        if seed in self._works:
+            made = self._works[seed].workload
         else:
             made = workload(self._terms.words[0], seed)
             racks = self._topology.racks.count
@@ -231,7 +227,7 @@ def _sections(recipe: Recipe) -> set[str]:
     return {name.partition(".")[0] for name in option_names(recipe)}
 
 
-def _options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Those of the settings that are this scheduler's."""
     own = _sections(recipe)
     return tuple((key, value) for key, value in options if key.partition(".")[0] in own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster.ids import RackId
+from resourcemanager.forecast import Forecast
 from resourcemanager.messages import DataPlan, PlanData
 from scripts.session import Session
 
@@ -10,11 +11,18 @@ from scripts.session import Session
 Racks = tuple[tuple[RackId, ...], ...]
 
 
-def planned_racks(session: Session, path: str, stored_bytes: int, job: str = "") -> Racks:
+def planned_racks(
+    session: Session,
+    path: str,
+    stored_bytes: int,
+    job: str = "",
+    forecast: Forecast | None = None,
+) -> Racks:
     """The racks for the replicas of a file, or of all files of a folder, of so many real bytes.
 
-    ``job``: the name of the job that will read it, if that is known.
+    ``job``: the name of the job that will read it, if that is known; ``forecast`` is that job's.
     """
     size_bytes = stored_bytes * session.config.topology.scale
     link = session.link("resourcemanager")
-    return link.call(PlanData(path=path, size_bytes=size_bytes, job=job), DataPlan).racks
+    asked = PlanData(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
+    return link.call(asked, DataPlan).racks

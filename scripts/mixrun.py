@@ -2,17 +2,19 @@
 
 Inputs that are equal are made once.  Everything is prepared before the first job is submitted, and
 nothing is checked before the last one has ended, so that the jobs have the cluster to themselves.
+What is foretold of the jobs is told before all of that, so that a scheduler can plan their data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from cluster.ids import JobId
 from jobs.mixplans import Planned, stored_size
 from jobs.sample import Plan, Step, Verdict
+from resourcemanager.forecast import Forecast
 from resourcemanager.messages import JobEnded
 from scripts.progress import View
 from scripts.session import Session
@@ -70,12 +72,19 @@ class MixOutcome:
 
 
 class MixRun:
-    """A mix under way on a cluster."""
+    """A mix under way on a cluster; ``forecasts`` are those of its jobs that were foretold."""
 
-    def __init__(self, session: Session, view: View, jobs: Sequence[Planned]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        view: View,
+        jobs: Sequence[Planned],
+        forecasts: Mapping[str, Forecast],
+    ) -> None:
         self._session = session
         self._view = view
         self._jobs = jobs
+        self._forecasts = forecasts
         self._place = Workplace(session, view, {})
         self._helpers: list[JobEnded] = []
 
@@ -84,7 +93,9 @@ class MixRun:
         topology = self._session.config.topology
         for planned in self._jobs:
             stored_bytes = stored_size(planned.job.size_bytes, topology)
-            self._place.announce(planned.plan.measured.input, stored_bytes, planned.job.name)
+            name = planned.job.name
+            source = planned.plan.measured.input
+            self._place.announce(source, stored_bytes, name, self._forecasts.get(name))
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         ends = self._run()
         return self._check(ends)
@@ -93,7 +104,10 @@ class MixRun:
         due = [
             Due(
                 self._place.submission(
-                    planned.plan.measured, _submitter(planned), planned.job.name
+                    planned.plan.measured,
+                    _submitter(planned),
+                    planned.job.name,
+                    self._forecasts.get(planned.job.name),
                 ),
                 planned.job.submit_s,
             )

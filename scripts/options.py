@@ -93,7 +93,7 @@ def topology_options(command: F) -> F:
             callback=settings,
             multiple=True,
             help="A figure of the topology to change: oversubscription=10, delta=1ms, "
-            "elephant=1GB, wavelengths=4, background=0.5, uplink=1Gbps, or a key of its file such "
+            "elephant=1GB, wavelengths=4, ocs=off, background=0.5, or a key of its file such "
             "as rack.r3.uplink=1Gbps or racks.count=9; repeatable.",
         ),
     ]

@@ -18,6 +18,7 @@ from cluster.units import format_count, format_duration, format_size
 from scripts.options import DEFAULT_TOPOLOGY, as_number, settings, topology_options, writable_file
 
 if TYPE_CHECKING:
+    from jobs.workloads.model import Workload
     from resourcemanager.planning.latency import PlanOptions, RackCluster
     from resourcemanager.planning.planfile import Plan
     from resourcemanager.planning.prioritization import Scenario
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--workload", metavar="NAME", help="Jobs to plan; railyard workloads lists them.")
+@click.option(
+    "--workload",
+    metavar="NAME",
+    help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
+)
 @click.option(
     "--runs",
     metavar="FILE",
@@ -105,10 +110,9 @@ def _jobs(
     if (runs is None) != (day is None):
         raise UsageError("plan: need --runs FILE and --day N together")
     if workload is not None:
-        from jobs.workloads.catalog import workload as make
         from resourcemanager.planning.profiles import foretold_profiles
 
-        jobs = foretold_profiles(make(workload, seed).jobs, topology.compute)
+        jobs = foretold_profiles(_workload(workload, seed, topology).jobs, topology.compute)
         if not jobs:
             right = "a workload with recurring jobs, as with recurring=1"
             raise UsageError(f"workload {workload}: nothing was foretold: need {right}")
@@ -123,6 +127,25 @@ def _jobs(
     if not jobs:
         raise UsageError(f"{runs}: no run before day {day}: need a later day")
     return jobs
+
+
+def _workload(text: str, seed: int, topology: Topology) -> Workload:
+    """A workload of the simulator's, or a mix of real jobs, whose sizes are measured."""
+    if not _is_mix(text):
+        from jobs.workloads.catalog import workload
+
+        return workload(text, seed)
+    from jobs.mixes import Defaults, read_mix
+    from jobs.workloads.measured import measured_workload
+    from scripts.request import DEFAULT_SIZE_BYTES
+
+    mix = read_mix([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    return measured_workload(mix, topology, seed)
+
+
+def _is_mix(text: str) -> bool:
+    """Whether it is several jobs as ``railyard run`` takes them: drawn, or in a file."""
+    return text.partition(",")[0] == "mix" or text.endswith(".toml")
 
 
 def _figures(jobs: Sequence[JobProfile], plan: Plan) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +16,9 @@ from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 from jobs.mixes import Mix
 from jobs.mixplans import plan_mix
+from jobs.workloads.model import Workload
 from scripts.files import copy_out
+from scripts.foretelling import foretell
 from scripts.launch import ClusterFailed
 from scripts.mixrun import MixOutcome, MixRun
 from scripts.netwatch import NetworkWatch
@@ -71,10 +74,21 @@ class SeveralJobs:
 
     def __init__(self, mix: Mix, topology: Topology, seed: int) -> None:
         self.name = mix.name
+        self._mix = mix
+        self._topology = topology
+        self._seed = seed
         self._jobs = plan_mix(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}")
 
+    @cached_property
+    def workload(self) -> Workload:
+        """The same jobs by their sizes, which are measured when this is first asked for."""
+        from jobs.workloads.measured import measured_workload  # the jobs, and numpy
+
+        return measured_workload(self._mix, self._topology, self._seed)
+
     def carry_out(self, session: Session, view: View) -> MixOutcome:
-        self._outcome = MixRun(session, view, self._jobs).carry_out()
+        forecasts = foretell(session, view, lambda: self.workload)
+        self._outcome = MixRun(session, view, self._jobs, forecasts).carry_out()
         return self._outcome
 
     def tell(self, summary: dict[str, Any], topology: Topology) -> None:

@@ -11,6 +11,7 @@ from dfs.client import DfsClient
 from jobs.package import load_job
 from jobs.sample import Plan, Step, Verdict
 from jobs.taskio import FileReader
+from resourcemanager.forecast import Forecast
 from resourcemanager.messages import JobEnded, SubmitJob
 from scripts.dataplans import Racks, planned_racks
 from scripts.files import LocalFile, copy_in
@@ -67,10 +68,12 @@ class Workplace:
         self._racks: dict[str, Racks] = {}  #: for what was announced
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
-    def announce(self, path: str, stored_bytes: int, job: str) -> None:
+    def announce(
+        self, path: str, stored_bytes: int, job: str, forecast: Forecast | None = None
+    ) -> None:
         """Ask where a job's input should go that is about to be written, once for each path."""
         if path and path not in self._racks:
-            self._racks[path] = planned_racks(self._session, path, stored_bytes, job)
+            self._racks[path] = planned_racks(self._session, path, stored_bytes, job, forecast)
 
     def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""
@@ -95,7 +98,9 @@ class Workplace:
             verdict=plan.verify(self) if plan.verify is not None else None,
         )
 
-    def submission(self, step: Step, submitter: Submitter, name: str = "") -> SubmitJob:
+    def submission(
+        self, step: Step, submitter: Submitter, name: str = "", forecast: Forecast | None = None
+    ) -> SubmitJob:
         """A step as the ResourceManager wants it; what the step reads must be there."""
         package = step.pack(self)
         return SubmitJob(
@@ -107,6 +112,7 @@ class Workplace:
             output_racks=self._racks.get(step.output, ()),
             user=submitter.user,
             queue=submitter.queue,
+            forecast=forecast,
         )
 
     # jobs.sample.Files -------------------------------------------------------------------------

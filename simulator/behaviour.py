@@ -15,6 +15,16 @@ import msgspec
 from cluster.errors import require
 from cluster.ids import AttemptId
 
+_NOT_NEGATIVE = (
+    "variance",
+    "launch_s",
+    "fetch_s",
+    "end_s",
+    "progress_s",
+    "shuffle_flows",
+    "together_s",
+)
+
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the simulated nodes; the defaults are an ideal cluster's.  Shares are 0 to 1."""
@@ -29,9 +39,14 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end_s: float = 0.0  #: from an attempt's last deed until its slot is known to be free
     #: how often attempts tell their progress, as a NodeManager's do; 0 = never
     progress_s: float = 0.5
+    #: shuffles of more pairs of tasks are merged to about so many flows at a time, which is an
+    #: approximation (see ``resourcemanager.merging``); 0 = never
+    shuffle_flows: int = 0
+    #: flows that would end at most so much later than another end with it, which is another
+    together_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("variance", "launch_s", "fetch_s", "end_s", "progress_s"):
+        for name in _NOT_NEGATIVE:
             value = getattr(self, name)
             require(0 <= value < math.inf, f"behaviour.{name}", value, "a number >= 0")
         for name in ("stragglers", "failures"):

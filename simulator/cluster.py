@@ -71,6 +71,7 @@ class Simulation:
         self.core = Core(topology, recipe, config.scheduler_options, seed)
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         fabric = Fabric(topology, flow_scheduler(config.flow_scheduler))
+        fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, seed, self.heap, self.network)
         tell, block_bytes = self.driver.tell, topology.storage.block

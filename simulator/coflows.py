@@ -27,6 +27,7 @@ from netemu.messages import NetworkStats
 from netemu.schedulers.base import FlowScheduler, FlowSpec
 from netemu.statistics import link_skew, network_utilization
 from resourcemanager.report import spread
+from simulator.memory import few_collections
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class CoflowRun:
             raise UsageError(f"topology {topology.name} has {len(racks)} racks: need {right}")
         self.trace = trace
         self.topology = topology
-        self.fabric = Fabric(topology, scheduler)
+        self.fabric = Fabric(topology, scheduler, has_circuit_log=False)
         self.events = 0  #: times at which something finished
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows
@@ -71,11 +72,12 @@ class CoflowRun:
 
         Raises ``InvariantError`` if flows are left that will never finish.
         """
-        for coflow in self.trace.coflows:
-            self._run_until(coflow.arrival_s, watch)
-            self._begin(coflow)
-            watch(self)
-        self._run_until(math.inf, watch)
+        with few_collections():
+            for coflow in self.trace.coflows:
+                self._run_until(coflow.arrival_s, watch)
+                self._begin(coflow)
+                watch(self)
+            self._run_until(math.inf, watch)
         if self.finished < len(self.records):
             stuck = [name for name, record in self.records.items() if record.finished_s is None]
             raise InvariantError(f"{self._scheduler.name} never lets coflow {stuck[0]} finish")

@@ -12,6 +12,8 @@ import functools
 import random
 from collections.abc import Sequence
 
+import msgspec
+
 from cluster.config import ClusterConfig
 from cluster.errors import InvariantError
 from cluster.ids import AttemptId, NodeId, job_of, stage_of, task_index
@@ -46,9 +48,12 @@ _LOOK_AT_LINKS = 16
 
 
 class Scenario:
-    """A simulation with its rules.  Raises ``InvariantError`` from ``run`` if one is broken."""
+    """A simulation with its rules.  Raises ``InvariantError`` from ``run`` if one is broken.
 
-    def __init__(self, scheduler: str, seed: int) -> None:
+    ``shuffle_flows``: see ``Behaviour``.
+    """
+
+    def __init__(self, scheduler: str, seed: int, shuffle_flows: int = 0) -> None:
         dice = random.Random(seed)
         topology = _topology(dice)
         config = ClusterConfig(
@@ -64,7 +69,8 @@ class Scenario:
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
         recipe = _recipe(scheduler)
-        self.run = Simulation(config, self.jobs, _behaviour(dice), faults, self, recipe=recipe)
+        behaviour = msgspec.structs.replace(_behaviour(dice), shuffle_flows=shuffle_flows)
+        self.run = Simulation(config, self.jobs, behaviour, faults, self, recipe=recipe)
 
     def go(self) -> Simulation:
         """Run to the end, and check everything."""

@@ -26,10 +26,9 @@ from resourcemanager.events import (
     StagePlan,
     TaskInput,
 )
-from resourcemanager.forecast import Forecast, ForetoldJob
+from resourcemanager.forecast import Forecast, forecast_of, foretold_jobs
 from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
 from simulator.blockstore import BlockStore
-from simulator.forecasts import forecast_of
 from simulator.jobwork import JobWork
 from simulator.workers import Workers
 
@@ -60,21 +59,21 @@ class Submissions:
 
     def foretell(self, jobs: Sequence[WorkloadJob]) -> None:
         """Tell which jobs are expected, before any of them comes."""
-        forecasts = ((job.name, forecast_of(job)) for job in jobs)
-        expected = tuple(
-            ForetoldJob(job=name, forecast=forecast)
-            for name, forecast in forecasts
-            if forecast is not None
-        )
+        expected = foretold_jobs(jobs)
         if expected:
             self._driver.tell(JobsForetold(jobs=expected))
 
     def store_input(self, wanted: WorkloadJob) -> None:
         """Have the files of a job that will come; jobs may share them."""
         forecast = forecast_of(wanted)
+        hints: dict[str, PlacementHint] = {}  #: of data that is placed as a whole
         for file in wanted.files:
             if file.path not in self._files:
-                self._files[file.path] = self._put(file, wanted.name, forecast)
+                data = file.folder or file.path
+                if data not in hints and (file.nodes or not file.shares):
+                    whole = sum(f.size_bytes for f in wanted.files if data in (f.folder, f.path))
+                    hints[data] = self._hint(data, whole, wanted.name, forecast)
+                self._files[file.path] = self._put(file, hints.get(data))
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
@@ -89,16 +88,17 @@ class Submissions:
                 queue=wanted.queue,
                 stages=tuple(self._plan(stage) for stage in wanted.stages),
                 output_path=self._outputs.get(job, ""),
+                output_replication=wanted.output_replication,
                 forecast=forecast_of(wanted),
+                shuffle_flows=self._workers.behaviour.shuffle_flows,
             )
         )
 
     # Input ---------------------------------------------------------------------------------------
-    def _put(self, file: InputFile, job: str, forecast: Forecast | None) -> Blocks:
-        """Have a file in the block store: a part for each rack if it is said how it is spread."""
+    def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
+        """Have a file in the block store; without a hint, a part for each rack, by its shares."""
         sizes = file.block_sizes()
-        if file.nodes or not file.shares:
-            hint = self._hint(file, job, forecast)
+        if hint is not None:
             blocks = self._store.put(file.path, sizes, hint, file.nodes)
             return list(zip(blocks, sizes, strict=True))
         placed: Blocks = []
@@ -110,12 +110,14 @@ class Submissions:
                 placed += zip(blocks, part, strict=True)
         return placed
 
-    def _hint(self, file: InputFile, job: str, forecast: Forecast | None) -> PlacementHint:
+    def _hint(
+        self, path: str, size_bytes: int, job: str, forecast: Forecast | None
+    ) -> PlacementHint:
         """What the scheduler's data policy wants."""
         self._driver.tell(
-            DataAnnounced(path=file.path, size_bytes=file.size_bytes, job=job, forecast=forecast)
+            DataAnnounced(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
         )
-        return PlacementHint(racks=self._racks.pop(file.path))
+        return PlacementHint(racks=self._racks.pop(path))
 
     def _place(self, order: PlaceData) -> None:
         self._racks[order.path] = order.racks

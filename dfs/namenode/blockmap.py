@@ -18,6 +18,7 @@ from typing import Literal
 
 from cluster.errors import InvariantError
 from cluster.ids import NodeId
+from dfs.loads import Loads
 from dfs.messages import BlockId, HeldBlock
 
 State = Literal["incoming", "sound", "corrupt", "leaving"]
@@ -43,7 +44,7 @@ class BlockMap:
     def __init__(self) -> None:
         self.blocks: dict[BlockId, Block] = {}
         #: {alive node: stored bytes that it holds or will hold}
-        self.load: dict[NodeId, int] = {}
+        self.load = Loads()
         #: {alive node: its blocks, in whatever state}
         self._held: dict[NodeId, dict[BlockId, None]] = {}
         #: blocks whose replicas or wishes have changed, in that order
@@ -89,7 +90,7 @@ class BlockMap:
         known = self.blocks[block]
         if node not in known.replicas:
             self._held[node][block] = None
-            self.load[node] += known.stored_length
+            self.load.add(node, known.stored_length)
         known.replicas[node] = state
         self.touched[block] = None
 
@@ -99,14 +100,15 @@ class BlockMap:
         if known is None or known.replicas.pop(node, None) is None:
             return
         del self._held[node][block]
-        self.load[node] -= known.stored_length
+        self.load.add(node, -known.stored_length)
         self.touched[block] = None
 
     # Nodes -----------------------------------------------------------------------------------
     def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> list[BlockId]:
         """Note a node and all that it holds; those that it should not have are returned."""
         self.node_lost(node)
-        self._held[node], self.load[node] = {}, 0
+        self._held[node] = {}
+        self.load.join(node)
         unknown: list[BlockId] = []
         for replica in held:
             known = self.blocks.get(replica.block)
@@ -123,7 +125,7 @@ class BlockMap:
         for block in list(self._held.get(node, ())):
             self.drop_replica(block, node)
         self._held.pop(node, None)
-        self.load.pop(node, None)
+        self.load.leave(node)
 
     def is_alive(self, node: NodeId) -> bool:
         """Whether a node can be used."""

@@ -222,7 +222,7 @@ class NameNode:
         file.blocks[block] = message.stored_length
         self.blocks.add(block, message.stored_length, file.replication, complete=False)
         for node in nodes:
-            file.replicas[node] = file.replicas.get(node, 0) + 1
+            file.replicas.add(node)
             self.blocks.set_replica(block, node, "incoming")
         return BlockAdded(block=block, nodes=tuple(nodes))
 

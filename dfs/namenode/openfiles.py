@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from cluster.errors import PeerError
 from cluster.ids import NodeId
+from dfs.loads import Uses
 from dfs.messages import BlockId, PlacementHint
 from dfs.paths import parse_path
 
@@ -31,7 +32,7 @@ class OpenFile:
     #: {block: its length}
     blocks: dict[BlockId, int] = field(default_factory=dict)
     #: {node: how many of the file's replicas it was given}
-    replicas: dict[NodeId, int] = field(default_factory=dict)
+    replicas: Uses = field(default_factory=Uses)
 
 
 class OpenFiles:

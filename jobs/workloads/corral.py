@@ -35,9 +35,11 @@ class CorralOptions(Population, frozen=True, kw_only=True):
     jobs: int = 200
     block: Size = 256_000_000
     recurring: float = 1.0
+    largest: int = 2000  #: tasks of the largest jobs of W1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.largest > 1000, "largest", self.largest, "more than 1,000 tasks")
         require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
         require(self.block >= 1, "block", self.block, "a size above 0")
 
@@ -68,17 +70,21 @@ _SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
 
 def w1(options: W1Options, seed: int) -> Workload:
     """Quantcast-like, with job sizes and selectivities varied."""
-    jobs = populate(w1_shapes(options.jobs, options.block, seed), options, seed)
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    jobs = populate(shapes, options, seed)
     return Workload(
         name="corral-w1", source=f"{_PAPER}, section 6.1 (a)", jobs=jobs, figures=_w1_figures(jobs)
     )
 
 
-def w1_shapes(count: int, block_bytes: int, seed: int, prefix: str = "w1") -> list[Shape]:
+def w1_shapes(
+    count: int, block_bytes: int, seed: int, prefix: str = "w1", largest: int = _LARGE[1]
+) -> list[Shape]:
     """W1's jobs; those of another ``prefix`` are others."""
     rng = dice(seed, prefix)
     kinds = rng.permutation(count) % 3
-    tasks = np.choose(kinds, [log_uniform(rng, *kind, count) for kind in (_SMALL, _MEDIUM, _LARGE)])
+    sizes = (_SMALL, _MEDIUM, (_LARGE[0], largest))
+    tasks = np.choose(kinds, [log_uniform(rng, *size, count) for size in sizes])
     # Within 4:1 to 1:4 in whole bytes and blocks too.
     to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
     fill = rng.uniform(0.0, 1.0, count)  # of each job's last block
@@ -189,8 +195,7 @@ def w3(options: CorralOptions, seed: int) -> Workload:
         input_bytes, shuffle_bytes = round(inputs[at]), round(shuffles[at])
         wanted = max(2, round(tasks[at]))
         share_of_maps = input_bytes / (input_bytes + shuffle_bytes)
-        least = -(-input_bytes // options.block)
-        maps = max(least, min(max(1, round(wanted * share_of_maps)), wanted - 1))
+        maps = min(max(1, round(wanted * share_of_maps)), wanted - 1)
         shapes.append(
             map_reduce(
                 f"w3-{at}",
@@ -198,7 +203,7 @@ def w3(options: CorralOptions, seed: int) -> Workload:
                 block_bytes=-(-input_bytes // maps),
                 shuffle_bytes=shuffle_bytes,
                 output_bytes=round(shuffle_bytes * to_output[at]),
-                reduces=max(1, wanted - maps),
+                reduces=wanted - maps,
             )
         )
     jobs = populate(shapes, options, seed)
@@ -230,7 +235,8 @@ def _w3_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
 def mix(options: MixOptions, seed: int) -> Workload:
     """Recurring jobs over an hour and ad hoc ones in a batch, all of W1."""
     ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
-    planned = populate(w1_shapes(options.jobs, options.block, seed), options, seed)
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    planned = populate(shapes, options, seed)
     jobs = merged(ad_hoc, planned)
     known = [job for job in jobs if job.recurrence is not None]
     late_s = [job.submit_s for job in known]
@@ -248,7 +254,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
 
 def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that nobody foretold, all at once."""
-    shapes = w1_shapes(count, options.block, seed, prefix="adhoc")
+    shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"
     plain = Population(users=options.users, queues=options.queues, arrivals=batch)
     return populate(shapes, plain, seed, label="adhoc-")

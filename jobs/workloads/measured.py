@@ -74,6 +74,7 @@ class _Bench:
             submit_s=wanted.submit_s,
             stages=stages,
             files=inputs,
+            recurrence=wanted.recurrence,
         )
 
     def _generate(self, step: Step) -> None:
@@ -87,7 +88,12 @@ class _Bench:
     ) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
         scale, block_bytes = self._topology.scale, self._topology.storage.block
         inputs = tuple(
-            InputFile(path=path, size_bytes=len(data) * scale, block_bytes=block_bytes)
+            InputFile(
+                path=path,
+                folder=path.rpartition("/")[0],
+                size_bytes=len(data) * scale,
+                block_bytes=block_bytes,
+            )
             for path, data in files.items()
             if data
         )

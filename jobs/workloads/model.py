@@ -24,6 +24,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is in the block store before its job comes."""
 
     path: str  #: jobs that name the same path share the file, and say the same of it
+    folder: str = ""  #: what it is a part of, if where that goes is decided as a whole
     size_bytes: int  #: > 0
     block_bytes: int  #: a task reads one block; the last may be shorter
     #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says
@@ -87,6 +88,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
     submit_s: float  #: from the workload's beginning
     stages: tuple[WorkStage, ...]  #: each after those that it reads
     files: tuple[InputFile, ...] = ()
+    output_replication: int = 0  #: copies of what it writes; 0 = as many as the block store keeps
     recurrence: Recurrence | None = None  #: None: ad hoc, nothing is known of it before it comes
 
     @property
@@ -223,6 +225,8 @@ def check_workload(jobs: Sequence[WorkloadJob]) -> None:
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from None
         require(0 <= job.submit_s < math.inf, f"{where}: submit_s", job.submit_s, "seconds >= 0")
+        copies = job.output_replication
+        require(copies >= 0, f"{where}: output_replication", copies, "a whole number >= 0")
         for file in job.files:
             if shared.setdefault(file.path, file) != file:
                 raise UsageError(f"{where}: file {file.path} is another in an earlier job")

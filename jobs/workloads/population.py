@@ -34,6 +34,7 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     size_error: float = 0.065
     late: float = 0.0  #: share of the jobs that come at another time than foretold: Fig. 13(b)
     late_by: Duration = 240.0  #: they come up to so much earlier or later
+    output_replication: int = 0  #: copies of what jobs write; 0 = as many as the block store keeps
     grain: int = 1  #: so many tasks are made one: see ``coarse.py``
 
     def __post_init__(self) -> None:
@@ -90,6 +91,7 @@ def populate(
                 submit_s=submits_s[at],
                 stages=shape.stages,
                 files=shape.files,
+                output_replication=options.output_replication,
                 recurrence=past,
             )
         )

@@ -8,11 +8,14 @@ A query scans its tables whole, in blocks of 256 MB, and filters (5 to 40 % are 
 of ORC read less, too); joins one after the other, the largest table first, through a shuffle each
 (30 to 100 % left); then it groups (1 to 20 %) and sorts (all) in one task.  A task fetches 256 MB.
 The tables of a few kB, nation and region, are sent along with a query and left out.
-Queries share the database's files.
+Queries share the database's files, unless each is to have its own: ``tables=own``.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
+import msgspec
 import numpy as np
 
 from cluster.errors import require
@@ -51,6 +54,7 @@ class TpchOptions(CorralOptions, frozen=True, kw_only=True):
     window: Duration = 1500.0
     database: Size = 200_000_000_000
     ad_hoc: int = 20  #: jobs of W1 besides, in a batch
+    tables: Literal["shared", "own"] = "shared"  #: whose files a query reads
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,10 +75,11 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
     }
     rounds = -(-options.jobs // len(_QUERIES))
     numbers = np.concatenate([rng.permutation(sorted(_QUERIES)) for _ in range(rounds)])
-    shapes = [
-        _query(f"q{number}-{at}", number, tables, options.block, rng)
-        for at, number in enumerate(numbers[: options.jobs].tolist())
-    ]
+    shapes = []
+    for at, number in enumerate(numbers[: options.jobs].tolist()):
+        name = f"q{number}-{at}"
+        its = tables if options.tables == "shared" else _copies(tables, name)
+        shapes.append(_query(name, number, its, options.block, rng))
     queries = populate(shapes, options, seed)
     last_s = max(job.submit_s for job in queries)
     return Workload(
@@ -94,6 +99,13 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
             ),
         ),
     )
+
+
+def _copies(tables: dict[str, InputFile], query: str) -> dict[str, InputFile]:
+    return {
+        name: msgspec.structs.replace(table, path=f"/tpch/{query}/{name}")
+        for name, table in tables.items()
+    }
 
 
 def _query(

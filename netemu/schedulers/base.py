@@ -16,6 +16,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +26,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowSpec:
+class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A flow as it was asked for."""
 
     flow: FlowId
@@ -77,7 +77,7 @@ class Group(Protocol):
 
     @property
     def layout(self) -> int:
-        """Another number whenever rows have come or have other numbers than before."""
+        """Another number whenever rows have other numbers than before; new ones come last."""
 
     @property
     def load(self) -> Floats:
@@ -94,8 +94,8 @@ class Group(Protocol):
     def apart(self, row: int) -> Any:
         """What ``FlowScheduler.tells_apart`` said of a row's flows."""
 
-    def remaining_bytes(self) -> Floats:
-        """What is left to send, more than 0."""
+    def remaining_bytes(self, rows: Numbers | slice = ...) -> Floats:
+        """What is left to send, more than 0; of these rows only, if they are given."""
 
     def sent_bytes(self) -> float:
         """What all of its flows, finished ones included, have sent."""

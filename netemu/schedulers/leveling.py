@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from netemu.schedulers.base import Floats, Group, Numbers
+from netemu.schedulers.crossing import Crossing
 from netemu.schedulers.filling import Bools, fill, load_of
 
 #: How far what rows need may exceed a capacity: rounding.
@@ -22,8 +23,6 @@ _STAYS = 1e-13
 #: If it takes more rounds, or if more than this share of the rows is new, all rows are filled.
 _ROUNDS = 40
 _MANY_NEW = 0.2
-#: If more than this share of the links is amiss, all are worked out.
-_MANY_LINKS = 0.3
 #: Steps towards a link's level; what is missing then is made up for in the next round.
 _STEPS = 6
 
@@ -34,10 +33,7 @@ class Leveling:
     def __init__(self) -> None:
         self.levels: Floats = np.empty(0)
         self._limited = np.empty(0, dtype=bool)
-        self._layout = -1  #: of the group's rows when they were last looked up
-        #: the rows of one link after the other, the links, and the others on the rows' ways
-        self._rows = self._of = self._others = self._numbers = np.empty(0, dtype=np.int64)
-        self._begins: list[int] = []  #: where those of a link begin
+        self._crossing = Crossing()
 
     def share(self, group: Group, capacities: Floats, rounding: Floats) -> tuple[Floats, Floats]:
         """Each row's rate (bytes/s for each unit of weight), and what is left of each link."""
@@ -47,12 +43,11 @@ class Leveling:
             return self._fill(group, capacities)
         room = capacities - group.load
         amiss = self._amiss(room, rounding)
-        if group.layout != self._layout:
-            new = group.paths.take(self._look_up(group), axis=1)
-            many = new.shape[1] > len(group.rates) * _MANY_NEW
-            if many or (new.min(axis=0) == len(amiss) - 1).any():  # or unlimited
-                return self._fill(group, capacities)
-            amiss[new] = True
+        new = group.paths.take(self._new(group), axis=1)
+        many = new.shape[1] > len(group.rates) * _MANY_NEW
+        if many or (new.min(axis=0) == len(amiss) - 1).any():  # or unlimited
+            return self._fill(group, capacities)
+        amiss[new] = True
         rates = group.rates.copy()
         for _ in range(_ROUNDS):
             amiss[-1] = False  # stands for no link
@@ -80,32 +75,18 @@ class Leveling:
 
         None if it leads nowhere.
         """
-        rows, of, others = self._crossing(links)
+        entries = self._crossing.entries(links)
+        rows, of, others = entries.rows, entries.of, entries.others
         weights = group.weights[rows]
         elsewhere = self.levels.take(others).min(axis=0)  # the rate that their other links allow
-        self.levels[links] = _find(elsewhere, weights, of, capacities, self.levels)[links]
+        self.levels[links] = find_levels(elsewhere, weights, of, capacities, self.levels)[links]
 
         elsewhere = self.levels.take(others).min(axis=0)
-        are, were = np.minimum(self.levels[of], elsewhere), rates[rows]
+        are = np.minimum(self.levels[of], elsewhere)
         are[weights == 0] = 0.0
         if are.max(initial=0.0) == np.inf:  # two links have left a row to one another
             return None
-        change = np.flatnonzero(np.abs(are - were) > were * _STAYS)
-        place = np.empty(len(rates), dtype=np.int64)
-        place[rows[change]] = change
-        change = change[place[rows[change]] == change]  # a row of two of the links counts once
-        rates[rows[change]] = are[change]
-        more = (are[change] - were[change]) * weights[change]
-        return load_of(group.paths.take(rows[change], axis=1), more, len(capacities))
-
-    def _crossing(self, links: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Rows that cross these links, the link of each, and the other links on its way."""
-        if len(links) > len(self.levels) * _MANY_LINKS:
-            return self._rows, self._of, self._others  # of all links: cheaper than to choose
-        begins, numbers = self._begins, self._numbers
-        some = [numbers[begins[link] : begins[link + 1]] for link in links.tolist()]
-        chosen = np.concatenate(some)
-        return self._rows[chosen], self._of[chosen], self._others.take(chosen, axis=1)
+        return change_rates(group, rows, are, rates)
 
     def _fill(self, group: Group, capacities: Floats) -> tuple[Floats, Floats]:
         """Work all of it out."""
@@ -116,24 +97,16 @@ class Leveling:
         rates[rows] = fill(paths, weights, left, self.levels)
         return rates, left
 
-    def _look_up(self, group: Group) -> Numbers:
-        """Note the rows of each link; returns those that are new."""
-        paths, links = group.paths, len(self.levels)
-        flat = paths.ravel().astype(np.min_scalar_type(links))  # small numbers sort fast
-        by_link = np.argsort(flat, kind="stable")
-        self._rows = by_link % paths.shape[1]
-        self._of = paths.ravel()[by_link]
-        across = paths.take(self._rows, axis=1)
-        self._others = np.where(across == self._of, links - 1, across)
-        self._begins = [0, *np.cumsum(np.bincount(flat, minlength=links)).tolist()]
-        self._numbers = np.arange(len(flat))
-        self._layout = group.layout
-        new = np.flatnonzero((group.rates == 0) & (group.weights > 0))
-        held: Bools = self.levels.take(paths.take(new, axis=1)).min(axis=0) == 0
-        return np.compress(~held, new)
+    def _new(self, group: Group) -> Numbers:
+        """The rows that have come."""
+        rows = self._crossing.update(group, len(self.levels))
+        if rows is None:
+            rows = np.flatnonzero((group.rates == 0) & (group.weights > 0))
+        held: Bools = self.levels.take(group.paths.take(rows, axis=1)).min(axis=0) == 0
+        return np.compress(~held, rows)
 
 
-def _find(
+def find_levels(
     elsewhere: Floats, weights: Floats, of: Numbers, capacities: Floats, levels: Floats
 ) -> Floats:
     """The levels at which links are full; inf for those that never are.
@@ -157,3 +130,19 @@ def _find(
         if np.array_equal(held, before):
             break
     return levels
+
+
+def change_rates(group: Group, rows: Numbers, are: Floats, rates: Floats) -> Floats:
+    """Put new rates of rows, some of which are there twice, in their place in ``rates``.
+
+    Returns what that adds to the load of each link.
+    """
+    were = rates[rows]
+    change = np.flatnonzero(np.abs(are - were) > were * _STAYS)
+    place = np.empty(len(rates), dtype=np.int64)
+    place[rows[change]] = change
+    change = change[place[rows[change]] == change]
+    rows = rows[change]
+    rates[rows] = are[change]
+    more = (are[change] - were[change]) * group.weights[rows]
+    return load_of(group.paths.take(rows, axis=1), more, len(group.load))

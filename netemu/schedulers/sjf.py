@@ -14,16 +14,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from netemu.schedulers.filling import fill
-
-Bools = NDArray[np.bool_]
-
-#: Flows are equally long if what they have left differs by less than this: rounding.
-_SAME_SHARE = 1e-9
-_SAME_BYTES = 1e-3
+from netemu.schedulers.filling import Bools, fill, rounding_of
+from netemu.schedulers.ranking import SAME_BYTES, SAME_SHARE, Ranking
 
 
 class ShortestFirst(FlowScheduler):
@@ -32,14 +26,25 @@ class ShortestFirst(FlowScheduler):
     name = "sjf"
     source = "Hong, Caesar and Godfrey, PDQ, SIGCOMM 2012 (no deadlines)"
 
+    rows_stay = True
+
+    def __init__(self) -> None:
+        self._ranking = Ranking()
+
     def tells_apart(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own."""
         return flow.flow
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
+        capacities = traffic.capacities
         for group in traffic.groups:  # at most one
-            group.set_rates(_greedy(group, traffic.capacities))
+            rates = self._ranking.share(group, capacities, rounding_of(capacities))
+            if rates is None:
+                left = capacities.copy()
+                rates = _greedy(group, left)
+                self._ranking.start(group, rates, left)
+            group.set_rates(rates)
         return np.inf
 
 
@@ -48,10 +53,10 @@ def _greedy(group: Group, left: Floats) -> Floats:
     all such rows are served at once, and then those that become so.
     """
     # O(rounds x rows), and rows that cross a full link drop out at once
-    paths, weights = group.paths, group.weights
+    weights = group.weights
     rates = np.zeros(len(weights))
-    rank = _ranks(group.remaining_bytes())
-    rows = np.arange(len(rates))
+    rows = np.flatnonzero(weights)
+    rank, paths = _ranks(group.remaining_bytes()[rows]), group.paths.take(rows, axis=1)
     while True:
         open_rows = left.take(paths).min(axis=0) > 0
         rows, rank, paths = rows[open_rows], rank[open_rows], paths[:, open_rows]
@@ -67,7 +72,7 @@ def _ranks(remaining_bytes: Floats) -> Numbers:
     """0 for the shortest, 1 for the next longer ones, and so on."""
     order = np.argsort(remaining_bytes)
     ordered = remaining_bytes[order]
-    longer = ordered[1:] > ordered[:-1] * (1 + _SAME_SHARE) + _SAME_BYTES
+    longer = ordered[1:] > ordered[:-1] * (1 + SAME_SHARE) + SAME_BYTES
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.concatenate([[0], np.cumsum(longer)])
     return ranks

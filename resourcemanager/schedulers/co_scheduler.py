@@ -65,6 +65,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
     Config = CoConfig
     section = "co-scheduler"
+    uses_forecasts = True
 
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)

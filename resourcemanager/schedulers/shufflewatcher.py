@@ -41,6 +41,7 @@ class ShuffleWatcher(RackBound):
 
     Config = ShuffleWatcherConfig
     section = "shufflewatcher"
+    uses_forecasts = True
 
     def __init__(self, config: ShuffleWatcherConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)

@@ -11,8 +11,10 @@ from cluster.errors import RailyardError, UsageError
 from cluster.units import format_count
 from jobs.workloads.catalog import workload
 from jobs.workloads.model import Workload
+from resourcemanager.schedulers import recipe_named
+from scripts.contest import options_of
 from scripts.options import ClusterChoice
-from scripts.reproduce.figures import Setup
+from scripts.reproduce.figures import Settings, Setup
 from scripts.reproduce.measures import Summary
 from scripts.sweep import parse_on, sweep
 from scripts.virtual import VirtualRun, run_virtually
@@ -51,7 +53,7 @@ def command(setup: Setup, seed: int) -> str:
     """What to type to run it alone."""
     words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
     words += ["--scheduler", setup.scheduler, "--flow-scheduler", setup.flow_scheduler]
-    pairs = (("--network", setup.network), ("--set", setup.scheduler_options))
+    pairs = (("--network", setup.network), ("--set", _own_options(setup)))
     usual = Behaviour()
     changed = tuple(
         (name, f"{getattr(setup.behaviour, name):g}")
@@ -75,13 +77,18 @@ def save(found: Summaries, folder: Path) -> None:
             (folder / name).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
 
 
+def _own_options(setup: Setup) -> Settings:
+    """Its settings without those of the schedulers that it is compared with."""
+    return options_of(recipe_named(setup.scheduler), setup.scheduler_options)
+
+
 def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
     choice = ClusterChoice(
         topology=setup.topology,
         network=setup.network,
         scheduler=setup.scheduler,
         flow_scheduler=setup.flow_scheduler,
-        scheduler_options=setup.scheduler_options,
+        scheduler_options=_own_options(setup),
         seed=seed,
         transport=None,
     )

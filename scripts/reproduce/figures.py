@@ -25,11 +25,11 @@ class Setup:
     scheduler: str
     flow_scheduler: str = "maxmin"
     network: Settings = ()  #: figures of the topology that are changed
-    scheduler_options: Settings = ()
+    scheduler_options: Settings = ()  #: of any of the schedulers that it is compared with
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def under(self, contender: str) -> Setup:
-        """The same jobs under "SCHEDULER" or "SCHEDULER+FLOWSCHEDULER"."""
+        """The same jobs under "SCHEDULER" or "SCHEDULER + FLOWSCHEDULER"."""
         scheduler, plus, flows = contender.partition(" + ")
         return replace(
             self, scheduler=scheduler, flow_scheduler=flows if plus else self.flow_scheduler

@@ -5,12 +5,13 @@ Pure.  A quantity is None where a run does not have it, such as coflow times of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from cluster.units import format_duration, format_size
-from resourcemanager.report import spread
+from jobs.workloads.figures import percentile
 
 Summary = dict[str, Any]
 Job = dict[str, Any]
@@ -61,10 +62,8 @@ def but(which: WhichJobs) -> WhichJobs:
 
 
 def job_time_s(part: str, which: WhichJobs = every_job) -> Quantity:
-    """Completion times of jobs: their "mean", "p50" (median), "p95", "p99" or "max"."""
-    return lambda run: spread(
-        [job["jct_s"] for job in run["jobs"] if which(job) and job["jct_s"] is not None]
-    )[part]
+    """Completion times of jobs: their "mean", "max" or a percentile such as "p50"."""
+    return of_jobs("jct_s", part, which)
 
 
 def coflow_time_s(part: str) -> Quantity:
@@ -86,10 +85,17 @@ def span_s(which: WhichJobs) -> Quantity:
 
 
 def of_jobs(key: str, part: str, which: WhichJobs = every_job) -> Quantity:
-    """A figure of each job, such as "reduce_s": mean, median or percentile over jobs."""
-    return lambda run: spread(
-        [job[key] for job in run["jobs"] if which(job) and job[key] is not None]
-    )[part]
+    """A figure of each job, such as "reduce_s", over jobs: "mean", "max", or "p90" and the like."""
+
+    def of(run: Summary) -> float | None:
+        values = [job[key] for job in run["jobs"] if which(job) and job[key] is not None]
+        if not values:
+            return None
+        if part in ("mean", "max"):
+            return math.fsum(values) / len(values) if part == "mean" else float(max(values))
+        return percentile(values, float(part.removeprefix("p")))
+
+    return of
 
 
 def moved_bytes(way: str) -> Quantity:

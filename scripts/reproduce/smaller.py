@@ -24,6 +24,7 @@ class Coarser:
     topology: str
     tasks: int = 1  #: how many become one; of the workload: its option "grain"
     machines: int = 1  #: how many become one, in each rack
+    rate: float | None = None  #: of a slot before that, bytes/s; None = the topology's
 
     def __post_init__(self) -> None:
         racks = self._topology().racks
@@ -35,17 +36,16 @@ class Coarser:
 
     def network(self) -> Settings:
         """The figures of the topology to change."""
-        if self.tasks == self.machines == 1:
-            return ()
         topology = self._topology()
         racks, compute = topology.racks, topology.compute
+        rates = self.rate or compute.map_rate, self.rate or compute.reduce_rate
         return (
             ("racks.nodes", str(racks.nodes // self.machines)),
             ("racks.slots", str(racks.slots * self.machines // self.tasks)),
             ("links.nic", _rate(topology.links.nic * self.machines)),
             ("storage.block", f"{topology.storage.block * self.tasks}B"),
-            ("compute.map_rate", _rate(compute.map_rate * self.tasks)),
-            ("compute.reduce_rate", _rate(compute.reduce_rate * self.tasks)),
+            ("compute.map_rate", _rate(rates[0] * self.tasks)),
+            ("compute.reduce_rate", _rate(rates[1] * self.tasks)),
         )
 
     def words(self) -> tuple[str, ...]:

@@ -162,6 +162,13 @@ def test_changed_figures_are_part_of_the_name_and_the_name_loads_again():
     assert load_topology(topology.name) == topology
 
 
+def test_the_circuit_switch_can_be_left_out():
+    topology = load_topology("hybrid-8x4,ocs=off")
+    assert topology.ocs is None
+    assert load_topology("flat-4x4,ocs=off").ocs is None
+    assert load_topology("hybrid-8x4,ocs=off,ocs.port=1Gbps").ocs is not None
+
+
 def test_a_file_of_ones_own_can_be_changed_too(write):
     topology = load_topology(write(SOUND), [("background", "0")])
     assert topology.rack_list()[0].uplink_bytes_per_s == 250e6

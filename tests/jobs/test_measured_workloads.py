@@ -47,6 +47,26 @@ def test_jobs_share_equal_inputs_and_all_of_it_can_be_run():
     assert len(inputs) == len({(j.name.split("-")[0], j.input_bytes) for j in workload.jobs})
 
 
+def test_jobs_with_inputs_of_their_own_share_none():
+    shared, own = measured("terasort,times=3").jobs, measured("terasort,times=3,inputs=own").jobs
+    assert len({file.path for job in shared for file in job.files}) == shared[0].stages[0].tasks
+    assert len({file.folder for job in own for file in job.files}) == 3
+    assert own[2].stages[1] == shared[2].stages[1]
+
+
+def test_what_is_foretold_is_in_proportion_to_what_comes():
+    right, wrong = measured("terasort", "wordcount,size_error=0.2,submit=5s").jobs
+    assert right.foretold() == right
+    assert wrong.recurrence is not None
+    ratio = wrong.recurrence.size_ratio
+    expected = wrong.foretold()
+    assert expected is not None
+    assert expected.submit_s == 5
+    assert ratio != 1
+    assert expected.shuffle_bytes == round(wrong.shuffle_bytes * ratio)
+    assert abs(expected.input_bytes - wrong.input_bytes * ratio) < len(wrong.files)
+
+
 def test_a_seed_gives_the_same_workload_again():
     assert measured("terasort", "wordcount") == measured("terasort", "wordcount")
     assert measured("wordcount") != measured("wordcount", seed=2)

@@ -66,12 +66,41 @@ def test_a_drawn_mix_depends_on_its_seed_only():
     assert 0 <= times[0] < 5 < 25 < times[-1] <= 30
 
 
+def test_all_jobs_are_foretold_rightly_unless_it_is_said_otherwise():
+    for job in mix("mix,jobs=5,window=9s", "terasort,submit=2s"):
+        assert job.recurrence is not None
+        told = (job.recurrence.name, job.recurrence.size_ratio, job.recurrence.submit_s)
+        assert told == (job.name, 1.0, job.submit_s)
+        assert not job.own_input
+    [own] = mix("terasort,recurring=0,inputs=own")
+    assert own.recurrence is None
+    assert own.own_input
+
+
+def test_so_large_a_share_is_foretold_and_so_wrongly():
+    word = "mix,jobs=40,window=60s,recurring=0.5,size_error=0.1,late=0.25,late_by=3s"
+    jobs = mix(word)
+    told = [(job, job.recurrence) for job in jobs if job.recurrence is not None]
+    assert jobs == mix(word)
+    assert len(told) == 20
+    ratios = [past.size_ratio for _, past in told]
+    assert 0.8 <= min(ratios) < 0.95 < 1.05 < max(ratios) <= 1.2
+    off_s = [abs(past.submit_s - job.submit_s) for job, past in told]
+    assert sum(off > 0 for off in off_s) == 5
+    assert max(off_s) <= 3
+    plain = mix("mix,jobs=40,window=60s")
+    assert [job.submit_s for job in plain] == [job.submit_s for job in jobs]
+
+
 WRONG = {
     "key of a job": ("terasort,sise=1GB", 'unknown key "sise": did you mean "size"?'),
     "key of a mix": ("mix,job=3", 'unknown key "job": did you mean "jobs"?'),
     "no value": ("terasort,submit", "need KEY=VALUE"),
     "no times": ("terasort,times=0", "times: "),
     "no size": ("mix,sizes=1GB+", "mix,sizes=1GB+: sizes = '': need a size"),
+    "no share": ("mix,recurring=2", "recurring = 2.0: need a share of 0 to 1"),
+    "no error": ("terasort,size_error=0.5", "size_error = 0.5: need 0 to below 0.5"),
+    "no such input": ("terasort,inputs=mine", 'inputs = \'mine\': need "own" or "shared"'),
     "no kind": ("mix,of=terasort+", "of = 'terasort+': need names with +"),
     "no file": ("none.toml", "none.toml: cannot be read"),
 }

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from cluster.errors import InvariantError
 from cluster.tomlfile import build
 from cluster.topology import Topology
-from netemu.fabric import Fabric, Finished
+from netemu.fabric import Fabric
+from netemu.flowclasses import Finished
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from netemu.schedulers.base import FlowSpec
 from netemu.schedulers.filling import fill

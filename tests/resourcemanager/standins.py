@@ -183,9 +183,9 @@ class Office:
 
 
 class Rack:
-    """A stand-in for a NodeManager."""
+    """A stand-in for a NodeManager of so many nodes with two slots each."""
 
-    def __init__(self, office: Office, rack: str) -> None:
+    def __init__(self, office: Office, rack: str, nodes: int = 1) -> None:
         self.office = office
         self.rack = rack
         self.node = f"{rack}n0"
@@ -194,7 +194,8 @@ class Rack:
         kinds = (LoadJob, LaunchAttempt, KillAttempt, FetchOutput, CancelFlow, DiscardJob)
         for kind in kinds:
             self.link.on(kind, lambda order, _: self.orders.append(order))
-        registration = RegisterNodeManager(rack=rack, pid=1, nodes={self.node: 2})
+        slots = {f"{rack}n{number}": 2 for number in range(nodes)}
+        registration = RegisterNodeManager(rack=rack, pid=1, nodes=slots)
         self.link.call(registration, Done, timeout_s=5)
 
     def ordered(self, kind: type) -> list[Any]:

@@ -129,13 +129,18 @@ def test_a_map_whose_data_is_in_none_of_the_racks_does_not_wait_for_it(tmp_path:
     assert {when for _, _, when in c.run().placements} == {0.0}
 
 
-def test_reduces_leave_half_of_the_racks_slots_to_maps(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("share", "held"),
+    [pytest.param(0.0, (2, 0), id="none by default"), pytest.param(0.5, (1, 1), id="half")],
+)
+def test_reduces_leave_the_racks_slots_to_maps(tmp_path: Path, share: float, held):
     """The cluster has 6 slots, of which SlowStart gives reduces 2; the job's rack has no more."""
-    c = corral(tmp_path, {"j0": "r0"})
+    options = {"corral.reduce_share": share} if share else {}
+    c = corral(tmp_path, {"j0": "r0"}, options=options)
     c.submit("j0", maps=8, reduces=4, map_s=10)
-    c.run(until_s=35.0)
+    c.run(until_s=25.0)
     stages = c.core.world.jobs["j0"].stages
-    assert (stages["m"].held, stages["r"].held) == (1, 1)
+    assert (stages["m"].held, stages["r"].held) == held
     assert c.run().unfinished == []
 
 

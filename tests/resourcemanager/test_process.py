@@ -253,6 +253,24 @@ def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
         office.close()
 
 
+def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):
+    """The order to run it there is what tells that the whole NodeManager is gone."""
+    office = Office(folder, heartbeat=0.05, expiry=0.3)
+    try:
+        rack = Rack(office, "r0", nodes=2)
+        office.store("/in", [(70, "r0n0")])
+        office.submit(stages=(StageSpec(name="m"),))
+        rack.wait_for(LaunchAttempt)
+        rack.link.close()
+        world = office.manager._driver.core.world
+        office.wait(lambda: not any(node.alive for node in world.nodes.values()))
+        assert world.nodes["r0n1"].lost_because == "its NodeManager is gone"
+        (launch,) = Rack(office, "r1").wait_for(LaunchAttempt)
+        assert launch.attempt == "j1.m0.2"
+    finally:
+        office.close()
+
+
 def test_a_node_that_its_manager_no_longer_uses_is_lost(office: Office):
     rack = Rack(office, "r0")
     rack.say(NodeManagerHeartbeat(rack="r0", nodes=()))

@@ -295,3 +295,9 @@ def test_an_unknown_scheduler_is_refused_with_the_nearest_name():
 def test_wrong_options_are_refused(scheduler: str, options: dict, error: str):
     with pytest.raises(UsageError, match=error):
         tiny_cluster(scheduler=scheduler, options=options)
+
+
+def test_recipes_tell_whether_forecasts_are_of_use_to_them():
+    using = {name for name, recipe in all_recipes([]).items() if recipe.uses_forecasts}
+    planning = {"corral", "local-shuffle", "shufflewatcher", "co-scheduler"}
+    assert {name.partition(":")[0] for name in using} == planning

@@ -37,6 +37,13 @@ def test_only_foretold_jobs_are_planned(railyard, tmp_path):
     assert len(load_plan(tmp_path / "plan.toml").jobs) == 10
 
 
+def test_a_mix_of_real_jobs_is_planned_under_the_names_that_they_run_by(railyard, tmp_path):
+    railyard.ok("plan", "--workload", "mix,jobs=4,sizes=500MB,recurring=0.5", cwd=tmp_path)
+    names = {job.name for job in load_plan(tmp_path / "plan.toml").jobs}
+    assert len(names) == 2
+    assert all(name.startswith(("terasort-", "wordcount-")) for name in names)
+
+
 def test_jobs_are_foretold_from_earlier_runs(railyard, tmp_path):
     for day, size in ((0, 1e9), (1, 3e9), (5, 9e9)):
         maps = StageProfile(maps=8, input_bytes=size, map_rate_bytes_per_s=1e6)

@@ -30,6 +30,16 @@ def test_rules_hold_under_faults(first: int):
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize("flows", [1, 4])
+def test_rules_hold_where_fetches_are_merged(flows: int):
+    merged = 0
+    for seed in range(60):
+        scenario = Scenario(SCHEDULERS[seed % len(SCHEDULERS)], seed, shuffle_flows=flows)
+        scenario.go()
+        merged += any(job.shuffle_bytes for job in scenario.jobs.jobs)
+    assert merged > 30
+
+
 # A check that never fails is none: each of these breaks a rule on purpose -------------------------
 def sound_scenario() -> Scenario:
     """One with shuffles that keeps all rules."""

@@ -1,0 +1,165 @@
+"""The same jobs emulated and simulated, under the same scheduler, from the same placed blocks.
+
+    runs = on_both_clocks(terms)      # of one scheduler: the summaries of each clock
+    rows = contest(terms, FIGURES, bound)      # of several, as rows of a benchmark
+
+Which of many slots that fall free together a reduce gets is chance in an emulation; on ideal nodes
+it is the same each time.  Of one TeraSort under ``fair`` that alone moves the job time by 5 % and
+the shuffle's by 12 % (standard deviations over ten simulations).  So each emulated run is simulated
+several times, with computing times that vary by ``VARIANCE``, and the mean of these is what it is
+compared with.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import msgspec
+
+from jobs.mixes import Defaults, read_mix
+from jobs.workloads.measured import measured_workload
+from resourcemanager.eventlog import read_log
+from resourcemanager.schedulers import recipe_named
+from scripts.comparison import Summary
+from scripts.contest import Contest, Terms, options_of
+from scripts.placed import placed_as_in
+from scripts.request import DEFAULT_SIZE_BYTES
+from scripts.virtual import VirtualRun, run_virtually
+from simulator.behaviour import Behaviour
+
+#: A topology with long tasks: what the machine itself needs for one is then little of its time.
+LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
+#: Simulations of each emulated run, and the sigma of their computing times.
+SIMULATIONS = 20
+VARIANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something to compare the clocks by."""
+
+    name: str
+    unit: str
+    of: Callable[[Summary], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """One scheduler's runs of one or more seeds."""
+
+    emulated: list[Summary]
+    simulated: list[Summary]
+
+    def spread(self, of: Callable[[Summary], float]) -> float:
+        """A figure's standard deviation over the simulations of one seed, in % of its mean."""
+        each = [
+            [of(run) for run in self.simulated[at : at + SIMULATIONS]]
+            for at in range(0, len(self.simulated), SIMULATIONS)
+        ]
+        mean = fmean(map(fmean, each))
+        return 100 * fmean(map(pstdev, each)) / mean if mean else 0.0
+
+    def means(self, of: Callable[[Summary], float]) -> tuple[float, float]:
+        """A figure's means over the emulated and over the simulated runs."""
+        return fmean(map(of, self.emulated)), fmean(map(of, self.simulated))
+
+    @property
+    def verified(self) -> bool:
+        """Whether the output of every emulated job was right."""
+        return all(run["verified"] for run in self.emulated)
+
+    def note(self) -> str:
+        """How busy the machine was, and whether anything went wrong."""
+        busy = max(run["fidelity"]["cpu_saturated"] for run in self.emulated)
+        note = f"CPUs saturated up to {busy:.0%} of the time, load {os.getloadavg()[0]:.1f}"
+        return note if self.verified else f"{note}; NOT VERIFIED"
+
+
+def on_both_clocks(terms: Terms) -> Runs:
+    """Emulate what ``terms`` ask for, one scheduler with one flow scheduler; simulate the same.
+
+    Settings of other schedulers are left out.
+    """
+    emulated: list[Summary] = []
+    simulated: list[Summary] = []
+    [scheduler] = terms.schedulers
+    options = options_of(recipe_named(scheduler), terms.scheduler_options)
+    for seed in terms.seeds:
+        with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
+            folder = Path(scratch) / "runs"
+            one = replace(terms, clocks=("wall",), seeds=(seed,), scheduler_options=options)
+            [[summary]] = Contest(one, folder).run().values()
+            emulated.append(summary)
+            [run] = folder.iterdir()
+            simulated += _simulate(terms.words, seed, run / "events.jsonl")
+    return Runs(emulated=emulated, simulated=simulated)
+
+
+def contest(terms: Terms, figures: Sequence[Figure], bound: float) -> list[dict[str, Any]]:
+    """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
+
+    A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
+    scheduler draws lots for racks; it may differ by two standard errors.
+    """
+    rows = []
+    first: dict[Figure, tuple[float, float]] = {}
+    for scheduler in terms.schedulers:
+        runs = on_both_clocks(replace(terms, schedulers=(scheduler,)))
+        for figure in figures:
+            means = runs.means(figure.of)
+            spread = runs.spread(figure.of)
+            within = bound if spread <= bound else 2 * spread / len(terms.seeds) ** 0.5
+            made = row(f"{scheduler}: {figure.name}", figure.unit, means, within, runs)
+            made["note"] += f"; simulations vary by {spread:.0f} %"
+            of_first = first.setdefault(figure, means)
+            if scheduler != terms.schedulers[0] and all(of_first):
+                real, virtual = (own / its for own, its in zip(means, of_first, strict=True))
+                told = f"{real:.2f} of {terms.schedulers[0]}'s, {virtual:.2f} simulated"
+                made["note"] = f"{told}; {made['note']}"
+            rows.append(made)
+    return rows
+
+
+def row(
+    name: str, unit: str, means: tuple[float, float], bound: float, runs: Runs
+) -> dict[str, Any]:
+    """A benchmark's row: the emulation's figure, which may differ by ``bound`` % at most.
+
+    Shares, whose unit is %, differ by points.
+    """
+    value, reference = means
+    points = unit == "%"
+    off = abs(value - reference) if points else abs(value / reference - 1) * 100
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "reference": reference,
+        "ratio": value / reference if reference else None,
+        "bound": bound if points else 1 + bound / 100,
+        "ok": off <= bound and runs.verified,
+        "note": f"{off:.1f} {'points' if points else '%'} off; {runs.note()}",
+    }
+
+
+def _simulate(words: Sequence[str], seed: int, events: Path) -> list[Summary]:
+    """The same jobs in virtual time, on the same cluster with the same blocks."""
+    config, _ = read_log(events)
+    mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
+    behaviour = Behaviour(variance=VARIANCE)
+    runs = [
+        VirtualRun(
+            config=msgspec.structs.replace(config, seed=number),
+            workload=workload,
+            behaviour=behaviour,
+        )
+        for number in range(1, SIMULATIONS + 1)
+    ]
+    return [run_virtually(run) for run in runs]

@@ -1,0 +1,148 @@
+"""How full the nodes are, as arrays: so that the emptiest of thousands are found quickly.
+
+Never here: which of them is taken; see ``placement.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.ids import NodeId, RackId, rack_of
+
+Numbers = NDArray[np.int64]
+#: What stands in for the load of a node that is not to be taken.
+_NEVER = np.iinfo(np.int64).max
+
+
+class Uses(Mapping[NodeId, int]):
+    """{node: how often it is used}, also as an array that follows what is added."""
+
+    def __init__(self, counts: Mapping[NodeId, int] | None = None) -> None:
+        self._counts: dict[NodeId, int] = dict(counts or {})
+        self._place: Mapping[NodeId, int] = {}  #: where nodes are in the array
+        self._array: Numbers = np.empty(0, dtype=np.int64)
+
+    def __getitem__(self, node: NodeId) -> int:
+        return self._counts[node]
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, node: NodeId) -> None:
+        """Use a node once more."""
+        self._counts[node] = self._counts.get(node, 0) + 1
+        if node in self._place:
+            self._array[self._place[node]] += 1
+
+    def by_place(self, place: Mapping[NodeId, int]) -> Numbers:
+        """The counts in that order of nodes; to be read only."""
+        if self._place is not place:
+            self._place = place
+            self._array = np.zeros(len(place), dtype=np.int64)
+            for node, count in self._counts.items():
+                if node in place:
+                    self._array[place[node]] = count
+        return self._array
+
+
+class Loads(Mapping[NodeId, int]):
+    """{node: stored bytes that it holds or will hold}, of the nodes that are alive."""
+
+    def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
+        self._bytes: dict[NodeId, int] = dict(loads or {})
+        self._known = False  #: whether the arrays are those of the nodes that there are
+        self._names: NDArray[np.object_] = np.empty(0, dtype=object)  #: sorted: rack by rack
+        self._loads: Numbers = np.empty(0, dtype=np.int64)
+        self._place: dict[NodeId, int] = {}
+        self._racks: dict[RackId, slice] = {}
+        self._sizes = Counter[RackId]()
+
+    def __getitem__(self, node: NodeId) -> int:
+        return self._bytes[node]
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return iter(self._bytes)
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    # What happens to it --------------------------------------------------------------------------
+    def join(self, node: NodeId) -> None:
+        """Know an empty node."""
+        self._bytes[node] = 0
+        self._known = False
+
+    def leave(self, node: NodeId) -> None:
+        """Forget a node; fine if it is not known."""
+        self._bytes.pop(node, None)
+        self._known = False
+
+    def add(self, node: NodeId, stored_bytes: int) -> None:
+        """A node gets so many bytes more (or fewer, if below 0); ``KeyError`` if not known."""
+        self._bytes[node] += stored_bytes
+        if self._known:
+            self._loads[self._place[node]] += stored_bytes
+
+    # What is asked -------------------------------------------------------------------------------
+    def racks(self, barred: Collection[NodeId]) -> list[RackId]:
+        """The racks that have nodes other than those."""
+        self._look()
+        lacking = Counter(rack_of(node) for node in dict.fromkeys(barred) if node in self._bytes)
+        full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
+        return [rack for rack in self._racks if rack not in full] if full else list(self._racks)
+
+    def uses(self, used: Mapping[NodeId, int]) -> Numbers | None:
+        """How often each node is used, as an array; None: none is."""
+        self._look()
+        if not used:
+            return None
+        return (used if isinstance(used, Uses) else Uses(used)).by_place(self._place)
+
+    def emptiest(
+        self, racks: Sequence[RackId], barred: Collection[NodeId], uses: Numbers | None
+    ) -> Sequence[NodeId]:
+        """Of the nodes of these racks, those with least ``uses``, and then the emptiest; by name.
+
+        One of the nodes must not be barred.
+        """
+        self._look()
+        if len(racks) > len(self._racks) / 2:
+            loads = self._loads.copy()
+            for other in self._racks.keys() - racks:
+                loads[self._racks[other]] = _NEVER
+        else:
+            loads = np.full(len(self._loads), _NEVER)
+            for rack in racks:
+                loads[self._racks[rack]] = self._loads[self._racks[rack]]
+        loads[self._places(barred)] = _NEVER
+        if uses is not None:
+            loads[uses > uses[loads < _NEVER].min()] = _NEVER
+        found: Sequence[NodeId] = self._names[loads == loads.min()]
+        return found
+
+    # Inside --------------------------------------------------------------------------------------
+    def _places(self, nodes: Collection[NodeId]) -> list[int]:
+        return [self._place[node] for node in nodes if node in self._place]
+
+    def _look(self) -> None:
+        """Know the nodes that there are."""
+        if self._known:
+            return
+        names = sorted(self._bytes)
+        self._known = True
+        self._names = np.array(names, dtype=object)
+        self._loads = np.array([self._bytes[node] for node in names], dtype=np.int64)
+        self._place = {node: place for place, node in enumerate(names)}
+        self._racks = {}
+        for place, node in enumerate(names):  # those of a rack are next to each other
+            rack = rack_of(node)
+            begin = self._racks[rack].start if rack in self._racks else place
+            self._racks[rack] = slice(begin, place + 1)
+        self._sizes = Counter(map(rack_of, names))

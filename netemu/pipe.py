@@ -1,0 +1,171 @@
+"""The flows of a batch that nothing but their circuit limits: they share it, and know their end.
+
+A group of flows, as ``netemu.circuitgroup`` has them, for the case that is common by far.  No flow
+scheduler needs to look at it, and it is one class of flows, so there are no lanes and no arrays.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from netemu.flowclasses import Flow, FlowClass
+from netemu.flowgroups import ROUNDING, World
+from netemu.routes import Route
+from netemu.schedulers.base import Floats
+from netemu.schedulers.filling import load_of
+
+
+class Pipe(FlowClass):
+    """What goes through one circuit, which carries from some time on."""
+
+    __slots__ = (
+        "_bytes_per_s",
+        "_from_s",
+        "_settled_s",
+        "_world",
+        "first_finish_s",
+        "key",
+        "rate",
+        "served",
+        "stale",
+        "total",
+        "weight",
+    )
+
+    def __init__(self, key: str, world: World, route: Route) -> None:
+        super().__init__(route, ())
+        self.row = 0
+        self.key = key
+        self.weight = 0.0
+        self.served = 0.0  #: bytes for each unit of weight
+        self.total = 0.0  #: sum of its flows' weights, each times what it needs
+        self.rate = 0.0  #: bytes/s for each unit of weight; 0 while it has no circuit
+        self.stale = False
+        self.first_finish_s = math.inf
+        self._world = world
+        self._bytes_per_s = 0.0
+        self._from_s = 0.0
+        self._settled_s = 0.0
+
+    # What can be seen of it ----------------------------------------------------------------------
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to send."""
+        return not self.members
+
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link."""
+        links = self._world.links
+        if not self._carries:
+            return np.zeros(links)
+        path = np.array(self._world.limits(self.route), dtype=np.int64).reshape(-1, 1)
+        return load_of(path, np.array([self.rate * self.weight]), links)
+
+    def left_bytes(self) -> float:
+        """Of all of it."""
+        self._settle()
+        return max(self.total - self.served * self.weight, 0.0)
+
+    def service(self) -> list[float]:
+        """Its service by now, in the form of groups that have several classes."""
+        self._settle()
+        return [self.served]
+
+    def sent_bytes_of(self, flow: Flow) -> float:
+        """Bytes that one of its flows has sent by now."""
+        if flow.group is None:
+            return flow.sent_bytes
+        self._settle()
+        return flow.sent_at(self.served)
+
+    def rate_of(self, flow: Flow) -> float:
+        """Bytes/s of one of its flows."""
+        return self.rate * flow.weight if flow.group is not None and self._carries else 0.0
+
+    # What the network does -----------------------------------------------------------------------
+    def carry(self, circuit_bytes_per_s: float, from_s: float) -> None:
+        """It has a circuit of that rate, which carries from then on."""
+        self._settle()
+        self._bytes_per_s = circuit_bytes_per_s
+        self._from_s = from_s
+        self.fill()
+
+    def halt(self) -> None:
+        """It has no circuit."""
+        self._settle()
+        self._bytes_per_s = self.rate = 0.0
+        self.first_finish_s = math.inf
+
+    def fill(self) -> None:
+        """Use all of the circuit, after flows or the circuit have changed."""
+        self._settle()
+        self.stale = False
+        self.first_finish_s = math.inf
+        if not (self.members and self._bytes_per_s):
+            self.rate = 0.0
+            return
+        rate = self.rate = self._bytes_per_s / self.weight
+        needed = self.first().needs - self.served
+        began_s = self._settled_s if self._settled_s > self._from_s else self._from_s
+        self.first_finish_s = began_s + needed / rate if needed > 0 else began_s
+        self._world.retimed.append(self)
+
+    def add(self, flow: Flow, weight: float) -> None:
+        """Let a flow that has bytes to send join."""
+        self._settle()
+        flow.group = self
+        flow.weight = weight
+        flow.sent_before = flow.sent_bytes
+        flow.joined_at = self.served
+        flow.needs = self.served + (flow.size_bytes - flow.sent_bytes) / weight
+        self.admit(flow)
+        self.weight += weight
+        self.total += weight * flow.needs
+        self.stale = True
+
+    def remove(self, flow: Flow) -> None:
+        """Let a flow leave."""
+        self._settle()
+        flow.sent_bytes = flow.sent_at(self.served)
+        self.release(flow)
+        self._lighter(flow)
+
+    def take_due(self, slack_s: float) -> list[Flow]:
+        """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
+        self._settle()
+        self.stale = True
+        first = self.first()
+        if (first.needs - self.served) / self.rate > slack_s:
+            return []
+        # exactly where its first flow finishes, so that rounding never piles up
+        self.served = max(self.served, first.needs)
+        taken = self.take(first.needs * ROUNDING + self.rate * slack_s)
+        for flow in taken:
+            flow.sent_bytes = float(flow.size_bytes)
+            self._lighter(flow)
+        return taken
+
+    # Inside --------------------------------------------------------------------------------------
+    @property
+    def _carries(self) -> bool:
+        return self._world.now_s >= self._from_s
+
+    def _settle(self) -> None:
+        """Account for the service until now."""
+        now_s, rate = self._world.now_s, self.rate
+        if rate:
+            began_s = self._settled_s if self._settled_s > self._from_s else self._from_s
+            if now_s > began_s:
+                self.served += rate * (now_s - began_s)
+        self._settled_s = now_s
+
+    def _lighter(self, flow: Flow) -> None:
+        if self.members:
+            self.weight -= flow.weight
+            self.total -= flow.weight * flow.needs
+        else:
+            self.weight = self.total = 0.0
+        self.stale = True

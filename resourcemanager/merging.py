@@ -1,0 +1,136 @@
+"""Merged fetches: large shuffles as a bounded number of flows.  Only the simulator asks for them.
+
+A shuffle of 800 maps and 1,000 reduces is a flow for nearly each pair of nodes.  Merged, what is
+ready for a reader is divided over few flows, each of which stands for those from some nodes: it
+carries their bytes, with the weight of them all, and comes from one of them.  Which one that is
+goes round from reader to reader, so that each node sends as much as it should, and to all racks.
+Each byte crosses its reader's links, and as many bytes cross the links of each source; what differs
+is which source sends to which reader, and that a reader waits for all it asked for before it asks
+for more.  As many flows as there are nodes would be the exact shuffle.
+
+Left open in the papers, chosen here: a fetch breaks off with the node that it comes from, not with
+the others that it stands for, until they are known to be lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster.ids import AttemptId
+
+if TYPE_CHECKING:
+    from resourcemanager.state import Attempt, Node, Stage
+
+#: Readers that wait look for what has become ready so often; once all is ready, at once.
+LOOK_AFTER_S = 1.0
+#: The names of the timers by which they do end so.
+LOOK = ".fetch"
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Bundle:
+    """Outputs of some nodes, to be fetched together."""
+
+    __slots__ = ("_marks", "_sizes", "_step", "ids", "nodes", "outputs")
+
+    def __init__(self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...]) -> None:
+        self.outputs = outputs
+        self.nodes = nodes  #: all that they are on
+        self.ids: tuple[AttemptId, ...] = tuple(output.id for output in outputs)
+        #: tasks of equal output share the tuple
+        sizes = Counter(id(output.partition_bytes) for output in outputs)
+        by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}
+        self._sizes = [(by_id[which], count) for which, count in sizes.items()]
+        #: {stage: a byte for each of its tasks, as one number; 1 = it is in here}
+        self._marks: dict[str, int] = {}
+        for output in outputs:
+            name = output.task.stage.name
+            self._marks[name] = self._marks.get(name, 0) | 1 << 8 * output.task.index
+        self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
+
+    def size_bytes(self, partition: int) -> int:
+        """Bytes for the reader of that number."""
+        return sum(count * sizes[partition] for sizes, count in self._sizes)
+
+    def node_for(self, reader: int) -> Node:
+        """From where the reader of that number has it sent.
+
+        Readers next to each other are often on nodes next to each other: theirs are far apart.
+        """
+        return self.nodes[reader * self._step % len(self.nodes)]
+
+    def mark(self, fetched: dict[str, bytearray]) -> int:
+        """Note that it is here; returns how many of its outputs were not before."""
+        more = 0
+        for name, marks in self._marks.items():
+            here = fetched[name]
+            before = int.from_bytes(here, "little")
+            after = before | marks
+            more += after.bit_count() - before.bit_count()
+            here[:] = after.to_bytes(len(here), "little")
+        return more
+
+
+class Merging:
+    """What a reading stage whose fetches are merged knows of what it reads."""
+
+    __slots__ = ("_cut", "_flows", "looking", "ready")
+
+    def __init__(self, flows: int) -> None:
+        self.ready: list[Attempt] = []  #: outputs, in the order in which they came; lost ones too
+        self.looking = False  #: whether a timer is set
+        self._flows = flows  #: for each reader, at a time
+        #: bundles of what is between two places of ``ready``
+        self._cut: dict[tuple[int, int], list[Bundle]] = {}
+
+    def forget_bundles(self) -> None:
+        """Some of the outputs in them have been lost."""
+        self._cut.clear()
+
+    def bundles(self, reader: Attempt) -> list[Bundle]:
+        """What is new for a reader, which counts as asked for then."""
+        assert reader.reader is not None
+        begin, end = reader.reader.position, len(self.ready)
+        reader.reader.position = end
+        if begin == end:
+            return []
+        if reader.reader.repeats:  # it has some of this already
+            fetched = reader.reader.fetched
+            new = [o for o in self.ready if not fetched[o.task.stage.name][o.task.index]]
+            return self._divide(new)
+        cut = self._cut.get((begin, end))
+        if cut is None:
+            cut = self._cut[begin, end] = self._divide(self.ready[begin:end])
+        return cut
+
+    def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
+        by_node: dict[tuple[int, int], tuple[Node, list[Attempt]]] = {}
+        for output in outputs:
+            if not output.output_lost and output.node.alive:
+                node = output.node
+                by_node.setdefault(node.turn, (node, []))[1].append(output)
+        there = [by_node[turn] for turn in sorted(by_node)]
+        bundles = []
+        for number in range(min(self._flows, len(there))):
+            some = there[number :: self._flows]
+            outputs_there = tuple(output for _, outputs in some for output in outputs)
+            bundles.append(Bundle(outputs_there, tuple(node for node, _ in some)))
+        return bundles
+
+
+def merging_of(stage: Stage, flows_max: int) -> Merging | None:
+    """How a reading stage's fetches are merged; None: they are few enough, or are not to be."""
+    sources = sum(source.size for source in stage.reads)
+    if not flows_max or stage.size * sources <= flows_max:
+        return None
+    return Merging(max(1, flows_max // stage.size))
+
+
+def _coprime(number: int, to: int) -> int:
+    """The next number without a common divisor."""
+    number = max(1, number)
+    while math.gcd(number, to) > 1:
+        number += 1
+    return number

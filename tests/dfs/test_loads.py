@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.ids import NodeId, rack_of
+from dfs.loads import Loads
+
+NODES = [NodeId(f"r{rack}n{node}") for rack in range(3) for node in range(3)]
+some_nodes = st.lists(st.sampled_from(NODES), unique=True)
+changes = st.lists(st.tuples(st.sampled_from(NODES), st.integers(-3, 4)), max_size=40)
+
+
+@given(changes, some_nodes, st.dictionaries(st.sampled_from(NODES), st.integers(1, 3)))
+def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used):
+    loads, plain = Loads(), {}
+    for node, change in changes:
+        if node not in plain:
+            loads.join(node)
+            plain[node] = 0
+        elif change == 0:
+            loads.leave(node)
+            del plain[node]
+        else:
+            loads.add(node, change)
+            plain[node] += change
+    assert dict(loads) == plain
+    free = [node for node in plain if node not in barred]
+    racks = loads.racks([node for node in barred if node in plain])
+    assert set(racks) == {rack_of(node) for node in free}
+    if free:
+        fullness = {node: (used.get(node, 0), plain[node]) for node in free}
+        best = sorted(node for node in free if fullness[node] == min(fullness.values()))
+        assert list(loads.emptiest(racks, barred, loads.uses(used))) == best

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cluster.config import ClusterConfig
+from cluster.errors import UsageError
+from cluster.messages.execution import StartFlow
+from cluster.topology import load_topology
+from jobs.workloads.catalog import workload
+from resourcemanager.eventlog import EventLog, replay
+from simulator.behaviour import Behaviour
+from simulator.cluster import Simulation
+
+CONFIG = ClusterConfig(
+    topology=load_topology("corral-7x30"), scheduler="capacity", flow_scheduler="maxmin"
+)
+#: 143 tasks; the larger of its two shuffles is of 2,948 pairs
+WORKLOAD = "corral-w1,jobs=2,window=10"
+
+
+def run_with(flows: int, log: EventLog | None = None) -> Simulation:
+    jobs = workload(WORKLOAD, 1)
+    run = Simulation(CONFIG, jobs, Behaviour(shuffle_flows=flows), log=log)
+    run.run()
+    return run
+
+
+def jcts_s(run: Simulation) -> list[float]:
+    return [job["jct_s"] for job in run.summary()["jobs"]]
+
+
+def test_shuffles_of_few_pairs_are_not_merged():
+    assert jcts_s(run_with(5000)) == jcts_s(run_with(0))
+
+
+@pytest.mark.parametrize("flows", [100, 400])
+def test_merged_shuffles_carry_all_bytes_in_nearly_the_same_time(flows: int):
+    exact, merged = run_with(0), run_with(flows)
+    assert merged.network.opened < exact.network.opened / 2
+    records = [list(run.core.records.values()) for run in (exact, merged)]
+    assert [r.shuffled_bytes for r in records[0]] == [r.shuffled_bytes for r in records[1]]
+    assert jcts_s(merged) == pytest.approx(jcts_s(exact), rel=0.05)
+
+
+def test_each_source_serves_as_many_readers_whatever_it_stands_for(tmp_path: Path):
+    log = EventLog(tmp_path / "events.jsonl", CONFIG)
+    run_with(100, log)
+    log.close()
+    steps = list(replay(tmp_path / "events.jsonl"))
+    started = [c for step in steps for c in step.commands if isinstance(c, StartFlow)]
+    large = [flow for flow in started if len(flow.outputs) > 1]
+    assert large
+    sources = {flow.outputs: Counter[str]() for flow in large}
+    for flow in large:
+        sources[flow.outputs][flow.src] += 1
+        assert flow.weight <= len(flow.outputs)
+    for outputs, served in sources.items():
+        if sum(served.values()) > len(outputs):
+            assert max(served.values()) - min(served.values()) <= 1
+
+
+def test_flows_that_end_together_change_little():
+    jobs = workload(WORKLOAD, 1)
+    exact, rough = (Simulation(CONFIG, jobs, Behaviour(together_s=t)) for t in (0.0, 0.05))
+    for run in (exact, rough):
+        run.run()
+    assert jcts_s(rough) == pytest.approx(jcts_s(exact), abs=0.5)
+    assert jcts_s(rough) != jcts_s(exact)
+
+
+def test_settings_that_are_out_of_range_are_refused():
+    with pytest.raises(UsageError, match="shuffle_flows"):
+        Behaviour(shuffle_flows=-1)
