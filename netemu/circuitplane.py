@@ -286,7 +286,8 @@ class CircuitPlane:
             if batch.circuit is circuit:
                 if ready_s > now_s:
                     return ready_s
-                self._group(batch, circuit)
+                if batch.group is None:  # it is there twice if limits have changed meanwhile
+                    self._group(batch, circuit)
             heapq.heappop(dark)
         return np.inf
 
