@@ -116,7 +116,7 @@ def _told_smaller(count: int) -> tuple[str, ...]:
 
 
 def _with_network(jobs: Setup, key: str, value: str) -> Setup:
-    return replace(jobs, network=(*jobs.network, (key, value)))
+    return replace(jobs, network=tuple({**dict(jobs.network), key: value}.items()))
 
 
 # Figures -----------------------------------------------------------------------------------------
@@ -277,9 +277,10 @@ def assumptions(quick: bool) -> Figure:
         "fast, all shuffle": (_FAST, _SHUFFLING),
         "fast, all shuffle, at once": _BUSY,
     }
+    setups = {case: _coarse(quick, *options) for case, options in cases.items()}
+    setups["the same, NICs of 40 Gbps"] = _with_network(_busy(quick), "links.nic", "40Gbps")
     lines: list[Line] = []
-    for case, options in cases.items():
-        jobs = _coarse(quick, *options)
+    for case, jobs in setups.items():
         for base in _REDUCTIONS:
             lines += _reductions(base, jobs, f"{case}, against {base}")
         lines += [_plain(name, jobs, case, told(share)) for name, share in _ON_CIRCUITS.items()]
@@ -293,6 +294,7 @@ def assumptions(quick: bool) -> Figure:
             "at once: all jobs come at the beginning",
             "all shuffle: without the three of four jobs of the trace that shuffle nothing",
             "fast: a slot computes 500 MB/s instead of 50 MB/s",
+            f"NICs of 40 Gbps: as {_COARSER.tasks} nodes have, one for each task that is one here",
         ),
     )
 
