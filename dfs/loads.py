@@ -61,6 +61,7 @@ class Loads(Mapping[NodeId, int]):
         self._names: NDArray[np.object_] = np.empty(0, dtype=object)  #: sorted: rack by rack
         self._loads: Numbers = np.empty(0, dtype=np.int64)
         self._place: dict[NodeId, int] = {}
+        self._rack_of: dict[NodeId, RackId] = {}
         self._racks: dict[RackId, slice] = {}
         self._sizes = Counter[RackId]()
 
@@ -94,7 +95,7 @@ class Loads(Mapping[NodeId, int]):
     def racks(self, barred: Collection[NodeId]) -> list[RackId]:
         """The racks that have nodes other than those."""
         self._look()
-        lacking = Counter(rack_of(node) for node in dict.fromkeys(barred) if node in self._bytes)
+        lacking = Counter(self._rack_of[n] for n in dict.fromkeys(barred) if n in self._rack_of)
         full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
         return [rack for rack in self._racks if rack not in full] if full else list(self._racks)
 
@@ -145,4 +146,5 @@ class Loads(Mapping[NodeId, int]):
             rack = rack_of(node)
             begin = self._racks[rack].start if rack in self._racks else place
             self._racks[rack] = slice(begin, place + 1)
-        self._sizes = Counter(map(rack_of, names))
+        self._rack_of = {node: rack_of(node) for node in names}
+        self._sizes = Counter(self._rack_of.values())

@@ -5,11 +5,14 @@ They are absolute; there is no current folder, and "." and ".." mean nothing.
 
 from __future__ import annotations
 
+import re
+
 from cluster.errors import PeerError
 
 #: As in most file systems: a name has at most this many bytes, a path at most that many.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def parse_path(path: str) -> tuple[str, ...]:
@@ -42,7 +45,7 @@ def _check_name(name: str, path: str) -> None:
         raise PeerError(f"{path!r}: an empty name between two slashes")
     if name in (".", ".."):
         raise PeerError(f"{path!r}: no {name!r} in paths: write the whole path")
-    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
+    if _CONTROL.search(name):
         raise PeerError(f"{path!r}: a control character in a name")
     if _bytes(name, path) > NAME_BYTES_MAX:
         raise PeerError(f"{name[:40]!r}...: too long a name: need at most {NAME_BYTES_MAX} bytes")

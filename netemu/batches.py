@@ -11,7 +11,10 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from netemu.flowclasses import Flow
+from netemu.schedulers.base import Floats, Numbers
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -66,9 +69,9 @@ class Demand:
         #: turns of its waiting batches at each port, in order
         self.by_src: list[list[Turn]] = [[] for _ in range(racks)]
         self.by_dst: list[list[Turn]] = [[] for _ in range(racks)]
-        #: bytes and batches at each port, of what rides circuits; those that leave, those that come
-        self.out_bytes, self.in_bytes = [0.0] * racks, [0.0] * racks
-        self.out_batches, self.in_batches = [0] * racks, [0] * racks
+        #: bytes and batches at each port, of what rides circuits: [out or in, rack]
+        self.port_bytes: Floats = np.zeros((2, racks))
+        self.port_batches: Numbers = np.zeros((2, racks), dtype=np.int64)
 
     @property
     def rides(self) -> bool:
@@ -79,11 +82,11 @@ class Demand:
         """A batch that rides has so much left to send; 0: it is done with circuits."""
         more = size_bytes - batch.counted_bytes
         batches = (size_bytes > 0) - (batch.counted_bytes > 0)
-        self.out_bytes[batch.src] += more
-        self.in_bytes[batch.dst] += more
+        self.port_bytes[0, batch.src] += more
+        self.port_bytes[1, batch.dst] += more
         if batches:
-            self.out_batches[batch.src] += batches
-            self.in_batches[batch.dst] += batches
+            self.port_batches[0, batch.src] += batches
+            self.port_batches[1, batch.dst] += batches
         batch.counted_bytes = size_bytes
 
     def hold(self, batch: Batch) -> None:

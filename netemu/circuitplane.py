@@ -36,7 +36,7 @@ from netemu.flowgroups import World
 from netemu.optical import Circuit, OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network
-from netemu.schedulers.base import CoflowOnCircuits, Floats
+from netemu.schedulers.base import CoflowsOnCircuits, Floats
 
 
 class Carrier(Protocol):
@@ -58,7 +58,7 @@ class CircuitPlane:
         switch: OpticalSwitch,
         network: Network,
         world: World,
-        urgency: Callable[[CoflowOnCircuits], float],
+        urgency: Callable[[CoflowsOnCircuits], Floats],
         carrier: Carrier,
     ) -> None:
         assert topology.ocs is not None
@@ -257,19 +257,23 @@ class CircuitPlane:
             for batch in demand.serving:
                 self._count(batch)
         riding = [demand for demand in self._demands.values() if demand.rides]
-        riding.sort(key=lambda demand: (self._urgency_of(demand), demand.arrived_s, demand.key))
+        urgencies = self._urgencies_of(riding)
+        riding.sort(key=lambda demand: (urgencies[demand], demand.arrived_s, demand.key))
         return None if riding == self._matching.order else riding
 
-    def _urgency_of(self, demand: Demand) -> float:
-        return self._urgency(
-            CoflowOnCircuits(
-                np.array([demand.out_bytes, demand.in_bytes]),
-                np.array([demand.out_batches, demand.in_batches]),
+    def _urgencies_of(self, riding: list[Demand]) -> dict[Demand, float]:
+        if not riding:
+            return {}
+        urgencies = self._urgency(
+            CoflowsOnCircuits(
+                np.array([demand.port_bytes for demand in riding]),
+                np.array([demand.port_batches for demand in riding]),
                 self._circuit_bytes_per_s(),
                 self.switch.delta_s,
                 self.switch.wavelengths,
             )
         )
+        return dict(zip(riding, urgencies.tolist(), strict=True))
 
     def _circuit_bytes_per_s(self) -> Floats:
         return self._port_bytes_per_s.reshape(2, -1) / self.switch.wavelengths
@@ -282,7 +286,8 @@ class CircuitPlane:
             if batch.circuit is circuit:
                 if ready_s > now_s:
                     return ready_s
-                self._group(batch, circuit)
+                if batch.group is None:  # it is there twice if limits have changed meanwhile
+                    self._group(batch, circuit)
             heapq.heappop(dark)
         return np.inf
 

@@ -121,12 +121,12 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class CoflowOnCircuits:
-    """What a coflow has left to send by circuits, summed up by port: [out or in, rack]."""
+class CoflowsOnCircuits:
+    """What coflows have left to send by circuits, summed up by port: [coflow, out or in, rack]."""
 
     port_bytes: Floats
     port_batches: Numbers  #: pairs of racks
-    circuit_bytes_per_s: Floats  #: of each port's wavelengths
+    circuit_bytes_per_s: Floats  #: of each port's wavelengths: [out or in, rack]
     delta_s: float  #: how long it takes to set a circuit up
     wavelengths: int
 
@@ -152,7 +152,7 @@ class FlowScheduler(ABC):
         """How a row's rate is shared by its flows: in proportion to this."""
         return flow.weight
 
-    def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
+    def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
         """Coflows get circuits in ascending order of this; ties: by arrival, then by name."""
         raise NotImplementedError
 

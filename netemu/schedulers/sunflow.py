@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netemu.schedulers.base import CoflowOnCircuits, FlowScheduler, Group, Traffic
+from netemu.schedulers.base import CoflowsOnCircuits, Floats, FlowScheduler, Group, Traffic
 from netemu.schedulers.filling import fill
 from netemu.schedulers.maxmin import MaxMin
 
@@ -31,13 +31,14 @@ class Sunflow(FlowScheduler):
     uses_circuits = True
     rows_stay = MaxMin.rows_stay  # it shares what goes by packets
 
-    def circuit_urgency(self, coflow: CoflowOnCircuits) -> float:
+    def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
         """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            seconds = coflow.port_bytes / coflow.circuit_bytes_per_s
-        seconds = np.where(coflow.port_bytes > 0, seconds, 0.0)
-        needs_s = seconds + coflow.port_batches * coflow.delta_s
-        return float(needs_s.max()) / coflow.wavelengths
+            seconds = coflows.port_bytes / coflows.circuit_bytes_per_s
+        seconds = np.where(coflows.port_bytes > 0, seconds, 0.0)
+        needs_s = seconds + coflows.port_batches * coflows.delta_s
+        longest: Floats = needs_s.max(axis=(1, 2)) / coflows.wavelengths
+        return longest
 
     def __init__(self) -> None:
         self._packets = MaxMin()

@@ -193,7 +193,7 @@ def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
         ("hybrid-8x4,delt=1ms", 'unknown key of the network "delt": did you mean "delta"?'),
         ("hybrid-8x4,rack.r1.uplnk=1", 'did you mean "rack.r0.uplink"?'),
         ("hybrid-8x4,ocs=1", 'unknown key of the network "ocs": did you mean "ocs.port"?'),
-        ("hybrid-8x4,compute.mode=real", "unknown key of the network"),
+        ("hybrid-8x4,liveness.expiry=1s", "unknown key of the network"),
         ("hybrid-8x4,delta", "hybrid-8x4,delta: need KEY=VALUE, not 'delta'"),
         (
             "flat-4x4,delta=1ms",

@@ -43,6 +43,7 @@ def test_the_summary_of_two_jobs():
         "output_bytes": 14,
         "maps": 4,
         "reduces": 2,
+        "cross_rack_shuffle_bytes": 20,
         "slot_s": 7.0,
         "reduce_s": 1.5,
         "ok": True,
