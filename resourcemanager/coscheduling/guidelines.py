@@ -33,6 +33,7 @@ class Hybrid:
     ocs_bytes_per_s: float  #: BW_OCS: a circuit
     elephant_bytes: float  #: T_e
     replicas: int = 3
+    bounded: bool = False  #: a shuffle takes as long as its largest rack, rather than by eq. 10
 
     @property
     def racks_max(self) -> int:
@@ -85,6 +86,9 @@ def latency_matrix(job: Expected, hybrid: Hybrid) -> tuple[Floats, Flags]:
     circuits = flow_bytes >= hybrid.elephant_bytes
     rate = np.where(circuits, hybrid.ocs_bytes_per_s, hybrid.eps_bytes_per_s)
     crossing_bytes = flow_bytes * (reduce_racks - 1)  # eq. 10
+    if hybrid.bounded:
+        # What a rack sends or gets at least, of which eq. 10 has only the sending and not all of it
+        crossing_bytes = flow_bytes * np.maximum(map_racks, reduce_racks)
     return maps_s + crossing_bytes / rate + reduces_s, circuits  # eq. 9, 8
 
 

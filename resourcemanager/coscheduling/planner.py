@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import inf
 from statistics import fmean
@@ -53,6 +53,7 @@ class Figures:
     guide_reduces: bool = True
     remaining_error: float = 0.0
     forecast_error: float = 0.0
+    bounded: bool = False  #: see ``Hybrid``
 
 
 class JobGuides:
@@ -107,7 +108,7 @@ class Planner:
         self._cluster = cluster
         self._racks = tuple(rack.id for rack in racks)
         self.releases = Releases(self._racks)
-        self._hybrid = _hybrid(cluster.topology)
+        self._hybrid = replace(_hybrid(cluster.topology), bounded=figures.bounded)
         self._circuits = _circuits(cluster.topology)
         self._salt = cluster.random.getrandbits(32)  #: of the errors
         self.jobs: dict[JobId, JobGuides] = {}

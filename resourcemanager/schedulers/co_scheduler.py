@@ -46,6 +46,7 @@ class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True
     guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
     sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
     zone_factor: float = 1.1  #: a recurring job's latency may be so much above its best
+    shuffle_bound: bool = False  #: foretell shuffles by eq. 2 (without delta) instead of eq. 10
     hold_out_s: float = 30.0  #: how long a job lets slots off its guideline pass; 0 = never
     remaining_error: float = 0.0  #: by which share T_rem is wrong, up or down
     forecast_error: float = 0.0  #: by which share foretold sizes are wrong, up or down
@@ -78,6 +79,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
                 guide_reduces=config.guidelines == "all",
                 remaining_error=config.remaining_error,
                 forecast_error=config.forecast_error,
+                bounded=config.shuffle_bound,
             ),
             cluster,
         )

@@ -275,15 +275,21 @@ def assumptions(quick: bool) -> Figure:
         "all shuffle": (_SHUFFLING,),
         "fast": (_FAST,),
         "fast, all shuffle": (_FAST, _SHUFFLING),
-        "fast, all shuffle, at once": _BUSY,
+        "busy": _BUSY,
     }
     setups = {case: _coarse(quick, *options) for case, options in cases.items()}
-    setups["the same, NICs of 40 Gbps"] = _with_network(_busy(quick), "links.nic", "40Gbps")
+    setups["busy, NICs of 40 Gbps"] = _with_network(_busy(quick), "links.nic", "40Gbps")
     lines: list[Line] = []
     for case, jobs in setups.items():
         for base in _REDUCTIONS:
             lines += _reductions(base, jobs, f"{case}, against {base}")
         lines += [_plain(name, jobs, case, told(share)) for name, share in _ON_CIRCUITS.items()]
+    bound = (("co-scheduler.shuffle_bound", "true"),)
+    for base in _REDUCTIONS:
+        lines += [
+            replace(line, own=replace(line.own, scheduler_options=bound))
+            for line in _reductions(base, _busy(quick), f"busy, eq. 2 for 10, against {base}")
+        ]
     return Figure(
         title="other jobs than in the rest",
         where="section V-A",
@@ -294,7 +300,9 @@ def assumptions(quick: bool) -> Figure:
             "at once: all jobs come at the beginning",
             "all shuffle: without the three of four jobs of the trace that shuffle nothing",
             "fast: a slot computes 500 MB/s instead of 50 MB/s",
+            "busy: fast, all shuffle and at once",
             f"NICs of 40 Gbps: as {_COARSER.tasks} nodes have, one for each task that is one here",
+            "eq. 2 for 10: recurring jobs' shuffles foretold by what the largest rack carries",
         ),
     )
 

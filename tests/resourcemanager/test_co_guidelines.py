@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,3 +167,20 @@ def test_every_rack_gets_its_turn():
     dice = random.Random(1)
     used = Counter(r for _ in range(1000) for s in replica_racks(names, 2, 3, dice) for r in s)
     assert all(650 < count < 850 for count in used.values())
+
+
+def test_a_shuffle_may_be_foretold_to_take_as_long_as_its_largest_rack():
+    """By eq. 10 one that goes to one rack is free; by eq. 2 that rack gets all of it."""
+    job = Expected(maps=40, map_s=1.0, reduces=40, reduce_s=1.0, shuffle_bytes=400 * GB)
+    place = Hybrid(
+        racks=12, slots=20, eps_bytes_per_s=1 * GB, ocs_bytes_per_s=10 * GB, elephant_bytes=1 * GB
+    )
+    printed_s, circuits = latency_matrix(job, place)
+    bounded_s, same = latency_matrix(job, replace(place, bounded=True))
+    assert (circuits == same).all()
+    assert printed_s[3, 0] == 1.0 + 2.0
+    assert bounded_s[3, 0] == 1.0 + 2.0 + 400 / 10  # the one rack gets all
+    assert bounded_s[0, 3] == 2.0 + 1.0 + 400 / 10  # the one rack sends all
+    assert bounded_s[3, 3] == 1.0 + 1.0 + 100 / 10
+    found = recurring_guideline(job, replace(place, bounded=True), 1.1)
+    assert found == Guideline(4, tuple(range(4, 13)))
