@@ -26,6 +26,8 @@ from scripts.progress import BatchProgress, View
 from scripts.session import Session
 
 _STDERR_LINES = 15
+#: So long an interrupted command waits for the ResourceManager's answer.
+_ANSWER_S = 2.0
 #: A longer line hides what is around it.
 _LETTERS_MAX = 400
 
@@ -83,6 +85,8 @@ class _Batch:
         self._places: dict[JobId, int] = {}  #: their places in ``jobs``
         self._progress: dict[JobId, JobProgress] = {}  #: of those that run
         self._ended: dict[int, JobEnded] = {}  #: by their places
+        self._asked = 0  #: jobs that were submitted and of which nobody has said a word yet
+        self._killed = False
         self._error: Exception | None = None
         self._link = session.transport.link("resourcemanager", on_lost=self._lost)
         self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
@@ -99,12 +103,14 @@ class _Batch:
         return [self._ended[place] for place in range(everybody)]
 
     def kill(self) -> None:
-        """Kill all that run."""
+        """Kill all that run, and those whose submission is still on its way."""
         with contextlib.suppress(RailyardError, Interrupted), deferred():
+            self._killed = True
+            self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
             for job, place in self._places.items():
                 if place not in self._ended:
                     wish = KillJob(job=job, reason="interrupted by its user")
-                    self._link.call(wish, Done, timeout_s=2.0)
+                    self._link.call(wish, Done, timeout_s=_ANSWER_S)
 
     def close(self) -> None:
         """Hang up."""
@@ -112,6 +118,7 @@ class _Batch:
 
     def _submit(self, place: int) -> None:
         def answered(answer: JobAccepted | Refusal | PeerLost, _: object) -> None:
+            self._asked -= 1
             if isinstance(answer, JobAccepted):
                 self._accepted(answer.job, place)
             elif isinstance(answer, Refusal):
@@ -119,7 +126,8 @@ class _Batch:
             else:
                 self._error = self._error or answer
 
-        if self._error is None:
+        if self._error is None and not self._killed:
+            self._asked += 1
             self._link.request(self._jobs[place].job, JobAccepted, answered)
 
     def _accepted(self, job: JobId, place: int) -> None:
