@@ -81,7 +81,7 @@ def _jobs(count: int, *options: str) -> Setup:
 
 
 def _many(quick: bool) -> int:
-    return 150 if quick else _PAPERS_JOBS
+    return 100 if quick else _PAPERS_JOBS
 
 
 #: Jobs other than the paper tells of: see ``assumptions``.
@@ -94,7 +94,7 @@ _BUSY_WORDS = "jobs that all shuffle, come at once and compute 500 MB/s a slot: 
 
 def _few(quick: bool) -> int:
     """For what is run in many variants."""
-    return 30 if quick else 120
+    return 40 if quick else 120
 
 
 def _coarse(quick: bool, *options: str) -> Setup:

@@ -67,7 +67,7 @@ def test_co_schedulers_shuffles_ride_circuits():
     setups = PAPER.figures["wavelengths"](True).setups()
     [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
     [summary] = carry_out([setup], [1])[setup]
-    assert len(summary["jobs"]) == 30
+    assert len(summary["jobs"]) == 40
     share = SHARE_ON_CIRCUITS.quantity(summary)
     assert share is not None
     assert 90 < share <= 100
