@@ -172,7 +172,12 @@ def figure_7(quick: bool) -> Figure:
     } | {(_OURS, measure.title): BETTER for measure in _TIMES}
     ocas, rivals = "co-scheduler:ocas", (part, _OURS)
     lines: list[Line] = []
-    for case, jobs in (("as published", _jobs(_many(quick))), ("busy", _busy(quick))):
+    cases = {
+        "as published": _jobs(_many(quick)),
+        "busy": _busy(quick),
+        "busy, NICs of 40 Gbps": _with_network(_busy(quick), "links.nic", "40Gbps"),
+    }
+    for case, jobs in cases.items():
         lines += against(ocas, rivals, _TIMES, case=case, jobs=jobs, published=published)
     return Figure(
         title="Co-scheduler's parts",
