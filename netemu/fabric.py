@@ -36,6 +36,8 @@ from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 #: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup
 
+#: So many open flows are worth the half second that it takes to load compiled loops.
+CROWD = 2_000
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
 
@@ -50,12 +52,14 @@ class Fabric:
         self._scheduler = scheduler
         #: flows that finish this close together finish at once; more for a rough, quick answer
         self.together_s = 1e-9
+        #: from so many open flows on, compiled loops set rates; ``CROWD`` is a good number
+        self.compiles_at = np.inf
         # the last link is no link: it fills up short routes
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {id of a route of the network: those of its links that are limited}
+        #: {id of a route: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
@@ -408,6 +412,8 @@ class Fabric:
             self._note_finishes()
             return
         self._capacity_changed = False
+        if len(self._flows) >= self.compiles_at:
+            self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -418,13 +424,8 @@ class Fabric:
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
-        traffic = Traffic(
-            self._world.now_s,
-            capacities,
-            self._sending.keys(),
-            changed,
-            self._is_port,
-        )
+        now_s = self._world.now_s
+        traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
 
