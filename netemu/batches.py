@@ -137,6 +137,8 @@ class Demand:
         """Have a batch wait for a circuit, in the order of what it has left to send."""
         src, dst = batch.src, batch.dst
         turn = -size_bytes, (dst - src) % len(self.bit), src, dst
+        if turn == batch.turn:
+            turn = batch.turn
         for line in (self._lines_out[src], self._lines_in[dst]):
             if line is not None:
                 _move(line, batch.turn, turn)
@@ -165,46 +167,51 @@ class Demand:
     def first_out(self, src: int, dsts: int) -> Batch:
         """The first in line of those from a rack to one of these; all of those wait."""
         row = self.rows[src]
-        if dsts.bit_count() <= _FEW:
-            return _first([row[dst] for dst in bits(dsts)])
-        waiting, line = self.dst_bits[src], self._lines_out[src]
-        if line is None:
-            line = self._lines_out[src] = sorted([row[dst].turn for dst in bits(waiting)])
-        return self._first_in_line(line, 3, dsts, waiting)
+        if dsts.bit_count() > _FEW:
+            waiting, line = self.dst_bits[src], self._lines_out[src]
+            if line is None:
+                line = self._lines_out[src] = sorted([row[dst].turn for dst in bits(waiting)])
+            return self._first_in_line(line, 3, dsts, waiting)
+        first = row[dsts.bit_length() - 1]
+        for dst in bits(dsts ^ first.dst_bit):
+            batch = row[dst]
+            if batch.turn < first.turn:
+                first = batch
+        return first
 
     def first_in(self, dst: int, srcs: int) -> Batch:
         """The first in line of those to a rack from one of these; all of those wait."""
         rows = self.rows
-        if srcs.bit_count() <= _FEW:
-            return _first([rows[src][dst] for src in bits(srcs)])
-        waiting, line = self.src_bits[dst], self._lines_in[dst]
-        if line is None:
-            line = self._lines_in[dst] = sorted([rows[src][dst].turn for src in bits(waiting)])
-        return self._first_in_line(line, 2, srcs, waiting)
+        if srcs.bit_count() > _FEW:
+            waiting, line = self.src_bits[dst], self._lines_in[dst]
+            if line is None:
+                turns = [rows[src][dst].turn for src in bits(waiting)]
+                line = self._lines_in[dst] = sorted(turns)
+            return self._first_in_line(line, 2, srcs, waiting)
+        first = rows[srcs.bit_length() - 1][dst]
+        for src in bits(srcs ^ first.src_bit):
+            batch = rows[src][dst]
+            if batch.turn < first.turn:
+                first = batch
+        return first
 
     def _first_in_line(
         self, line: list[Turn], end: Literal[2, 3], racks: int, waiting: int
     ) -> Batch:
         """The first at a port with one of these racks at its other end.
 
-        Turns before it of those that do not wait any more are taken out of the line.
+        When many in the line do not wait any more, they are taken out.
         """
-        for place, turn in enumerate(line):
+        for turn in line:
             if racks >> turn[end] & 1:
                 batch = self.rows[turn[2]][turn[3]]
-                if batch.turn == turn:
-                    if place > _FEW:
-                        line[:place] = [t for t in line[:place] if waiting >> t[end] & 1]
-                    return batch
-        raise AssertionError("they wait")
-
-
-def _first(batches: list[Batch]) -> Batch:
-    first = batches[0]
-    for batch in batches:
-        if batch.turn < first.turn:
-            first = batch
-    return first
+                if batch.turn is turn:
+                    break
+        else:
+            raise AssertionError("they wait")
+        if len(line) - waiting.bit_count() > _FEW:
+            line[:] = [turn for turn in line if waiting >> turn[end] & 1]
+        return batch
 
 
 def _move(line: list[Turn], before: Turn, turn: Turn) -> None:

@@ -116,10 +116,11 @@ class CircuitPlane:
             if batch.rides and batch.circuit is None:
                 self._grown[batch] = None
             return
-        self._small.pop(batch, None)
-        self._grown.pop(batch, None)
         if batch.rides:
+            self._grown.pop(batch, None)
             self._get_off(batch, now_s)
+        else:
+            self._small.pop(batch, None)
         demand = batch.demand
         demand.drop(batch)
         if not demand.size:
@@ -243,11 +244,11 @@ class CircuitPlane:
             self._let_go(batch, now_s)
             self._count(batch)
             batch.demand.wait(batch, batch.counted_bytes)
-        if cut:  # those for whom there is a spare circuit first, before others make it go
+        if cut and self.switch.wavelengths > 1:  # spare circuits first, before others make them go
             taken.sort(key=lambda batch: self.switch.spare(batch.src, batch.dst) is None)
         for batch in taken:
-            circuit = batch.circuit = self.switch.connect(batch, now_s)
-            self._board(batch, circuit)
+            batch.circuit = self.switch.connect(batch, now_s)
+            self._board(batch, batch.circuit)
 
     def _new_order(self) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
