@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -40,6 +41,7 @@ AnyGroup = FlowGroup | CircuitGroup
 CROWD = 2_000
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
+_SEQUENCE = attrgetter("sequence")
 
 
 class Fabric:
@@ -214,7 +216,10 @@ class Fabric:
         self._refresh()
         if self._instant:
             return self._world.now_s
-        return max(self._world.now_s, min(self._first_finish_s(), self._decide_s))
+        now_s, due_s, decide_s = self._world.now_s, self._first_finish_s(), self._decide_s
+        if decide_s < due_s:
+            due_s = decide_s
+        return due_s if due_s > now_s else now_s
 
     def is_open(self, flow: FlowId) -> bool:
         """Whether there is such a flow, and it has not finished."""
@@ -350,7 +355,7 @@ class Fabric:
 
     def _rest(self, flow: Flow) -> None:
         """It has nothing to send."""
-        if self._plane is not None and flow.batch is not None:
+        if flow.batch is not None and self._plane is not None:
             self._plane.rests(flow, self._world.now_s)
             self._stale = True
 
@@ -376,7 +381,8 @@ class Fabric:
                     ended.append(flow)
             if not isinstance(group, Pipe):
                 self._note_change(group)
-        ended.sort(key=lambda flow: flow.sequence)
+        if len(ended) > 1:
+            ended.sort(key=_SEQUENCE)
         return ended
 
     def _close(self, flow: Flow) -> None:
@@ -407,10 +413,10 @@ class Fabric:
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
-        if self._plane is not None and not (self._changed or self._capacity_changed):
-            self._decide_s = carries_s  # nothing but circuits that are alone has changed
-            self._note_finishes()
-            return
+            if not (self._changed or self._capacity_changed):
+                self._decide_s = carries_s  # nothing but circuits that are alone has changed
+                self._note_finishes()
+                return
         self._capacity_changed = False
         if len(self._flows) >= self.compiles_at:
             self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
