@@ -57,7 +57,7 @@ class PlacementPolicy(ABC):
         """
         loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken, uses = list(present), loads.uses(view.of_file)
+        taken = list(present)
         barred = {node for node in (*present, *exclude) if node in loads}
         while len(chosen) < count and len(barred) < len(loads):
             hinted = _hinted(hint, len(taken), view, barred)
@@ -70,7 +70,7 @@ class PlacementPolicy(ABC):
                 best = _emptiest(hinted, view)
             else:
                 racks = self._liked(loads.racks(barred), [_rack(node) for node in taken])
-                best = loads.emptiest(racks, barred, uses)
+                best = loads.emptiest(racks, barred, view.of_file)
             node = self._rng.choice(best)
             chosen.append(node)
             taken.append(node)
@@ -92,7 +92,7 @@ class PlacementPolicy(ABC):
         return gone
 
     @abstractmethod
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         """Those of ``racks`` that the policy likes best; never none.
 
         ``taken``: the racks of the replicas that there are, in order.
@@ -112,7 +112,7 @@ class RackAware(PlacementPolicy):
     name = "rack-aware"
     beside_writer = True
 
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         if not taken:
             return racks
         if len(set(taken)) == 1:
@@ -127,7 +127,7 @@ class Spread(PlacementPolicy):
 
     name = "spread"
 
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         return _least_taken(racks, taken)
 
 
@@ -177,7 +177,7 @@ def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
     return min(by_rack.values(), key=fullness, default=[])
 
 
-def _least_taken(racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+def _least_taken(racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
     """The racks that have the fewest of what is taken."""
     fewest = min(map(taken.count, racks))
     return [rack for rack in racks if taken.count(rack) == fewest]

@@ -55,6 +55,19 @@ class BlockMap:
         """Know a block from now on."""
         self.blocks[block] = Block(stored_length=stored_length, wanted=wanted, complete=complete)
 
+    def put(
+        self, block: BlockId, stored_length: int, wanted: int, nodes: Iterable[NodeId]
+    ) -> tuple[NodeId, ...]:
+        """Know a block that lies on these nodes already, and that nobody writes; those alive."""
+        alive = tuple(node for node in nodes if node in self._held)
+        self.blocks[block] = Block(stored_length, wanted, True, dict.fromkeys(alive, "sound"))
+        for node in alive:
+            self._held[node][block] = None
+            self.load.add(node, stored_length)
+        if len(alive) != wanted:
+            self.touched[block] = None
+        return alive
+
     def complete(self, block: BlockId, nodes: Iterable[NodeId]) -> None:
         """Note that ``nodes`` have acknowledged the block; others that should have it have not."""
         written = {n for n in nodes if n in self._held}
