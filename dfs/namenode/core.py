@@ -260,8 +260,8 @@ class NameNode:
         )
         self._open.pop(file.number)
         for block, nodes in written.items():
-            late = set(self.blocks.blocks[block].nodes("incoming")) - set(nodes)
-            self._delete((node, block) for node in sorted(late))
+            late = [n for n in self.blocks.blocks[block].nodes("incoming") if n not in nodes]
+            self._delete((node, block) for node in late)
             self.blocks.complete(block, nodes)
         unused = [block for block in file.blocks if block not in written]
         self._forget([*(block.block for block in freed), *unused])
