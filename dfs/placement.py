@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads
@@ -17,14 +18,13 @@ from dfs.messages import PlacementHint
 NO_HINT = PlacementHint()
 
 
-@dataclass(frozen=True, kw_only=True)
-class StorageView:
+class StorageView(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy may know."""
 
     #: {alive node: stored bytes that it holds or will hold}
     load: Mapping[NodeId, int]
     #: {node: replicas of the same file that it has been given}
-    of_file: Mapping[NodeId, int] = field(default_factory=dict)
+    of_file: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
 
 
 class PlacementPolicy(ABC):

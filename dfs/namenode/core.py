@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from cluster.errors import PeerError
 from cluster.ids import NodeId, RackId
@@ -76,16 +77,14 @@ class BlocksStored(Message, frozen=True, kw_only=True):
     blocks: tuple[StoredBlock, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """A command for the DataNode of a rack."""
 
     rack: RackId
     command: Command
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What a message leads to: an answer to whoever sent it, and orders."""
 
     reply: Message | None
