@@ -63,6 +63,7 @@ class Fabric:
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
         #: {id of a route: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
+        self._has_endless = not np.isfinite(self.network.capacities).all()
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -183,6 +184,7 @@ class Fabric:
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
+            self._has_endless = not np.isfinite(self._capacities[:-1]).all()
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -472,6 +474,8 @@ class Fabric:
 
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
+        if not self._has_endless:
+            return route.links
         limits = self._limits_of.get(id(route))
         if limits is None:
             limits = tuple(link for link in route.links if np.isfinite(self._capacities[link]))
