@@ -14,6 +14,10 @@ the slots that the job could have in its racks; as published systems leave that 
 rack or two a job's maps come in many waves, and a reduce that waits for them keeps others' maps
 from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
 to ``capacity``.)
+With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
+job in line whose own racks are full.  Corral's paper can be read both ways: tasks are constrained
+to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to ensure work
+conservation during job execution", a job's allocation may change (4.1).
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
     #: a job runs anywhere once more than this share of its racks' machines is lost: "a majority"
     lost_share: float = 0.5
     reduce_share: float = 0.0  #: of the slots in its racks, for reduces while maps are pending
+    work_conserving: bool = False  #: a job may have slots elsewhere that nobody else takes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,6 +90,7 @@ class RackBound(CapacityOrder, TaskPolicy):
         super().__init__(config, cluster)
         self._lost_share = config.lost_share
         self._reduce_share = config.reduce_share
+        self._work_conserving = config.work_conserving
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)
         racks = cluster.topology.rack_list()
@@ -105,10 +111,21 @@ class RackBound(CapacityOrder, TaskPolicy):
 
     # Order ---------------------------------------------------------------------------------------
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        elsewhere = []
         for job in super().turns(slot, among):
             racks = self.racks_of(job)
             if racks is None or slot.rack in racks:
                 yield job
+            elif self._work_conserving:
+                elsewhere.append(job)
+        yield from [job for job in elsewhere if self._may_leave(job)]
+
+    def _may_leave(self, job: JobView) -> bool:
+        """Whether all slots of the racks that a job keeps to are taken."""
+        nodes, racks = self.cluster.nodes, self.racks_of(job)
+        return racks is not None and not any(
+            nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
+        )
 
     def turn_of(self, job: JobView) -> Turn:
         planned, key = self._planned.get(job.queue), self._key(job)
@@ -142,6 +159,8 @@ class RackBound(CapacityOrder, TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("reduces have their share of its racks' slots")
+        if slot.rack not in racks:
+            return Place(task, "its racks have no free slot")
         if level == "remote" and not _has_input_in(job, racks):
             return Place(task, "its input is in none of its racks")
         return self._delay.offer_map(job, task, level, now_s)
@@ -204,6 +223,9 @@ class RackBound(CapacityOrder, TaskPolicy):
         freed, self._freed = self._freed, {}
         yield from super().reconsider()
         yield from [job for job in freed.values() if self.racks_of(job) is None]
+        if self._work_conserving and self.cluster.free:
+            wanting = [job for queue in self._queues.values() for _, job in queue.wanting]
+            yield from [job for job in wanting if self._may_leave(job)]
 
     def _is_lost(self, bounds: Bounds, job: JobView) -> bool:
         """Whether too many machines of a job's racks can't be had."""

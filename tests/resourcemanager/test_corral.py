@@ -190,6 +190,37 @@ def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
     assert placements["corral"] == placements["capacity"]
 
 
+# Idle racks -------------------------------------------------------------------------------------
+IDLE_SLOTS_TOO = {"corral.work_conserving": True}
+
+
+def test_a_job_whose_racks_are_full_takes_idle_slots_elsewhere_if_it_may(tmp_path: Path):
+    for options, used in (({}, {"r0"}), (IDLE_SLOTS_TOO, {"r0", "r1", "r2"})):
+        c = corral(tmp_path, {"j0": "r0"}, options=dict(options))
+        c.submit("j0", maps=6, reduces=6, map_s=5)
+        run = c.run()
+        assert racks(run.nodes_of("j0.m")) == racks(run.nodes_of("j0.r")) == used
+
+
+def test_a_slot_is_idle_only_if_no_job_of_its_rack_and_no_ad_hoc_job_wants_it(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0", "j1": "r1"}, options=dict(IDLE_SLOTS_TOO))
+    c.submit("j0", maps=100, map_s=5)  # takes them all, as it is alone
+    c.at(1.0, lambda: c.submit("j1", maps=100, map_s=5))
+    c.at(1.0, lambda: c.submit("j9", maps=100, map_s=5))
+    run = c.run(until_s=6.0)
+    later = {(task.split(".")[0], rack_of(NodeId(n))) for task, n, at in run.placements if at > 1}
+    assert later == {("j0", "r0"), ("j1", "r1"), ("j9", "r2")}
+
+
+def test_a_job_that_waits_for_its_data_goes_elsewhere_once_its_racks_are_full(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0", "j1": "r0"}, options=dict(IDLE_SLOTS_TOO))
+    c.store("in", blocks=[["r0n0"]])
+    c.occupy("r0n0")
+    c.submit("j0", input="in")
+    c.at(1.0, lambda: c.submit("j1", map_s=5))
+    assert c.run().placements == [("j1.m0", "r0n1", 1.0), ("j0.m0", "r1n1", 1.0)]
+
+
 # Plans of what is foretold -----------------------------------------------------------------------
 def test_a_batch_is_planned_at_once():
     """Each job is as fast in a rack as in more: six jobs have two racks of three to themselves."""
