@@ -29,6 +29,7 @@ from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
 from netemu.flowclasses import Coflow, Finished, Flow
 from netemu.flowgroups import FlowGroup, World
+from netemu.linkloads import LinkLoads
 from netemu.optical import OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network, Route
@@ -86,8 +87,7 @@ class Fabric:
             self._plane = CircuitPlane(topology, switch, self.network, self._world, urgency, self)
         self._is_port = np.zeros(len(self._capacities), dtype=bool)
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
-        self._load = np.zeros(len(self._capacities))
-        self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
+        self._loads = LinkLoads(len(self._capacities))
         self._sequence = 0
         self._carried = Carried(len(self._capacities))
 
@@ -218,10 +218,7 @@ class Fabric:
         self._refresh()
         if self._instant:
             return self._world.now_s
-        now_s, due_s, decide_s = self._world.now_s, self._first_finish_s(), self._decide_s
-        if decide_s < due_s:
-            due_s = decide_s
-        return due_s if due_s > now_s else now_s
+        return max(self._world.now_s, min(self._first_finish_s(), self._decide_s))
 
     def is_open(self, flow: FlowId) -> bool:
         """Whether there is such a flow, and it has not finished."""
@@ -255,7 +252,11 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        load = self._load if self._plane is None else self._load + self._plane.load_of_pipes()
+        load = (
+            self._loads.total
+            if self._plane is None
+            else self._loads.total + self._plane.load_of_pipes()
+        )
         free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
@@ -425,7 +426,7 @@ class Fabric:
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
-                self._count_load(group, None)
+                self._loads.count(group, None)
                 group.quiet()
             else:
                 group.admit()
@@ -448,9 +449,9 @@ class Fabric:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
         for group in self._world.retimed:
             if not isinstance(group, Pipe):
-                self._count_load(group, group.load)
+                self._loads.count(group, group.load)
         self._note_finishes()
-        over = self._load > self._capacities * _ROUNDING + 1e-6
+        over = self._loads.total > self._capacities * _ROUNDING + 1e-6
         if over.any():
             names = [link for link, number in self.network.number.items() if over[number]]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
@@ -461,16 +462,6 @@ class Fabric:
                 self._sequence += 1
                 heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
         self._world.retimed.clear()
-
-    def _count_load(self, group: AnyGroup, load: np.ndarray | None) -> None:
-        before = self._counted.pop(group, None)
-        if before is not None:
-            self._load -= before
-        if load is not None:
-            self._load += load
-            self._counted[group] = load
-        if not self._counted:
-            self._load[:] = 0.0  # so that rounding never piles up
 
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
