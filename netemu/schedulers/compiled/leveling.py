@@ -68,7 +68,7 @@ def level_rows(
     if new > count * _MANY_NEW:
         fill_rows(table, paths, count, levels, load, left, now_s)
         return True
-    queue, waiting = np.empty(links, np.int64), 0
+    queue, touched, waiting = np.empty(links, np.int64), np.empty(links, np.int64), 0
     amiss[-1] = False  # stands for no link
     for link in range(links - 1):
         if amiss[link] or _is_amiss(room[link], rounding[link], levels[link]):
@@ -80,20 +80,34 @@ def level_rows(
         link = queue[first]
         first, waiting, turns = (first + 1) % links, waiting - 1, turns + 1
         amiss[link] = False
-        rows = _other_limits(table, paths, nexts, heads[link], link, levels, work)
+        rows = _other_limits(table, paths, nexts, heads, link, levels, work)
         levels[link] = _level(work[0, :rows], work[1, :rows], left[link])
-        differs = _set_level(
-            table, paths, nexts, heads[link], link, levels[link], work[0], load, room, now_s
+        differs, others = _set_level(
+            table,
+            paths,
+            nexts,
+            heads[link],
+            link,
+            levels[link],
+            work[0],
+            load,
+            room,
+            now_s,
+            touched,
+            amiss,
         )
         room[link] = left[link] - load[link]
         if differs < 0 or turns > links * _MANY_TURNS:
             fill_rows(table, paths, count, levels, load, left, now_s)
             return True
-        if differs:
-            changed = True
-            waiting = _queue_others(
-                paths, nexts, heads[link], levels, room, rounding, amiss, queue, first, waiting
+        changed |= differs > 0
+        for other in touched[:others]:  # noted as amiss, which they may not be
+            amiss[other] = other < links - 1 and _is_amiss(
+                room[other], rounding[other], levels[other]
             )
+            if amiss[other]:
+                queue[(first + waiting) % links] = other
+                waiting += 1
     return changed
 
 
@@ -101,35 +115,6 @@ def level_rows(
 def _is_amiss(room: float, rounding: float, level: float) -> bool:
     """Whether a link carries too much, or should be full and is not."""
     return room < -rounding or (room > rounding and level < np.inf)
-
-
-@njit(cache=True)
-def _queue_others(
-    paths: Numbers,
-    nexts: Numbers,
-    head: int,
-    levels: Floats,
-    room: Floats,
-    rounding: Floats,
-    amiss: Bools,
-    queue: Numbers,
-    first: int,
-    waiting: int,
-) -> int:
-    """Have the links that a link's rows cross wait, if they are amiss; returns how many wait."""
-    none, entry = len(levels) - 1, head
-    while entry >= 0:
-        row, position = entry // len(paths), entry % len(paths)
-        entry = nexts[position, row]
-        for place in range(len(paths)):
-            link = paths[place, row]
-            if amiss[link] or link == none:
-                continue
-            if _is_amiss(room[link], rounding[link], levels[link]):
-                amiss[link] = True
-                queue[(first + waiting) % len(queue)] = link
-                waiting += 1
-    return waiting
 
 
 @njit(cache=True)
@@ -165,21 +150,27 @@ def _other_limits(
     table: Floats,
     paths: Numbers,
     nexts: Numbers,
-    head: int,
+    heads: Numbers,
     link: int,
     levels: Floats,
     work: Floats,
 ) -> int:
     """Of each row of a link: the rate that other links on its way allow, and its weight.
 
-    Puts them into ``work``, and returns how many there are.
+    Puts them into ``work``, and returns how many there are.  Takes rows that have ended from the
+    link's list.
     """
-    entry, rows = head, 0
+    entry, rows, last = heads[link], 0, -1
     while entry >= 0:
         row, position = entry // len(paths), entry % len(paths)
-        entry = nexts[position, row]
+        here, entry = entry, nexts[position, row]
         if table[WEIGHT, row] == 0:
+            if last < 0:
+                heads[link] = entry
+            else:
+                nexts[last % len(paths), last // len(paths)] = entry
             continue
+        last = here
         least = np.inf
         for place in range(len(paths)):
             if paths[place, row] != link:
@@ -225,23 +216,24 @@ def _set_level(
     load: Floats,
     room: Floats,
     now_s: float,
-) -> int:
+    touched: Numbers,
+    noted: Bools,
+) -> tuple[int, int]:
     """Give the rows of a link what it and the others allow.
 
-    Returns how many have other rates than before; -1 if one has no limit at all, which two of its
-    links have left to one another.
+    Returns how many have other rates than before, or -1 if one has no limit at all, which two of
+    its links have left to one another; and how many links are ``touched`` by that that were not
+    ``noted`` before.
     """
-    entry, number, changed, carries = head, 0, 0, 0.0
+    entry, number, changed, others, carries = head, 0, 0, 0, 0.0
     while entry >= 0:
         row, position = entry // len(paths), entry % len(paths)
         entry = nexts[position, row]
         weight = table[WEIGHT, row]
-        if weight == 0:
-            continue
         rate, before = min(level, elsewhere[number]), table[RATE, row]
         number += 1
         if rate == np.inf:
-            return -1
+            return -1, others
         if abs(rate - before) <= before * _STAYS:
             carries += before * weight
             continue
@@ -253,9 +245,13 @@ def _set_level(
             other = paths[place, row]
             load[other] = max(load[other] + more, 0.0)
             room[other] -= more
+            if other != link and not noted[other]:
+                noted[other] = True
+                touched[others] = other
+                others += 1
     load[link] = carries  # exactly
     load[-1] = 0.0  # stands for no link
-    return changed
+    return changed, others
 
 
 @njit(cache=True)

