@@ -426,7 +426,7 @@ class Fabric:
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
-                self._loads.count(group, None)
+                self._loads.forget(group)
                 group.quiet()
             else:
                 group.admit()
@@ -447,9 +447,8 @@ class Fabric:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
-        for group in self._world.retimed:
-            if not isinstance(group, Pipe):
-                self._loads.count(group, group.load)
+        retimed = dict.fromkeys(self._world.retimed)
+        self._loads.count([group for group in retimed if not isinstance(group, Pipe)])
         self._note_finishes()
         over = self._loads.total > self._capacities * _ROUNDING + 1e-6
         if over.any():

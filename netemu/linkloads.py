@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from netemu.schedulers.base import Floats
+
+
+class Carrier(Protocol):
+    """A group of flows."""
+
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link."""
 
 
 class LinkLoads:
@@ -14,15 +23,22 @@ class LinkLoads:
 
     def __init__(self, links: int) -> None:
         self.total: Floats = np.zeros(links)
-        self._counted: dict[Hashable, Floats] = {}
+        self._counted: dict[Carrier, Floats] = {}
 
-    def count(self, group: Hashable, load: Floats | None) -> None:
-        """A group puts this on the links; None: nothing any more.  The array must stay as it is."""
-        before = self._counted.pop(group, None)
-        if before is not None:
-            self.total -= before
+    def count(self, groups: Sequence[Carrier]) -> None:
+        """Groups, all different, put their loads on the links; these arrays must stay as they are."""
+        before = [load for group in groups if (load := self._counted.get(group)) is not None]
+        loads = [group.load for group in groups]
+        if before:
+            self.total -= np.add.reduce(before)
+        if loads:
+            self.total += np.add.reduce(loads)
+        self._counted.update(zip(groups, loads, strict=True))
+
+    def forget(self, group: Carrier) -> None:
+        """A group puts nothing on the links any more."""
+        load = self._counted.pop(group, None)
         if load is not None:
-            self.total += load
-            self._counted[group] = load
+            self.total -= load
         if not self._counted:
             self.total[:] = 0.0  # so that rounding never piles up

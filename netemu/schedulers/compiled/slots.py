@@ -76,10 +76,11 @@ class Slots:
         """Let those of the first slots in ``touched`` know what has been decided."""
         slots = self.touched[:touched]
         totals, finishes = self.bytes_per_s[slots].tolist(), self.first_finish_s[slots].tolist()
-        for slot, total, finish_s in zip(slots.tolist(), totals, finishes, strict=True):
+        told = zip(slots.tolist(), totals, finishes, self.loads[slots], strict=True)
+        for slot, total, finish_s, load in told:
             group = self._groups[slot]
             assert group is not None
-            group.timed(total, finish_s, self.loads[slot].copy())
+            group.timed(total, finish_s, load)
 
     # Inside --------------------------------------------------------------------------------------
     def _note(self, group: Group) -> None:
