@@ -26,7 +26,7 @@ class LinkLoads:
         self._counted: dict[Carrier, Floats] = {}
 
     def count(self, groups: Sequence[Carrier]) -> None:
-        """Groups, all different, put their loads on the links; these arrays must stay as they are."""
+        """Groups, all different, put their loads on the links; the arrays must stay as they are."""
         before = [load for group in groups if (load := self._counted.get(group)) is not None]
         loads = [group.load for group in groups]
         if before:
