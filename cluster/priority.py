@@ -1,4 +1,4 @@
-"""Which processes the system runs first: who decides, who carries bytes, and only then who computes.
+"""Which processes the system runs first: who decides, who carries bytes, then who computes.
 
 A cluster's tasks may keep every core busy, and must not slow the network that they are measured
 on, nor the ResourceManager: 32 maps that ended at one time, with the fetches that this began, were

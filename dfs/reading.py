@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cluster.errors import PeerLost, RailyardError
 from cluster.ids import NodeId, rack_of
-from cluster.reactor import Reactor
+from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
 from cluster.transport import Link
 from cluster.wire import Done, Refusal
@@ -60,6 +60,7 @@ class DfsFile:
     def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
         self.path = blocks.path
         self.stored_bytes = blocks.stored_length
+        self.waited_s = 0.0  #: in all its reads: for other nodes' bytes, or for new replicas
         self._services = services
         self._blocks = blocks.blocks
 
@@ -93,11 +94,18 @@ class DfsFile:
                 except _Failed as error:
                     tried[node] = str(error)
             if pause_s is not None:
-                self._services.reactor.run_until(lambda: False, pause_s)
+                self._wait(lambda: False, pause_s)
                 block = self._locate_again(block)
         reasons = "; ".join(f"{node}: {why}" for node, why in tried.items())
         where = f"{self.path}: bytes {block.stored_offset + offset} to {block.stored_offset + end}"
         raise BlockUnavailable(f"{where} cannot be read: {reasons or 'no node has them'}")
+
+    def _wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        begin_s = now_s()
+        try:
+            return self._services.reactor.run_until(done, timeout_s)
+        finally:
+            self.waited_s += now_s() - begin_s
 
     def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
         """Own node, own rack, others; equals in an order that differs from reader to reader."""
@@ -174,7 +182,7 @@ class DfsFile:
         peer.link.request(request, Done, answered)
         try:
             while not (ended and not arrived):
-                if not self._services.reactor.run_until(lambda: bool(arrived or ended), STALLED_S):
+                if not self._wait(lambda: bool(arrived or ended), STALLED_S):
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
                 while arrived:
                     yield arrived.popleft()

@@ -17,6 +17,7 @@ from functools import cached_property
 from cluster.config import Daemon
 from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from cluster.reactor import now_s
 from cluster.transport import Transport
 from cluster.units import format_size
 from dfs.client import DfsClient
@@ -30,7 +31,7 @@ from nodemanager.fetches import Fetches
 from nodemanager.inputs import BlockFile
 from nodemanager.mapoutput import output_path, write_output
 from nodemanager.memory import lift_limit
-from nodemanager.pace import ComputeClock, paced_s
+from nodemanager.pace import ENDING_S, ComputeClock, paced_s
 from nodemanager.umbilical import Umbilical
 
 
@@ -90,17 +91,23 @@ class _Attempt:
         owed_s = paced_s(self._topology, self._task, result.input_bytes)
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
+        partition_bytes = self._hand_on(result)  # which takes no time in the model
+        if owed_s > 0:
             self._wait_until_computed(owed_s)
-        with self._clock.stopped():
-            return self._deliver(result, output)
+        return self._deliver(result, output, partition_bytes)
 
-    def _deliver(self, result: TaskResult, output: Iterable[Buffer]) -> AttemptSucceeded:
-        """Write what the task made."""
-        task, scale = self._task, self._topology.scale
-        partition_bytes: tuple[int, ...] = ()
-        if task.partitions:
-            path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
-            partition_bytes = write_output(path, result.partitions)
+    def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
+        """Keep what others will fetch; stored bytes of each partition."""
+        if not self._task.partitions:
+            return ()
+        path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
+        return write_output(path, result.partitions)
+
+    def _deliver(
+        self, result: TaskResult, output: Iterable[Buffer], partition_bytes: tuple[int, ...]
+    ) -> AttemptSucceeded:
+        """Write what the task made, and tell of it."""
+        scale = self._topology.scale
         output_bytes = self._write(output)
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
@@ -128,9 +135,7 @@ class _Attempt:
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         splits = [split for split in self._task.splits if split.path == path]
-        with self._clock.stopped():
-            file = self._dfs.open(path)
-        return BlockFile(file, splits, self._clock)
+        return BlockFile(self._dfs.open(path), splits, self._clock)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """What the stages that this one reads wrote for it, as it arrives."""
@@ -158,6 +163,9 @@ class _Attempt:
     def _wait_until_computed(self, owed_s: float) -> None:
         self._share = 1.0
         left_s = owed_s - self._clock.elapsed_s
+        if left_s > 0 and not self._task.output_path:
+            self._umbilical.end_at(now_s() + left_s)
+            left_s -= ENDING_S
         if left_s > 0:
             self._transport.reactor.run_until(lambda: False, left_s)
 
