@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from dfs.messages import (
     ReplicaFailed,
 )
 from dfs.peers import Peers
+from dfs.placement import reading_rank
 
 #: A DataNode that sends nothing for so long is given up.
 STALLED_S = 60.0
@@ -111,7 +111,7 @@ class DfsFile:
         """Own node, own rack, others; equals in an order that differs from reader to reader."""
 
         def preference(node: NodeId) -> tuple[bool, int, int]:
-            shuffled = zlib.crc32(f"{self._services.node} {block.block} {node}".encode())
+            shuffled = reading_rank(self._services.node, node, block.nodes)
             return self._services.peers.is_lost(node), self._distance(node), shuffled
 
         return sorted(block.nodes, key=preference)
