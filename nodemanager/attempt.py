@@ -21,7 +21,7 @@ from cluster.reactor import now_s
 from cluster.transport import Transport
 from cluster.units import format_size
 from dfs.client import DfsClient
-from dfs.messages import PlacementHint
+from dfs.messages import FileCreated, PlacementHint
 from jobs.model import Job
 from jobs.runtime import run_task
 from jobs.taskio import Buffer, FileReader, TaskResult
@@ -92,9 +92,10 @@ class _Attempt:
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
         partition_bytes = self._hand_on(result)  # which takes no time in the model
+        file = self._begin_file()  # nor does this
         if owed_s > 0:
             self._wait_until_computed(owed_s)
-        return self._deliver(result, output, partition_bytes)
+        return self._succeeded(result, partition_bytes, self._write(file, output))
 
     def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
         """Keep what others will fetch; stored bytes of each partition."""
@@ -103,12 +104,11 @@ class _Attempt:
         path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
         return write_output(path, result.partitions)
 
-    def _deliver(
-        self, result: TaskResult, output: Iterable[Buffer], partition_bytes: tuple[int, ...]
+    def _succeeded(
+        self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int
     ) -> AttemptSucceeded:
-        """Write what the task made, and tell of it."""
+        """What is to be told of the task."""
         scale = self._topology.scale
-        output_bytes = self._write(output)
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
             attempt=self._order.attempt,
@@ -121,12 +121,18 @@ class _Attempt:
             counters=result.counters,
         )
 
-    def _write(self, output: Iterable[Buffer]) -> int:
+    def _begin_file(self) -> FileCreated | None:
+        """Begin the task's file, if it has one."""
+        task = self._task
+        if not task.output_path:
+            return None
+        hint = PlacementHint(racks=task.output_racks)
+        return self._dfs.create(task.output_path, task.output_replication, hint=hint)
+
+    def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
         """Write the task's file, if it has one; its length in stored bytes."""
-        if self._task.output_path:
-            task, hint = self._task, PlacementHint(racks=self._task.output_racks)
-            status = self._dfs.write(task.output_path, output, task.output_replication, hint=hint)
-            return status.stored_length
+        if file is not None:
+            return self._dfs.fill(self._task.output_path, file, output).stored_length
         for _ in output:  # a lazy output is computed while it is read
             pass
         return 0
