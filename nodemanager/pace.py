@@ -8,7 +8,8 @@ Its compute begins with the order to launch the task, or with the arrival of its
 fetches; waiting for other nodes' bytes in between does not count.  So what this machine needs to
 start a process, to find a block and to read it from the own disk is no part of the model's time;
 nor is what it needs to end one, see ``ENDING_S``.  What it reads or fetches is ``bytes``, times the
-topology's scale; ``rate`` is compute.map_rate, or compute.reduce_rate for a task that fetches.
+topology's scale; ``rate`` is compute.map_rate, or compute.reduce_rate for a task that fetches; with
+compute.skew it differs from task to task.
 With compute.mode = "real" there is no rate.
 """
 
@@ -51,4 +52,4 @@ def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int) -> float:
     if compute.mode == "real":
         return 0.0
     rate = compute.reduce_rate if task.reads else compute.map_rate
-    return stored_bytes * topology.scale / rate
+    return stored_bytes * topology.scale / rate * compute.stretch(task.index)
