@@ -22,16 +22,21 @@ from typing import Any
 
 import msgspec
 
+from cluster.config import ClusterConfig
+from cluster.ids import NodeId
 from jobs.mixes import Defaults, read_mix
 from jobs.workloads.measured import measured_workload
+from jobs.workloads.model import Workload
 from resourcemanager.eventlog import read_log
 from resourcemanager.schedulers import recipe_named
 from scripts.comparison import Summary
 from scripts.contest import Contest, Terms, options_of
-from scripts.placed import placed_as_in
+from scripts.placed import last_node, placed_as_in
 from scripts.request import DEFAULT_SIZE_BYTES
-from scripts.virtual import VirtualRun, run_virtually
 from simulator.behaviour import Behaviour
+from simulator.cluster import Simulation
+from simulator.heap import Rank
+from simulator.memory import few_collections
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
@@ -81,9 +86,10 @@ class Runs:
         return note if self.verified else f"{note}; NOT VERIFIED"
 
 
-def on_both_clocks(terms: Terms) -> Runs:
+def on_both_clocks(terms: Terms, variance: float = VARIANCE) -> Runs:
     """Emulate what ``terms`` ask for, one scheduler with one flow scheduler; simulate the same.
 
+    ``variance``: sigma of the simulations' computing times.
     Settings of other schedulers are left out.
     """
     emulated: list[Summary] = []
@@ -97,7 +103,7 @@ def on_both_clocks(terms: Terms) -> Runs:
             [[summary]] = Contest(one, folder).run().values()
             emulated.append(summary)
             [run] = folder.iterdir()
-            simulated += _simulate(terms.words, seed, run / "events.jsonl")
+            simulated += _simulate(terms.words, seed, run / "events.jsonl", variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
@@ -148,18 +154,24 @@ def row(
     }
 
 
-def _simulate(words: Sequence[str], seed: int, events: Path) -> list[Summary]:
+def _simulate(words: Sequence[str], seed: int, events: Path, variance: float) -> list[Summary]:
     """The same jobs in virtual time, on the same cluster with the same blocks."""
     config, _ = read_log(events)
     mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
     workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
-    behaviour = Behaviour(variance=VARIANCE)
-    runs = [
-        VirtualRun(
-            config=msgspec.structs.replace(config, seed=number),
-            workload=workload,
-            behaviour=behaviour,
-        )
-        for number in range(1, SIMULATIONS + 1)
-    ]
-    return [run_virtually(run) for run in runs]
+    behaviour = Behaviour(variance=variance)
+    begin = last_node(workload, events)
+    configs = [msgspec.structs.replace(config, seed=number) for number in range(1, SIMULATIONS + 1)]
+    return [_simulated(one, workload, behaviour, begin) for one in configs]
+
+
+def _simulated(
+    config: ClusterConfig, workload: Workload, behaviour: Behaviour, last: NodeId | None
+) -> Summary:
+    """One simulation, which goes on with its offers after the node ``last``."""
+    simulation = Simulation(config, workload, behaviour)
+    if last is not None:  # once the nodes have joined
+        simulation.heap.at(0.0, simulation.core.world.turn_to, last, rank=Rank.FAULT)
+    with few_collections():
+        simulation.run()
+    return simulation.summary()

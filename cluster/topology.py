@@ -27,6 +27,8 @@ from cluster.ids import NodeId, RackId, node_id, rack_id
 from cluster.overrides import Change, apply_changes, split_changes
 from cluster.tomlfile import Duration, Rate, Size, build, read_toml
 
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
 ComputeMode = Literal["real", "paced"]
 #: What carries bytes between racks, as results count them.
 CoreWay = Literal["eps", "wan"]
@@ -141,12 +143,21 @@ class Compute(_Table, frozen=True, kw_only=True):
     mode: ComputeMode = "paced"
     map_rate: Rate = 200e6  #: input bytes/s of a map in one slot, when paced
     reduce_rate: Rate = 200e6  #: input bytes/s of a reduce in one slot, when paced
+    #: computing times of a stage's tasks, when paced, are spread evenly over 1 - skew to 1 + skew
+    #: times what the rates say; the same tasks are slow in every run and on both clocks
+    skew: float = 0.0
     memory: Size = 2_000_000_000  #: real bytes of private memory that one attempt may use
 
     def __post_init__(self) -> None:
+        require(0 <= self.skew < 1, "compute.skew", self.skew, "a share in [0, 1) (0: no skew)")
         require(self.map_rate > 0, "compute.map_rate", self.map_rate, "a rate above 0")
         require(self.reduce_rate > 0, "compute.reduce_rate", self.reduce_rate, "a rate above 0")
         require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
+
+    def stretch(self, task: int) -> float:
+        """By what the computing time of a task with this number is multiplied."""
+        # Multiples of the golden ratio: however many tasks there are, no two are nearly equal.
+        return 1.0 + self.skew * (2 * ((task + 1) * _GOLDEN % 1) - 1)
 
 
 class Liveness(_Table, frozen=True, kw_only=True):

@@ -89,6 +89,16 @@ class DfsClient:
         ``data`` is sent without copies: its buffers must not change until this returns.  About
         128 MiB of it (or one block) are held at most.  ``replication`` 0 is the cluster's.
         """
+        return self.fill(path, self.create(path, replication, overwrite, hint), data)
+
+    def create(
+        self,
+        path: str,
+        replication: int = 0,
+        overwrite: bool = False,
+        hint: PlacementHint = _NO_HINT,
+    ) -> FileCreated:
+        """Begin a file; for the arguments see ``write``.  ``fill`` is to follow."""
         create = CreateFile(
             path=path,
             writer=self._node,
@@ -96,7 +106,10 @@ class DfsClient:
             overwrite=overwrite,
             hint=hint,
         )
-        created = self._call(create, FileCreated)
+        return self._call(create, FileCreated)
+
+    def fill(self, path: str, created: FileCreated, data: Iterable[Buffer]) -> FileStatus:
+        """Write all of a file that was begun; as ``write``."""
         try:
             blocks = self._write_blocks(path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks)

@@ -6,6 +6,7 @@ Pure: what is alive and how full it is comes in as a view, chance as a ``random.
 from __future__ import annotations
 
 import random
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,6 +17,15 @@ from dfs.loads import Loads
 from dfs.messages import PlacementHint
 
 NO_HINT = PlacementHint()
+
+
+def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
+    """Of nodes equally near, a reader tries the replica on the one with the smallest rank first.
+
+    It differs from reader to reader, and follows from where the replicas are alone: numbers of
+    blocks that were written at the same time are chance, and differ on the two clocks.
+    """
+    return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
 
 
 class StorageView(msgspec.Struct, frozen=True, kw_only=True):

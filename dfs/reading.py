@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cluster.errors import PeerLost, RailyardError
 from cluster.ids import NodeId, rack_of
-from cluster.reactor import Reactor
+from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
 from cluster.transport import Link
 from cluster.wire import Done, Refusal
@@ -23,6 +22,7 @@ from dfs.messages import (
     ReplicaFailed,
 )
 from dfs.peers import Peers
+from dfs.placement import reading_rank
 
 #: A DataNode that sends nothing for so long is given up.
 STALLED_S = 60.0
@@ -60,6 +60,7 @@ class DfsFile:
     def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
         self.path = blocks.path
         self.stored_bytes = blocks.stored_length
+        self.waited_s = 0.0  #: in all its reads: for other nodes' bytes, or for new replicas
         self._services = services
         self._blocks = blocks.blocks
 
@@ -93,17 +94,24 @@ class DfsFile:
                 except _Failed as error:
                     tried[node] = str(error)
             if pause_s is not None:
-                self._services.reactor.run_until(lambda: False, pause_s)
+                self._wait(lambda: False, pause_s)
                 block = self._locate_again(block)
         reasons = "; ".join(f"{node}: {why}" for node, why in tried.items())
         where = f"{self.path}: bytes {block.stored_offset + offset} to {block.stored_offset + end}"
         raise BlockUnavailable(f"{where} cannot be read: {reasons or 'no node has them'}")
 
+    def _wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        begin_s = now_s()
+        try:
+            return self._services.reactor.run_until(done, timeout_s)
+        finally:
+            self.waited_s += now_s() - begin_s
+
     def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
         """Own node, own rack, others; equals in an order that differs from reader to reader."""
 
         def preference(node: NodeId) -> tuple[bool, int, int]:
-            shuffled = zlib.crc32(f"{self._services.node} {block.block} {node}".encode())
+            shuffled = reading_rank(self._services.node, node, block.nodes)
             return self._services.peers.is_lost(node), self._distance(node), shuffled
 
         return sorted(block.nodes, key=preference)
@@ -174,7 +182,7 @@ class DfsFile:
         peer.link.request(request, Done, answered)
         try:
             while not (ended and not arrived):
-                if not self._services.reactor.run_until(lambda: bool(arrived or ended), STALLED_S):
+                if not self._wait(lambda: bool(arrived or ended), STALLED_S):
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
                 while arrived:
                     yield arrived.popleft()

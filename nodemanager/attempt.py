@@ -17,10 +17,11 @@ from functools import cached_property
 from cluster.config import Daemon
 from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from cluster.reactor import now_s
 from cluster.transport import Transport
 from cluster.units import format_size
 from dfs.client import DfsClient
-from dfs.messages import PlacementHint
+from dfs.messages import FileCreated, PlacementHint
 from jobs.model import Job
 from jobs.runtime import run_task
 from jobs.taskio import Buffer, FileReader, TaskResult
@@ -30,7 +31,7 @@ from nodemanager.fetches import Fetches
 from nodemanager.inputs import BlockFile
 from nodemanager.mapoutput import output_path, write_output
 from nodemanager.memory import lift_limit
-from nodemanager.pace import ComputeClock, paced_s
+from nodemanager.pace import ENDING_S, ComputeClock, paced_s
 from nodemanager.umbilical import Umbilical
 
 
@@ -90,18 +91,24 @@ class _Attempt:
         owed_s = paced_s(self._topology, self._task, result.input_bytes)
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
+        partition_bytes = self._hand_on(result)  # which takes no time in the model
+        file = self._begin_file()  # nor does this
+        if owed_s > 0:
             self._wait_until_computed(owed_s)
-        with self._clock.stopped():
-            return self._deliver(result, output)
+        return self._succeeded(result, partition_bytes, self._write(file, output))
 
-    def _deliver(self, result: TaskResult, output: Iterable[Buffer]) -> AttemptSucceeded:
-        """Write what the task made."""
-        task, scale = self._task, self._topology.scale
-        partition_bytes: tuple[int, ...] = ()
-        if task.partitions:
-            path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
-            partition_bytes = write_output(path, result.partitions)
-        output_bytes = self._write(output)
+    def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
+        """Keep what others will fetch; stored bytes of each partition."""
+        if not self._task.partitions:
+            return ()
+        path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
+        return write_output(path, result.partitions)
+
+    def _succeeded(
+        self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int
+    ) -> AttemptSucceeded:
+        """What is to be told of the task."""
+        scale = self._topology.scale
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
             attempt=self._order.attempt,
@@ -114,12 +121,18 @@ class _Attempt:
             counters=result.counters,
         )
 
-    def _write(self, output: Iterable[Buffer]) -> int:
+    def _begin_file(self) -> FileCreated | None:
+        """Begin the task's file, if it has one."""
+        task = self._task
+        if not task.output_path:
+            return None
+        hint = PlacementHint(racks=task.output_racks)
+        return self._dfs.create(task.output_path, task.output_replication, hint=hint)
+
+    def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
         """Write the task's file, if it has one; its length in stored bytes."""
-        if self._task.output_path:
-            task, hint = self._task, PlacementHint(racks=self._task.output_racks)
-            status = self._dfs.write(task.output_path, output, task.output_replication, hint=hint)
-            return status.stored_length
+        if file is not None:
+            return self._dfs.fill(self._task.output_path, file, output).stored_length
         for _ in output:  # a lazy output is computed while it is read
             pass
         return 0
@@ -128,9 +141,7 @@ class _Attempt:
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         splits = [split for split in self._task.splits if split.path == path]
-        with self._clock.stopped():
-            file = self._dfs.open(path)
-        return BlockFile(file, splits, self._clock)
+        return BlockFile(self._dfs.open(path), splits, self._clock)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """What the stages that this one reads wrote for it, as it arrives."""
@@ -158,6 +169,9 @@ class _Attempt:
     def _wait_until_computed(self, owed_s: float) -> None:
         self._share = 1.0
         left_s = owed_s - self._clock.elapsed_s
+        if left_s > 0 and not self._task.output_path:
+            self._umbilical.end_at(now_s() + left_s)
+            left_s -= ENDING_S
         if left_s > 0:
             self._transport.reactor.run_until(lambda: False, left_s)
 

@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -20,6 +21,7 @@ from cluster.config import Daemon
 from cluster.errors import PeerError
 from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
 from cluster.messages.execution import (
+    AttemptDue,
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
@@ -36,7 +38,7 @@ from cluster.messages.execution import (
     UmbilicalHello,
 )
 from cluster.processes import how_it_ended
-from cluster.reactor import Reactor, now_s
+from cluster.reactor import Reactor, Timer, now_s
 from cluster.transport import Request, Server
 from cluster.wire import Done, Event, Message
 from nodemanager.channel import Channel
@@ -56,6 +58,8 @@ class _Attempt:
     forked: bool = False
     peer: bytes | None = None  #: its umbilical
     claim: AttemptSucceeded | AttemptFailed | None = None  #: what it says became of it
+    due_s: float = 0.0  #: that it succeeded is not told before
+    untold: Timer | None = None  #: its process has succeeded, which is told then
     killed: bool = False  #: by order
     timed_out: bool = False
     undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
@@ -75,6 +79,7 @@ class Attempts:
         on_helper_lost: Callable[[], None],
     ) -> None:
         self._daemon = daemon
+        self._reactor = reactor
         self._server = server
         self._nodes = nodes
         self._tell = tell
@@ -88,6 +93,7 @@ class Attempts:
         server.on(AttemptProgressed, self._progressed)
         server.on(AttemptSucceeded, self._claimed)
         server.on(AttemptFailed, self._claimed)
+        server.on(AttemptDue, self._due)
         server.on(FlowFinished, self._fetched)
         server.on(FlowFailed, self._fetched)
         reactor.call_every(min(0.5, self._timeout_s / 4), self._check_silence)
@@ -116,7 +122,11 @@ class Attempts:
         if attempt is not None:
             log.info("killing %s: %s", order.attempt, order.reason)
             attempt.killed = True
-            self._containers.kill(order)
+            if attempt.untold is None:
+                self._containers.kill(order)
+            else:
+                attempt.untold.cancel()
+                self._fail(order.attempt, order.reason)
 
     def fetch(self, order: FetchOutput) -> None:
         """Have an attempt fetch; one that has ended was told of."""
@@ -151,7 +161,11 @@ class Attempts:
         """An attempt's process is gone."""
         running = self._running[attempt]
         if isinstance(running.claim, AttemptSucceeded) and status == 0:
-            self._finish(attempt, running.claim)
+            tell = partial(self._finish, attempt, running.claim)
+            if running.due_s <= now_s():
+                tell()
+            else:
+                running.untold = self._reactor.call_at(running.due_s, tell)
         elif isinstance(running.claim, AttemptFailed):
             self._fail(attempt, running.claim.reason)
         elif isinstance(running.claim, AttemptSucceeded):
@@ -191,6 +205,11 @@ class Attempts:
         assert isinstance(message, AttemptSucceeded | AttemptFailed)
         self._own(request, message.attempt).claim = message
         return Done()
+
+    def _due(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, AttemptDue)
+        self._own(request, message.attempt).due_s = message.at_s
 
     def _fetched(self, request: Request) -> None:
         message = request.message

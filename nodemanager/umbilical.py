@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from cluster.ids import AttemptId, RackId
 from cluster.messages.execution import (
+    AttemptDue,
     AttemptFailed,
     AttemptProgressed,
     AttemptSucceeded,
@@ -42,6 +43,10 @@ class Umbilical:
         if now - self._reported_s >= REPORT_PERIOD_S / 2:
             self._reported_s = now
             self.link.send(AttemptProgressed(attempt=self._attempt, progress=self._share()))
+
+    def end_at(self, when_s: float) -> None:
+        """Have it told no earlier than at ``when_s`` that the attempt did its task."""
+        self.link.send(AttemptDue(attempt=self._attempt, at_s=when_s))
 
     def claim(self, outcome: AttemptSucceeded | AttemptFailed) -> None:
         """Tell the outcome; returns when it has arrived, so that this process may end."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from cluster.ids import AttemptId
 
 if TYPE_CHECKING:
-    from resourcemanager.state import Attempt, Node, Stage
+    from resourcemanager.state import Attempt, Node, Stage, Turn
 
 #: Readers that wait look for what has become ready so often; once all is ready, at once.
 LOOK_AFTER_S = 1.0
@@ -106,7 +106,7 @@ class Merging:
         return cut
 
     def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
-        by_node: dict[tuple[int, int], tuple[Node, list[Attempt]]] = {}
+        by_node: dict[Turn, tuple[Node, list[Attempt]]] = {}
         for output in outputs:
             if not output.output_lost and output.node.alive:
                 node = output.node

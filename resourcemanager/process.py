@@ -31,6 +31,7 @@ from cluster.messages.execution import (
     RegisterNodeManager,
     StartFlow,
 )
+from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Message, Refusal
@@ -86,6 +87,7 @@ _FACTS: tuple[type[Event], ...] = (
 
 def main(daemon: Daemon) -> None:
     """Be the ResourceManager until asked to stop."""
+    take_priority(DECIDER)
     transport = Transport(daemon.folder)
     stop_on_sigterm(transport.reactor)
     manager = ResourceManager(daemon, transport)

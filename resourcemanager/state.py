@@ -33,6 +33,10 @@ from resourcemanager.views import SlotView
 
 _NO_INPUT = TaskInput()
 
+#: When a node is offered: its place among its rack's nodes, as they joined, then its rack's name,
+#: by length and text.
+Turn = tuple[int, int, str]
+
 
 class Node:
     """A machine with slots.  ``free + len(attempts) == slots`` while it is alive."""
@@ -49,11 +53,10 @@ class Node:
         "turn",
     )
 
-    def __init__(self, node: NodeId, rack: RackId, slots: int, turn: tuple[int, int]) -> None:
+    def __init__(self, node: NodeId, rack: RackId, slots: int, turn: Turn) -> None:
         self.id = node
         self.rack = rack
         self.slots = slots
-        #: when it is offered: (place among its rack's nodes, place among all), as they joined
         self.turn = turn
         self.alive = True
         self.lost_because = ""

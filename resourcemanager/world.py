@@ -19,7 +19,7 @@ from cluster.topology import Topology
 from cluster.wire import Command
 from resourcemanager.recipe import Option, Policies, Recipe
 from resourcemanager.records import JobRecord
-from resourcemanager.state import Attempt, Fetch, Job, Node
+from resourcemanager.state import Attempt, Fetch, Job, Node, Turn
 
 _turn_of = attrgetter("turn")
 
@@ -45,7 +45,7 @@ class World:
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
         self._with_free: list[Node] = []  #: nodes with free slots, by their turns
-        self._last_turn = (-1, -1)  #: of the node that was given a task last
+        self._last_turn: Turn = (-1, 0, "")  #: of the node that was given a task last
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         self.policies = Policies(recipe, options, self)
 
@@ -53,7 +53,8 @@ class World:
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
-        turn = (self._joined[rack], len(self.nodes)) if known is None else known.turn
+        # Of racks of equal rank not the one that joined first: that is chance where they are real.
+        turn = (self._joined[rack], len(rack), rack) if known is None else known.turn
         self._joined[rack] += known is None
         fresh = self.nodes[node] = Node(node, rack, slots, turn)
         self.slots += slots
@@ -107,6 +108,10 @@ class World:
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
         return sum(node.alive for node in self.nodes.values()) // 3
+
+    def turn_to(self, node: NodeId) -> None:
+        """Go on as if this node had been given a task last."""
+        self._last_turn = self.nodes[node].turn
 
     def free_nodes(self) -> list[Node]:
         """Nodes with free slots, from the one after the last that was given a task.

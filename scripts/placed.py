@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from cluster.ids import NodeId
+from cluster.messages.execution import LaunchAttempt
 from jobs.workloads.model import InputFile, Workload, WorkloadJob
-from resourcemanager.eventlog import read_log
+from resourcemanager.eventlog import read_log, replay
 from resourcemanager.events import JobSubmitted
 
 _Nodes = tuple[NodeId, ...]
@@ -32,6 +33,22 @@ def placed_as_in(workload: Workload, events: Path) -> Workload:
     }
     jobs = tuple(_placed(job, runs.get(job.name, [])) for job in workload.jobs)
     return dataclasses.replace(workload, jobs=jobs)
+
+
+def last_node(workload: Workload, events: Path) -> NodeId | None:
+    """The node that a run's ResourceManager gave a task last, before the first of these jobs came.
+
+    That is where it goes on with its offers.  None if it had given none.
+    """
+    names = {job.name for job in workload.jobs}
+    node: NodeId | None = None
+    for step in replay(events):
+        if isinstance(step.event, JobSubmitted) and step.event.name in names:
+            break
+        for command in step.commands:
+            if isinstance(command, LaunchAttempt):
+                node = command.node
+    return node
 
 
 def _placed(job: WorkloadJob, nodes: list[_Nodes]) -> WorkloadJob:

@@ -150,7 +150,7 @@ class SimulatedAttempt:
     def _compute(self) -> None:
         workers, work = self._workers, self._work
         fate = fate_of(self.id, workers.behaviour, workers.seed)
-        base_s = work.task_s + self._input_bytes / work.rate_bytes_per_s
+        base_s = work.computing_s(self.task.index, self._input_bytes)
         self._began_s = workers.heap.now_s
         self._computing_s = base_s * fate.stretch * workers.slowness.get(self.node, 1.0)
         if fate.fails_at is None:

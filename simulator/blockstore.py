@@ -9,7 +9,6 @@ What differs from the real one: a node that is down is known to be so at once by
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import msgspec
@@ -32,6 +31,7 @@ from dfs.messages import (
 )
 from dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from dfs.namenode.journal import NoJournal
+from dfs.placement import reading_rank
 from simulator.heap import EventHeap
 from simulator.network import SimulatedNetwork
 
@@ -98,7 +98,7 @@ class BlockStore:
             else:
                 mine = rack_of(reader)
                 near = [node for node in nodes if rack_of(node) == mine] or nodes
-                best = min(near, key=lambda n: zlib.crc32(f"{reader} {block} {n}".encode()))
+                best = min(near, key=lambda node: reading_rank(reader, node, nodes))
             if block in self.disks[best]:
                 return best
             self.tell(ReplicaFailed(block=block, node=best, reason="it is not there"))

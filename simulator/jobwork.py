@@ -22,6 +22,7 @@ class StageWork:
         self.task_s = stage.task_s
         self.rate_bytes_per_s = _rate(stage, compute)
         self.blocks = blocks  #: one a task, with its bytes, if it reads files
+        self._compute = compute
         self._reader = reader  #: one of the stages that fetch its output, if any does
         shares = [size_bytes for _, size_bytes in blocks] if blocks else stage.weights
         #: what each task hands on or writes
@@ -29,6 +30,11 @@ class StageWork:
             split_by(stage.output_bytes, shares) if shares else stage.parts(stage.output_bytes)
         )
         self._partitions: dict[int, tuple[int, ...]] = {}
+
+    def computing_s(self, task: int, input_bytes: int) -> float:
+        """How long a task computes over its input on an ordinary node."""
+        even_s = self.task_s + input_bytes / self.rate_bytes_per_s
+        return even_s * self._compute.stretch(task)
 
     def partition_bytes(self, task: int) -> tuple[int, ...]:
         """A task's shuffle output, by reader.  Tasks of equal output share the tuple."""

@@ -209,6 +209,16 @@ class UmbilicalHello(Message, frozen=True, kw_only=True):
     pid: int
 
 
+class AttemptDue(Message, frozen=True, kw_only=True):
+    """From a paced attempt: whenever it ends well, that is to be told at ``at_s`` or later.
+
+    On the clock of their machine.
+    """
+
+    attempt: AttemptId
+    at_s: float
+
+
 class FetchOutput(Message, frozen=True, kw_only=True):
     """To a reader: fetch these outputs from the shuffle service of ``rack``."""
 

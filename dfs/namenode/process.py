@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster.config import Daemon
 from cluster.ids import RackId
+from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.transport import Request, Transport
@@ -44,6 +45,7 @@ class NameNodeServer:
 
 def main(daemon: Daemon) -> None:
     """Serve "namenode", with the journal in the run folder."""
+    take_priority(DECIDER)
     transport = Transport(daemon.folder)
     stop_on_sigterm(transport.reactor)
     config = daemon.config

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cluster.priority import CARRIER, CLOCK, priority, priority_of, take_priority
+from cluster.priority import CARRIER, CLOCK, DECIDER, priority, priority_of, take_priority
 from cluster.processes import fork
 
 
@@ -33,7 +33,7 @@ def test_the_clock_comes_before_those_who_carry():
         return os.sched_getparam(0).sched_priority
 
     def child():
-        assert rank_of(CARRIER) < rank_of(CLOCK)
+        assert rank_of(CARRIER) < rank_of(DECIDER) < rank_of(CLOCK)
 
     in_a_child(child)
 

@@ -22,10 +22,12 @@ class File:
 
     def __init__(self):
         self.reads = []
+        self.waited_s = 0.0
 
     def read(self, offset, length):
         self.reads.append((offset, length))
         time.sleep(0.01)
+        self.waited_s += 0.01
         return memoryview(DATA)[offset : offset + length]
 
 
@@ -63,7 +65,7 @@ def test_any_range_of_several_splits(file):
             assert reader.read(start, length) == DATA[start : start + length]
 
 
-def test_reading_does_not_count_as_computing(file):
+def test_waiting_for_other_nodes_bytes_does_not_count_as_computing(file):
     clock = ComputeClock()
     reader = BlockFile(file, [], clock)
     for offset in range(10):

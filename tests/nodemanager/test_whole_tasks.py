@@ -4,13 +4,17 @@ import collections
 import itertools
 import random
 
+import psutil
 import pytest
 
 from cluster.messages.execution import (
     AttemptFailed,
+    AttemptKilled,
     AttemptSucceeded,
+    DiscardJob,
     FetchOutput,
     FlowFinished,
+    KillAttempt,
     Split,
 )
 from cluster.topology import Compute, Links, Storage
@@ -160,6 +164,24 @@ def test_paced_compute_takes_what_the_model_says(cluster, dfs, job):
     ]
     assert reported == sorted(reported)
     assert len(reported) <= took_s / 0.25 + 1
+
+
+def test_a_paced_map_ends_early_and_is_killed_until_it_is_told_of(cluster, dfs, job):
+    dfs.write("/slow", [text(12_000)])
+    splits = tuple(
+        Split(path="/slow", stored_offset=block.stored_offset, stored_length=block.stored_length)
+        for block in dfs.locations("/slow")
+    )
+    cluster.load(job, JOB)
+    attempts = [f"{job}.m0.0", f"{job}.m1.0"]
+    for attempt in attempts:
+        cluster.launch(attempt, "r0n0", splits=splits, partitions=1)
+    cluster.until(lambda: not any(psutil.pid_exists(cluster.pid(one)) for one in attempts))
+    kill = KillAttempt(attempt=attempts[0], node="r0n0", reason="not wanted")
+    cluster.tell("r0", kill)
+    assert isinstance(cluster.ending(attempts[0]), AttemptKilled)
+    cluster.tell("r0", DiscardJob(job=job))
+    assert isinstance(cluster.ending(attempts[1]), AttemptKilled)
 
 
 def test_missing_input_is_a_failure_that_names_it(cluster, job):
