@@ -116,6 +116,8 @@ class CapacityOrder(OrderPolicy):
         if among is None:
             return self._all()
         may = [job for job in among if self._has_room(self._queues[job.queue])]
+        if len(may) < 2:
+            return may
         return sorted(may, key=lambda job: (self._queues[job.queue].use(), self.turn_of(job)))
 
     def why(self, job: JobView) -> str:
