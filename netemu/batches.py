@@ -7,8 +7,10 @@ has for circuits.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Literal
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from netemu.flowclasses import Flow
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
 #: (-bytes, distance, src, dst): the order in which a coflow's batches want circuits
 Turn = tuple[float, int, int, int]
-#: Up to so many batches are compared one by one; of more, the sorted turns are gone through.
+_TURN = attrgetter("turn")
+#: Up to so many batches are compared one by one; of more, those in line are gone through.
 _FEW = 6
+#: How many may be in a line that do not wait any more.
+_MANY = 16
 
 
 class Batch:
@@ -81,13 +86,13 @@ class Demand:
         #: racks whose ports its circuits hold, where a port has one circuit at a time
         self.held_out_bits = 0
         self.held_in_bits = 0
-        #: turns at each port, in order, where they have been asked for; those of batches that do
-        #: not wait any more may still be there
-        self._lines_out: list[list[Turn] | None] = [None] * racks
-        self._lines_in: list[list[Turn] | None] = [None] * racks
-        #: bytes and batches at each port, of what rides circuits: [out or in][rack]
-        self.port_bytes = [0.0] * racks, [0.0] * racks
-        self.port_batches = [0] * racks, [0] * racks
+        #: those that wait at each port, by turn, where it has been asked for; some that do not wait
+        #: any more may still be there
+        self._lines_out: list[list[Batch] | None] = [None] * racks
+        self._lines_in: list[list[Batch] | None] = [None] * racks
+        #: bytes and batches at each port, of what rides circuits
+        self.out_bytes, self.in_bytes = array("d", [0.0]) * racks, array("d", [0.0]) * racks
+        self.out_batches, self.in_batches = array("q", [0]) * racks, array("q", [0]) * racks
 
     @property
     def rides(self) -> bool:
@@ -112,14 +117,14 @@ class Demand:
         """A batch that rides has so much left to send; 0: it is done with circuits."""
         src, dst, before = batch.src, batch.dst, batch.counted_bytes
         more = size_bytes - before
-        (out_bytes, in_bytes), (outs, ins) = self.port_bytes, self.port_batches
-        out_bytes[src] += more
-        in_bytes[dst] += more
-        batches = (size_bytes > 0) - (before > 0)
-        if batches:
-            outs[src] += batches
-            ins[dst] += batches
+        self.out_bytes[src] += more
+        self.in_bytes[dst] += more
         batch.counted_bytes = size_bytes
+        if before and size_bytes:
+            return
+        batches = (size_bytes > 0) - (before > 0)
+        self.out_batches[src] += batches
+        self.in_batches[dst] += batches
 
     def hold(self, batch: Batch) -> None:
         """A batch has a circuit."""
@@ -137,91 +142,86 @@ class Demand:
         """Have a batch wait for a circuit, in the order of what it has left to send."""
         src, dst = batch.src, batch.dst
         turn = -size_bytes, (dst - src) % len(self.bit), src, dst
-        if turn == batch.turn:
-            turn = batch.turn
-        for line in (self._lines_out[src], self._lines_in[dst]):
-            if line is not None:
-                _move(line, batch.turn, turn)
-        batch.turn = turn
+        out, into = self._lines_out[src], self._lines_in[dst]
+        if out is None and into is None:
+            batch.turn = turn
+        else:
+            _move(batch, turn, out, into)
         if batch.waits:
             return
         batch.waits = True
         self.waiting += 1
-        self.out_bits |= batch.src_bit
-        self.in_bits |= batch.dst_bit
-        self.dst_bits[src] |= batch.dst_bit
-        self.src_bits[dst] |= batch.src_bit
+        src_bit, dst_bit = batch.src_bit, batch.dst_bit
+        self.out_bits |= src_bit
+        self.in_bits |= dst_bit
+        self.dst_bits[src] |= dst_bit
+        self.src_bits[dst] |= src_bit
 
     def stop_waiting(self, batch: Batch) -> None:
         """It has got one, or wants none any more."""
-        src, dst = batch.src, batch.dst
+        src, dst, src_bit, dst_bit = batch.src, batch.dst, batch.src_bit, batch.dst_bit
         batch.waits = False
         self.waiting -= 1
-        dsts = self.dst_bits[src] = self.dst_bits[src] ^ batch.dst_bit
+        self.dst_bits[src] = dsts = self.dst_bits[src] ^ dst_bit
         if not dsts:
-            self.out_bits ^= batch.src_bit
-        srcs = self.src_bits[dst] = self.src_bits[dst] ^ batch.src_bit
+            self.out_bits ^= src_bit
+        self.src_bits[dst] = srcs = self.src_bits[dst] ^ src_bit
         if not srcs:
-            self.in_bits ^= batch.dst_bit
+            self.in_bits ^= dst_bit
 
     def first_out(self, src: int, dsts: int) -> Batch:
         """The first in line of those from a rack to one of these; all of those wait."""
         row = self.rows[src]
-        if dsts.bit_count() > _FEW:
-            waiting, line = self.dst_bits[src], self._lines_out[src]
-            if line is None:
-                line = self._lines_out[src] = sorted([row[dst].turn for dst in bits(waiting)])
-            return self._first_in_line(line, 3, dsts, waiting)
-        first = row[dsts.bit_length() - 1]
-        for dst in bits(dsts ^ first.dst_bit):
-            batch = row[dst]
-            if batch.turn < first.turn:
-                first = batch
-        return first
+        if dsts.bit_count() <= _FEW:
+            return min([row[dst] for dst in bits(dsts)], key=_TURN)
+        line = self._lines_out[src]
+        if line is None:
+            waiting = [row[dst] for dst in bits(self.dst_bits[src])]
+            line = self._lines_out[src] = sorted(waiting, key=_TURN)
+        else:
+            _tidy(line, self.dst_bits[src])
+        for batch in line:
+            if dsts & batch.dst_bit and batch.waits:
+                return batch
+        raise AssertionError("they wait")
 
     def first_in(self, dst: int, srcs: int) -> Batch:
         """The first in line of those to a rack from one of these; all of those wait."""
         rows = self.rows
-        if srcs.bit_count() > _FEW:
-            waiting, line = self.src_bits[dst], self._lines_in[dst]
-            if line is None:
-                turns = [rows[src][dst].turn for src in bits(waiting)]
-                line = self._lines_in[dst] = sorted(turns)
-            return self._first_in_line(line, 2, srcs, waiting)
-        first = rows[srcs.bit_length() - 1][dst]
-        for src in bits(srcs ^ first.src_bit):
-            batch = rows[src][dst]
-            if batch.turn < first.turn:
-                first = batch
-        return first
-
-    def _first_in_line(
-        self, line: list[Turn], end: Literal[2, 3], racks: int, waiting: int
-    ) -> Batch:
-        """The first at a port with one of these racks at its other end.
-
-        When many in the line do not wait any more, they are taken out.
-        """
-        for turn in line:
-            if racks >> turn[end] & 1:
-                batch = self.rows[turn[2]][turn[3]]
-                if batch.turn is turn:
-                    break
+        if srcs.bit_count() <= _FEW:
+            return min([rows[src][dst] for src in bits(srcs)], key=_TURN)
+        line = self._lines_in[dst]
+        if line is None:
+            waiting = [rows[src][dst] for src in bits(self.src_bits[dst])]
+            line = self._lines_in[dst] = sorted(waiting, key=_TURN)
         else:
-            raise AssertionError("they wait")
-        if len(line) - waiting.bit_count() > _FEW:
-            line[:] = [turn for turn in line if waiting >> turn[end] & 1]
-        return batch
+            _tidy(line, self.src_bits[dst])
+        for batch in line:
+            if srcs & batch.src_bit and batch.waits:
+                return batch
+        raise AssertionError("they wait")
 
 
-def _move(line: list[Turn], before: Turn, turn: Turn) -> None:
-    """Give a batch, which may be in a line, another place there."""
-    at = bisect_left(line, before)
-    if at < len(line) and line[at] == before:
-        if turn == before:
-            return
-        del line[at]
-    insort(line, turn)
+def _move(batch: Batch, turn: Turn, *lines: list[Batch] | None) -> None:
+    """Give a batch, which may be in these lines, another turn."""
+    before, batch.turn = batch.turn, turn
+    for line in lines:
+        if line is None:
+            continue
+        batch.turn = before
+        at = bisect_left(line, before, key=_TURN)
+        if at < len(line) and line[at] is batch:
+            del line[at]
+        batch.turn = turn
+        insort(line, batch, key=_TURN)
+
+
+def _tidy(line: list[Batch], waiting: int) -> None:
+    """Take those out of a line that do not wait any more, if they are many or in front."""
+    while not line[0].waits:
+        del line[0]
+    if len(line) - waiting.bit_count() > _MANY:
+        line[:] = [batch for batch in line if batch.waits]
 
 
 def bits(number: int) -> list[int]:

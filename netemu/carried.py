@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain
 
@@ -16,16 +17,14 @@ class Carried:
 
     def __init__(self, links: int) -> None:
         self._links = links
-        self._by_route: dict[Route, float] = {}
+        self._by_route: defaultdict[Route, float] = defaultdict(float)
 
     def book(self, flow: Flow) -> None:
         """Count what a flow, which is in no group, has sent on its present route."""
         sent = flow.sent_bytes - flow.booked_bytes
-        if not sent:
-            return
-        flow.booked_bytes = flow.sent_bytes
-        route = flow.route
-        self._by_route[route] = self._by_route.get(route, 0.0) + sent
+        if sent:
+            flow.booked_bytes = flow.sent_bytes
+            self._by_route[flow.route] += sent
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """local, rack, cross_rack, and the last's eps, ocs and wan.

@@ -21,11 +21,13 @@ Who gets a circuit: ``netemu.circuits``; the order of coflows is the flow schedu
 from __future__ import annotations
 
 import heapq
+from array import array
 from collections.abc import Callable
-from itertools import count
-from typing import Protocol
+from itertools import chain, count
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.topology import Topology
 from netemu.batches import Batch, Demand
@@ -265,14 +267,19 @@ class CircuitPlane:
             return {}
         urgencies = self._urgency(
             CoflowsOnCircuits(
-                np.array([demand.port_bytes for demand in riding]),
-                np.array([demand.port_batches for demand in riding]),
+                self._by_port([d.out_bytes for d in riding], [d.in_bytes for d in riding]),
+                self._by_port([d.out_batches for d in riding], [d.in_batches for d in riding]),
                 self._circuit_bytes_per_s(),
                 self.switch.delta_s,
                 self.switch.wavelengths,
             )
         )
         return dict(zip(riding, urgencies.tolist(), strict=True))
+
+    def _by_port(self, outs: list[array[Any]], ins: list[array[Any]]) -> NDArray[Any]:
+        """[coflow, out or in, rack] of what coflows have at their ports."""
+        both = b"".join(chain.from_iterable(zip(outs, ins, strict=True)))  # numbers as they are
+        return np.frombuffer(both, outs[0].typecode).reshape(len(outs), 2, -1)
 
     def _circuit_bytes_per_s(self) -> Floats:
         return self._port_bytes_per_s.reshape(2, -1) / self.switch.wavelengths

@@ -48,10 +48,9 @@ class Matching:
 
     def release(self, batch: Batch) -> None:
         """A batch needs its circuit no more, or can't keep it."""
-        src, dst = batch.src, batch.dst
         batch.demand.give_up(batch)
-        self._at_out[src].remove(batch)
-        self._at_in[dst].remove(batch)
+        self._at_out[batch.src].remove(batch)
+        self._at_in[batch.dst].remove(batch)
         self._freed_out |= batch.src_bit
         self._freed_in |= batch.dst_bit
 
@@ -271,8 +270,8 @@ class _Room:
     def less(self, batch: Batch) -> None:
         """Count one circuit."""
         if self._wavelengths == 1:
-            self.out &= ~batch.src_bit
-            self.into &= ~batch.dst_bit
+            self.out ^= batch.src_bit
+            self.into ^= batch.dst_bit
             return
         src, dst = batch.src, batch.dst
         self._count_out[src] = out = self._count_out.get(src, 0) + 1

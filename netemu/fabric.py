@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from operator import attrgetter
 
 import numpy as np
 
@@ -42,7 +41,6 @@ AnyGroup = FlowGroup | CircuitGroup
 CROWD = 2_000
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
-_SEQUENCE = attrgetter("sequence")
 
 
 class Fabric:
@@ -102,21 +100,21 @@ class Fabric:
 
         Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
         """
-        if spec.flow in self._flows:
-            raise ValueError(f'flow "{spec.flow}" is open already')
-        coflow = None
+        name, coflow = spec.flow, None
+        if name in self._flows:
+            raise ValueError(f'flow "{name}" is open already')
         if spec.coflow is not None:
             coflow = self._coflows.get(spec.coflow)
             if coflow is None:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
         if spec.size_bytes < 0 or not 0 < spec.weight < np.inf:
-            raise ValueError(f'flow "{spec.flow}": need a size >= 0 and a weight > 0')
+            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
         route = self.network.route(spec.src, spec.dst)
         flow = Flow(spec, route, self._sequence, self._group_of(spec))
         self._sequence += 1
-        self._flows[spec.flow] = flow
+        self._flows[name] = flow
         if coflow is not None:
-            coflow.flows[spec.flow] = None
+            coflow.flows[name] = None
             if coflow.started_s is None:
                 coflow.started_s = self._world.now_s
         self._send(flow)
@@ -358,7 +356,7 @@ class Fabric:
 
     def _rest(self, flow: Flow) -> None:
         """It has nothing to send."""
-        if flow.batch is not None and self._plane is not None:
+        if self._plane is not None and flow.batch is not None:
             self._plane.rests(flow, self._world.now_s)
             self._stale = True
 
@@ -384,15 +382,14 @@ class Fabric:
                     ended.append(flow)
             if not isinstance(group, Pipe):
                 self._note_change(group)
-        if len(ended) > 1:
-            ended.sort(key=_SEQUENCE)
+        ended.sort(key=lambda flow: flow.sequence)
         return ended
 
     def _close(self, flow: Flow) -> None:
-        spec = flow.spec
-        del self._flows[spec.flow]
-        if spec.coflow is not None:
-            del self._coflows[spec.coflow].flows[spec.flow]
+        name, coflow = flow.spec.flow, flow.spec.coflow
+        del self._flows[name]
+        if coflow is not None:
+            del self._coflows[coflow].flows[name]
         elif self._scheduler.by_coflow:
             self._groups.pop(flow.belongs.key, None)
         self._carried.book(flow)

@@ -104,11 +104,15 @@ class FlowClass:
 
     def take(self, enough: float) -> list[Flow]:
         """Let those members go that need no more service than that."""
-        taken = []
-        while self.members and (flow := self.first()).needs <= enough:
-            heapq.heappop(self.flows)
-            self.release(flow)
-            taken.append(flow)
+        taken, flows = [], self.flows
+        while self.members:
+            needs, _, flow = flows[0]
+            if flow.group is self and flow.needs == needs:
+                if needs > enough:
+                    break
+                self.release(flow)
+                taken.append(flow)
+            heapq.heappop(flows)
         return taken
 
 

@@ -7,6 +7,7 @@ scheduler needs to look at it, and it is one class of flows, so there are no lan
 from __future__ import annotations
 
 import math
+from heapq import heappush
 
 import numpy as np
 
@@ -100,11 +101,14 @@ class Pipe(FlowClass):
 
     def fill(self) -> None:
         """Use all of the circuit, after flows or the circuit have changed."""
-        self._settle()
+        if self.rate:
+            self._settle()
+        else:
+            self._settled_s = self._world.now_s
         self.stale = False
-        self.first_finish_s = math.inf
         if not (self.members and self._bytes_per_s):
             self.rate = 0.0
+            self.first_finish_s = math.inf
             return
         rate = self.rate = self._bytes_per_s / self.weight
         needed = self.first().needs - self.served
@@ -114,15 +118,18 @@ class Pipe(FlowClass):
 
     def add(self, flow: Flow, weight: float) -> None:
         """Let a flow that has bytes to send join."""
-        self._settle()
+        if self.rate:
+            self._settle()
+        sent, served = flow.sent_bytes, self.served
         flow.group = self
         flow.weight = weight
-        flow.sent_before = flow.sent_bytes
-        flow.joined_at = self.served
-        flow.needs = self.served + (flow.size_bytes - flow.sent_bytes) / weight
-        self.admit(flow)
+        flow.sent_before = sent
+        flow.joined_at = served
+        flow.needs = needs = served + (flow.size_bytes - sent) / weight
+        self.members += 1
+        heappush(self.flows, (needs, flow.sequence, flow))
         self.weight += weight
-        self.total += weight * flow.needs
+        self.total += weight * needs
         self.stale = True
 
     def remove(self, flow: Flow) -> None:
@@ -131,17 +138,19 @@ class Pipe(FlowClass):
         flow.sent_bytes = flow.sent_at(self.served)
         self.release(flow)
         self._lighter(flow)
+        self.stale = True
 
     def take_due(self, slack_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
         self._settle()
         self.stale = True
-        first = self.first()
-        if (first.needs - self.served) / self.rate > slack_s:
+        needs, slack = self.first().needs, self.rate * slack_s
+        if needs - self.served > slack:
             return []
         # exactly where its first flow finishes, so that rounding never piles up
-        self.served = max(self.served, first.needs)
-        taken = self.take(first.needs * ROUNDING + self.rate * slack_s)
+        if needs > self.served:
+            self.served = needs
+        taken = self.take(needs * ROUNDING + slack)
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
             self._lighter(flow)
@@ -154,11 +163,11 @@ class Pipe(FlowClass):
 
     def _settle(self) -> None:
         """Account for the service until now."""
-        now_s, rate = self._world.now_s, self.rate
-        if rate:
-            began_s = self._settled_s if self._settled_s > self._from_s else self._from_s
-            if now_s > began_s:
-                self.served += rate * (now_s - began_s)
+        now_s, began_s = self._world.now_s, self._settled_s
+        if began_s < self._from_s:
+            began_s = self._from_s
+        if now_s > began_s:
+            self.served += self.rate * (now_s - began_s)
         self._settled_s = now_s
 
     def _lighter(self, flow: Flow) -> None:
@@ -167,4 +176,3 @@ class Pipe(FlowClass):
             self.total -= flow.weight * flow.needs
         else:
             self.weight = self.total = 0.0
-        self.stale = True

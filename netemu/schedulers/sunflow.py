@@ -34,10 +34,12 @@ class Sunflow(FlowScheduler):
     def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
         """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            seconds = coflows.port_bytes / coflows.circuit_bytes_per_s
-        seconds = np.where(coflows.port_bytes > 0, seconds, 0.0)
-        needs_s = seconds + coflows.port_batches * coflows.delta_s
-        longest: Floats = needs_s.max(axis=(1, 2)) / coflows.wavelengths
+            needs_s = coflows.port_bytes / coflows.circuit_bytes_per_s
+        if not coflows.circuit_bytes_per_s.all():
+            needs_s[coflows.port_bytes == 0] = 0.0
+        needs_s += coflows.port_batches * coflows.delta_s
+        ports_s = needs_s.reshape(len(needs_s), -1)
+        longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
         return longest
 
     def __init__(self) -> None:
