@@ -17,7 +17,7 @@ from typing import Any
 
 from cluster.ids import CoflowId, FlowId, node_id, rack_id
 from cluster.topology import load_topology
-from netemu.fabric import Fabric
+from netemu.fabric import CROWD, Fabric
 from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from netemu.schedulers.base import FlowSpec
 
@@ -71,6 +71,7 @@ class Crowd:
         self._dice = random.Random(size)
         self._size = size
         self._fabric = Fabric(load_topology(topology), flow_scheduler(scheduler))
+        self._fabric.compiles_at = CROWD
         self._started = 0
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:

@@ -7,6 +7,7 @@ They are plain strings with a type of their own, so that a mistake is seen by th
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import NewType
 
@@ -34,6 +35,7 @@ def node_id(rack: RackId, index: int) -> NodeId:
     return NodeId(f"{rack}n{index}")
 
 
+@functools.lru_cache(maxsize=2**16)
 def rack_of(node: NodeId) -> RackId:
     """The rack of a node; ``ValueError`` if that is no node's name."""
     match = _NODE.fullmatch(node)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from cluster.ids import NodeId, RackId, rack_of
 
 Numbers = NDArray[np.int64]
-#: What stands in for the load of a node that is not to be taken.
-_NEVER = np.iinfo(np.int64).max
+_INT64_MAX = int(np.iinfo(np.int64).max)
 
 
 class Uses(Mapping[NodeId, int]):
@@ -23,6 +22,7 @@ class Uses(Mapping[NodeId, int]):
 
     def __init__(self, counts: Mapping[NodeId, int] | None = None) -> None:
         self._counts: dict[NodeId, int] = dict(counts or {})
+        self.most = max(self._counts.values(), default=0)  #: the largest of them
         self._place: Mapping[NodeId, int] = {}  #: where nodes are in the array
         self._array: Numbers = np.empty(0, dtype=np.int64)
 
@@ -37,7 +37,8 @@ class Uses(Mapping[NodeId, int]):
 
     def add(self, node: NodeId) -> None:
         """Use a node once more."""
-        self._counts[node] = self._counts.get(node, 0) + 1
+        count = self._counts[node] = self._counts.get(node, 0) + 1
+        self.most = max(self.most, count)
         if node in self._place:
             self._array[self._place[node]] += 1
 
@@ -63,7 +64,10 @@ class Loads(Mapping[NodeId, int]):
         self._place: dict[NodeId, int] = {}
         self._rack_of: dict[NodeId, RackId] = {}
         self._racks: dict[RackId, slice] = {}
+        self._all_racks: list[RackId] = []
         self._sizes = Counter[RackId]()
+        self._least_size = 0  #: of a rack, in nodes
+        self._above = 1  #: more than any node holds
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -87,50 +91,54 @@ class Loads(Mapping[NodeId, int]):
 
     def add(self, node: NodeId, stored_bytes: int) -> None:
         """A node gets so many bytes more (or fewer, if below 0); ``KeyError`` if not known."""
-        self._bytes[node] += stored_bytes
+        self._bytes[node] = now_bytes = self._bytes[node] + stored_bytes
         if self._known:
-            self._loads[self._place[node]] += stored_bytes
+            self._loads[self._place[node]] = now_bytes
+            self._above = max(self._above, now_bytes + 1)
 
     # What is asked -------------------------------------------------------------------------------
-    def racks(self, barred: Collection[NodeId]) -> list[RackId]:
+    def racks(self, barred: Collection[NodeId]) -> Sequence[RackId]:
         """The racks that have nodes other than those."""
         self._look()
+        if len(barred) < self._least_size:
+            return self._all_racks
         lacking = Counter(self._rack_of[n] for n in dict.fromkeys(barred) if n in self._rack_of)
         full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
-        return [rack for rack in self._racks if rack not in full] if full else list(self._racks)
-
-    def uses(self, used: Mapping[NodeId, int]) -> Numbers | None:
-        """How often each node is used, as an array; None: none is."""
-        self._look()
-        if not used:
-            return None
-        return (used if isinstance(used, Uses) else Uses(used)).by_place(self._place)
+        return [rack for rack in self._all_racks if rack not in full]
 
     def emptiest(
-        self, racks: Sequence[RackId], barred: Collection[NodeId], uses: Numbers | None
+        self, racks: Sequence[RackId], barred: Collection[NodeId], used: Mapping[NodeId, int]
     ) -> Sequence[NodeId]:
-        """Of the nodes of these racks, those with least ``uses``, and then the emptiest; by name.
+        """Of the nodes of these racks, those with least ``used``, and then the emptiest; by name.
 
-        One of the nodes must not be barred.
+        One of the nodes must not be barred.  O(nodes of the cluster, or of the only rack) in numpy.
         """
         self._look()
-        if len(racks) > len(self._racks) / 2:
-            loads = self._loads.copy()
+        among = self._racks[racks[0]] if len(racks) == 1 else slice(0, len(self._loads))
+        keys, never = self._fullness(used, among)
+        if 1 < len(racks) < len(self._all_racks):
             for other in self._racks.keys() - racks:
-                loads[self._racks[other]] = _NEVER
-        else:
-            loads = np.full(len(self._loads), _NEVER)
-            for rack in racks:
-                loads[self._racks[rack]] = self._loads[self._racks[rack]]
-        loads[self._places(barred)] = _NEVER
-        if uses is not None:
-            loads[uses > uses[loads < _NEVER].min()] = _NEVER
-        found: Sequence[NodeId] = self._names[loads == loads.min()]
+                keys[self._racks[other]] = never
+        for node in barred:
+            place = self._place.get(node, -1) - among.start
+            if 0 <= place < len(keys):
+                keys[place] = never
+        (best,) = (keys == np.minimum.reduce(keys)).nonzero()
+        found: Sequence[NodeId] = self._names[among][best]
         return found
 
     # Inside --------------------------------------------------------------------------------------
-    def _places(self, nodes: Collection[NodeId]) -> list[int]:
-        return [self._place[node] for node in nodes if node in self._place]
+    def _fullness(self, used: Mapping[NodeId, int], among: slice) -> tuple[Numbers, int]:
+        """What the nodes at these places are compared by, and a number above all of it."""
+        if not used:
+            return self._loads[among].copy(), self._above
+        uses = used if isinstance(used, Uses) else Uses(used)
+        counts, never = uses.by_place(self._place)[among], (uses.most + 1) * self._above
+        if never > _INT64_MAX:
+            counts = counts.astype(object)
+        keys: Numbers = counts * self._above
+        keys += self._loads[among]
+        return keys, never
 
     def _look(self) -> None:
         """Know the nodes that there are."""
@@ -147,4 +155,7 @@ class Loads(Mapping[NodeId, int]):
             begin = self._racks[rack].start if rack in self._racks else place
             self._racks[rack] = slice(begin, place + 1)
         self._rack_of = {node: rack_of(node) for node in names}
+        self._all_racks = list(self._racks)
         self._sizes = Counter(self._rack_of.values())
+        self._least_size = min(self._sizes.values(), default=0)
+        self._above = max(self._bytes.values(), default=0) + 1

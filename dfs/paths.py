@@ -12,6 +12,8 @@ from cluster.errors import PeerError
 #: As in most file systems: a name has at most this many bytes, a path at most that many.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
+#: What most paths are like, and such a path has nothing wrong with it unless it is too long.
+_ORDINARY = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99})+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -21,6 +23,8 @@ def parse_path(path: str) -> tuple[str, ...]:
     Raises ``PeerError`` for a path that is empty, relative, too long, not valid Unicode, or has
     an empty name, ".", ".." or a control character in it.
     """
+    if len(path) <= PATH_BYTES_MAX and _ORDINARY.fullmatch(path):
+        return tuple(path[1:].split("/"))
     if not path:
         raise PeerError("an empty path: need one such as /in/data")
     if not path.startswith("/"):

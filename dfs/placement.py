@@ -5,12 +5,12 @@ Pure: what is alive and how full it is comes in as a view, chance as a ``random.
 
 from __future__ import annotations
 
-import functools
 import random
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads
@@ -28,14 +28,13 @@ def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]
     return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
 
 
-@dataclass(frozen=True, kw_only=True)
-class StorageView:
+class StorageView(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy may know."""
 
     #: {alive node: stored bytes that it holds or will hold}
     load: Mapping[NodeId, int]
     #: {node: replicas of the same file that it has been given}
-    of_file: Mapping[NodeId, int] = field(default_factory=dict)
+    of_file: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
 
 
 class PlacementPolicy(ABC):
@@ -67,20 +66,24 @@ class PlacementPolicy(ABC):
         """
         loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken, uses = list(present), loads.uses(view.of_file)
+        taken, is_hinted = list(present), bool(hint.first or hint.racks)
         barred = {node for node in (*present, *exclude) if node in loads}
         while len(chosen) < count and len(barred) < len(loads):
-            hinted = _hinted(hint, len(taken), view, barred)
-            may_be = hinted or loads
+            hinted = _hinted(hint, len(taken), view, barred) if is_hinted else []
             best: Sequence[NodeId]
-            if not taken and self.beside_writer and writer in may_be and writer not in barred:
-                assert writer is not None
+            if (
+                not taken
+                and self.beside_writer
+                and writer is not None
+                and writer in (hinted or loads)
+                and writer not in barred
+            ):
                 best = [writer]
             elif hinted:
                 best = _emptiest(hinted, view)
             else:
-                racks = self._liked(loads.racks(barred), [_rack(node) for node in taken])
-                best = loads.emptiest(racks, barred, uses)
+                racks = self._liked(loads.racks(barred), [rack_of(node) for node in taken])
+                best = loads.emptiest(racks, barred, view.of_file)
             node = self._rng.choice(best)
             chosen.append(node)
             taken.append(node)
@@ -95,14 +98,14 @@ class PlacementPolicy(ABC):
         left = sorted(nodes)
         gone: list[NodeId] = []
         while len(left) > max(wanted, 0):
-            fullness = {n: (_in_rack(left, _rack(n)), view.load.get(n, 0), n) for n in left}
+            fullness = {n: (_in_rack(left, rack_of(n)), view.load.get(n, 0), n) for n in left}
             victim = max(left, key=fullness.__getitem__)
             left.remove(victim)
             gone.append(victim)
         return gone
 
     @abstractmethod
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         """Those of ``racks`` that the policy likes best; never none.
 
         ``taken``: the racks of the replicas that there are, in order.
@@ -122,7 +125,7 @@ class RackAware(PlacementPolicy):
     name = "rack-aware"
     beside_writer = True
 
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         if not taken:
             return racks
         if len(set(taken)) == 1:
@@ -137,16 +140,12 @@ class Spread(PlacementPolicy):
 
     name = "spread"
 
-    def _liked(self, racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
         return _least_taken(racks, taken)
 
 
-#: Remembered, since placing a block asks for every node's rack several times.
-_rack = functools.lru_cache(maxsize=2**16)(rack_of)
-
-
 def _in_rack(nodes: Sequence[NodeId], rack: RackId) -> int:
-    return sum(_rack(n) == rack for n in nodes)
+    return sum(rack_of(n) == rack for n in nodes)
 
 
 def _hinted(
@@ -160,7 +159,7 @@ def _hinted(
     racks = hint.racks[replica] if replica < len(hint.racks) else ()
     if not racks:
         return []
-    free = [n for n in view.load if _rack(n) in racks and n not in barred]
+    free = [n for n in view.load if rack_of(n) in racks and n not in barred]
     return _in_emptiest_rack(free, view)
 
 
@@ -178,7 +177,7 @@ def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
     """
     by_rack: dict[RackId, list[NodeId]] = {}
     for node in nodes:
-        by_rack.setdefault(_rack(node), []).append(node)
+        by_rack.setdefault(rack_of(node), []).append(node)
 
     def fullness(there: list[NodeId]) -> tuple[int, float]:
         of_file = sum(view.of_file.get(node, 0) for node in there)
@@ -187,7 +186,7 @@ def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
     return min(by_rack.values(), key=fullness, default=[])
 
 
-def _least_taken(racks: list[RackId], taken: Sequence[RackId]) -> list[RackId]:
+def _least_taken(racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
     """The racks that have the fewest of what is taken."""
     fewest = min(map(taken.count, racks))
     return [rack for rack in racks if taken.count(rack) == fewest]

@@ -116,13 +116,14 @@ class CircuitPlane:
             if batch.rides and batch.circuit is None:
                 self._grown[batch] = None
             return
-        self._small.pop(batch, None)
-        self._grown.pop(batch, None)
         if batch.rides:
+            self._grown.pop(batch, None)
             self._get_off(batch, now_s)
+        else:
+            self._small.pop(batch, None)
         demand = batch.demand
-        del demand.batches[batch.src, batch.dst]
-        if not demand.batches:
+        demand.drop(batch)
+        if not demand.size:
             del self._demands[demand.key]
 
     # Decisions -----------------------------------------------------------------------------------
@@ -162,10 +163,11 @@ class CircuitPlane:
         demand = self._demands.get(key)
         if demand is None:
             demand = self._demands[key] = Demand(key, now_s, self._racks)
-        pair = rack[spec.src], rack[spec.dst]
-        batch = demand.batches.get(pair)
+        src, dst = rack[spec.src], rack[spec.dst]
+        batch = demand.rows[src].get(dst)
         if batch is None:
-            batch = demand.batches[pair] = Batch(demand, *pair)
+            batch = Batch(demand, src, dst)
+            demand.add(batch)
         flow.batch = batch
         return batch
 
@@ -189,11 +191,8 @@ class CircuitPlane:
     def _elephant_bytes_of(self, batch: Batch) -> float:
         """What a batch has left to send if it may ride; otherwise 0."""
         works = self.switch.out_bytes_per_s[batch.src] and self.switch.in_bytes_per_s[batch.dst]
-        least_bytes = self._elephant_bytes
-        if not works or batch.size_bytes < least_bytes:
-            return 0.0  # even if nothing has been sent
-        left_bytes = _left_bytes(batch)
-        return left_bytes if left_bytes >= least_bytes else 0.0
+        left_bytes = _left_bytes(batch) if works else 0.0
+        return left_bytes if left_bytes >= self._elephant_bytes else 0.0
 
     def _count_grown(self) -> None:
         for batch in self._grown:
@@ -227,7 +226,7 @@ class CircuitPlane:
             self.switch.release(batch.circuit, now_s)
             batch.circuit = None
             self._rematch = True
-        elif batch.turn is not None:
+        elif batch.waits:
             demand.stop_waiting(batch)
         self._disband(batch)
         demand.count(batch, 0.0)
@@ -245,11 +244,11 @@ class CircuitPlane:
             self._let_go(batch, now_s)
             self._count(batch)
             batch.demand.wait(batch, batch.counted_bytes)
-        if cut:  # those for whom there is a spare circuit first, before others make it go
+        if cut and self.switch.wavelengths > 1:  # spare circuits first, before others make them go
             taken.sort(key=lambda batch: self.switch.spare(batch.src, batch.dst) is None)
         for batch in taken:
-            circuit = batch.circuit = self.switch.connect(batch, now_s)
-            self._board(batch, circuit)
+            batch.circuit = self.switch.connect(batch, now_s)
+            self._board(batch, batch.circuit)
 
     def _new_order(self) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
@@ -335,7 +334,7 @@ class CircuitPlane:
             self._ports_changed(now_s, capacities[self._ports])
         self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
         for demand in self._demands.values():
-            for batch in demand.batches.values():
+            for batch in demand.batches():
                 self._disband(batch)  # in other lanes from now on, maybe, or with others
                 if batch.circuit is not None:
                     self._board(batch, batch.circuit)
@@ -366,7 +365,7 @@ class CircuitPlane:
         return [
             batch
             for demand in self._demands.values()
-            for batch in demand.batches.values()
+            for batch in demand.batches()
             if (batch.src if is_out else batch.dst) == rack
         ]
 

@@ -19,13 +19,14 @@ can gain a circuit.
 
 from __future__ import annotations
 
-import heapq
+from heapq import heappop, heappush
 
 from netemu.batches import Batch, Demand, Turn, bits
 from netemu.optical import Circuit, OpticalSwitch
 
-#: Whether its circuit would not carry at once, and its turn.
-_Urgency = tuple[bool, Turn]
+#: Whether a batch's circuit would not carry at once, its turn, whether it stands for the port that
+#: it leaves from or for the one that it goes to, and the batch.
+_Choice = tuple[bool, Turn, bool, Batch]
 
 
 class Matching:
@@ -51,8 +52,8 @@ class Matching:
         batch.demand.give_up(batch)
         self._at_out[src].remove(batch)
         self._at_in[dst].remove(batch)
-        self._freed_out |= 1 << src
-        self._freed_in |= 1 << dst
+        self._freed_out |= batch.src_bit
+        self._freed_in |= batch.dst_bit
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
@@ -77,19 +78,19 @@ class Matching:
             for rank, demand in enumerate(order):
                 demand.rank = rank
         self._cut, self._taken = [], []
-        taken = _Taken(self._room)
+        room = _Room(self._works_out, self._works_in, self._room)
         news = len(fresh)
         for demand in self.order:
             if self._cut and self._room > 1:
                 self._keep_after_all(demand)
-            taken.add(demand)
+            room.less_held(demand)
             is_fresh = demand in fresh
             news -= is_fresh
-            if demand.waiting:
+            if demand.out_bits & room.out and demand.in_bits & room.into:
                 if order is not None or is_fresh:
-                    self._serve(demand, taken, now_s)
-                elif self._freed_out & demand.out_bits or self._freed_in & demand.in_bits:
-                    self._serve_freed(demand, taken, now_s)
+                    self._serve(demand, room, now_s)
+                else:
+                    self._serve_freed(demand, room, now_s)
             if order is None and not (news or self._freed_out or self._freed_in):
                 break
         self._freed_out = self._freed_in = 0
@@ -130,121 +131,106 @@ class Matching:
             if len(holders) == self._room:
                 self._lose(max(reversed(holders), key=_rank_of) if self._room > 1 else holders[0])
 
-    def _serve(self, demand: Demand, taken: _Taken, now_s: float) -> None:
+    def _serve(self, demand: Demand, room: _Room, now_s: float) -> None:
         """Give a coflow what it can have of all its batches, in order."""
-        out, into = self._works_out & ~taken.out, self._works_in & ~taken.into
-        wanted = [
-            self._urgent(demand, turn, now_s)
-            for src in bits(demand.out_bits & out)
-            if demand.dst_bits[src] & into
-            for turn in demand.by_src[src]
-            if into >> turn[3] & 1
-        ]
+        wanted: list[tuple[bool, Turn]] = []
+        for src in bits(demand.out_bits & room.out):
+            row, lit = demand.rows[src], self._lit_from(src, demand, now_s)
+            dsts = bits(demand.dst_bits[src] & room.into)
+            wanted += [(dst not in lit, row[dst].turn) for dst in dsts]
         wanted.sort()
         for _, turn in wanted:
-            if not (taken.out >> turn[2] & 1 or taken.into >> turn[3] & 1):
-                self._take(demand.batches[turn[2], turn[3]], taken)
+            if room.out >> turn[2] & 1 and room.into >> turn[3] & 1:
+                self._take(demand.rows[turn[2]][turn[3]], room)
 
-    def _serve_freed(self, demand: Demand, taken: _Taken, now_s: float) -> None:
+    def _serve_freed(self, demand: Demand, room: _Room, now_s: float) -> None:
         """Give a coflow what it can have at ports that have fallen free, the most urgent first.
 
         What is free here only gets less meanwhile, so a port's most urgent batch stands until one
         of its two ports is taken.
         """
-        heap: list[tuple[_Urgency, int, bool]] = []
-        out = self._freed_out & demand.out_bits & self._works_out & ~taken.out
-        into = self._freed_in & demand.in_bits & self._works_in & ~taken.into
-        for port in bits(out) if out else ():
-            self._push_out(heap, demand, port, taken, now_s)
-        for port in bits(into) if into else ():
-            self._push_in(heap, demand, port, taken, now_s)
-        while heap:
-            (_, turn), port, is_out = heapq.heappop(heap)
-            _, _, src, dst = turn
-            if not (taken.out >> src & 1 or taken.into >> dst & 1):
-                batch = demand.batches[src, dst]
-                if batch.turn is not None:
-                    self._take(batch, taken)
+        open_out, open_in = demand.out_bits & room.out, demand.in_bits & room.into
+        freed_out, freed_in = open_out & self._freed_out, open_in & self._freed_in
+        # what leaves from freed ports need not be looked at again where it goes to
+        others = open_out ^ freed_out
+        choices: list[_Choice] = []
+        for src in bits(freed_out):
+            self._push_out(choices, demand, src, demand.dst_bits[src] & open_in, now_s)
+        if others:
+            for dst in bits(freed_in):
+                self._push_in(choices, demand, dst, demand.src_bits[dst] & others, now_s)
+        while choices:
+            _, _, is_out, batch = heappop(choices)
+            src, dst = batch.src, batch.dst
+            if room.out & batch.src_bit and room.into & batch.dst_bit:
+                self._take(batch, room)
             if is_out:
-                if not taken.out >> port & 1:
-                    self._push_out(heap, demand, port, taken, now_s)
-            elif not taken.into >> port & 1:
-                self._push_in(heap, demand, port, taken, now_s)
+                if room.out & batch.src_bit:
+                    dsts = demand.dst_bits[src] & room.into
+                    self._push_out(choices, demand, src, dsts, now_s)
+            elif room.into & batch.dst_bit:
+                srcs = demand.src_bits[dst] & room.out & others
+                self._push_in(choices, demand, dst, srcs, now_s)
 
     def _push_out(
-        self,
-        heap: list[tuple[_Urgency, int, bool]],
-        demand: Demand,
-        src: int,
-        taken: _Taken,
-        now_s: float,
+        self, choices: list[_Choice], demand: Demand, src: int, dsts: int, now_s: float
     ) -> None:
-        """Add the most urgent of a coflow's batches that can leave from a rack with room."""
-        open_dst = demand.dst_bits[src] & self._works_in & ~taken.into
-        if not open_dst:
+        """Add the most urgent of a coflow's batches from a rack to these."""
+        if not dsts:
             return
-        first: _Urgency | None = None
+        first: Batch | None = None
         for circuit in self._switch.out[src]:
-            if open_dst >> circuit.dst & 1 and _would_carry(circuit, demand, now_s):
-                turn = demand.batches[src, circuit.dst].turn
-                assert turn is not None
-                if first is None or turn < first[1]:
-                    first = False, turn
+            if dsts >> circuit.dst & 1 and _would_carry(circuit, demand, now_s):
+                batch = demand.rows[src][circuit.dst]
+                if first is None or batch.turn < first.turn:
+                    first = batch
+        is_dark = first is None
         if first is None:
-            first = True, demand.first_out(src, open_dst)
-        heapq.heappush(heap, (first, src, True))
+            first = demand.first_out(src, dsts)
+        heappush(choices, (is_dark, first.turn, True, first))
 
     def _push_in(
-        self,
-        heap: list[tuple[_Urgency, int, bool]],
-        demand: Demand,
-        dst: int,
-        taken: _Taken,
-        now_s: float,
+        self, choices: list[_Choice], demand: Demand, dst: int, srcs: int, now_s: float
     ) -> None:
-        """Add the most urgent of a coflow's batches that can go to a rack with room."""
-        open_src = demand.src_bits[dst] & self._works_out & ~taken.out
-        if not open_src:
+        """Add the most urgent of a coflow's batches to a rack from these."""
+        if not srcs:
             return
-        first: _Urgency | None = None
+        first: Batch | None = None
         for circuit in self._switch.into[dst]:
-            if open_src >> circuit.src & 1 and _would_carry(circuit, demand, now_s):
-                turn = demand.batches[circuit.src, dst].turn
-                assert turn is not None
-                if first is None or turn < first[1]:
-                    first = False, turn
+            if srcs >> circuit.src & 1 and _would_carry(circuit, demand, now_s):
+                batch = demand.rows[circuit.src][dst]
+                if first is None or batch.turn < first.turn:
+                    first = batch
+        is_dark = first is None
         if first is None:
-            first = True, demand.first_in(dst, open_src)
-        heapq.heappush(heap, (first, dst, False))
+            first = demand.first_in(dst, srcs)
+        heappush(choices, (is_dark, first.turn, False, first))
 
-    def _urgent(self, demand: Demand, turn: Turn, now_s: float) -> _Urgency:
-        _, _, src, dst = turn
-        for circuit in self._switch.out[src]:
-            if circuit.dst == dst and _would_carry(circuit, demand, now_s):
-                return False, turn
-        return True, turn
+    def _lit_from(self, src: int, demand: Demand, now_s: float) -> set[int]:
+        """Racks to which a circuit from this one would carry at once."""
+        circuits = self._switch.out[src]
+        return {c.dst for c in circuits if _would_carry(c, demand, now_s)}
 
-    def _take(self, batch: Batch, taken: _Taken) -> None:
-        demand, src, dst = batch.demand, batch.src, batch.dst
-        if len(self._at_out[src]) == self._room or len(self._at_in[dst]) == self._room:
-            self._make_room((self._at_out[src], self._at_in[dst]))
-        demand.stop_waiting(batch)
+    def _take(self, batch: Batch, room: _Room) -> None:
+        at_out, at_in = self._at_out[batch.src], self._at_in[batch.dst]
+        if len(at_out) == self._room or len(at_in) == self._room:
+            self._make_room((at_out, at_in))
+        batch.demand.stop_waiting(batch)
         self._held += 1
         batch.held_since = self._held
         self._hold(batch)
-        taken.add_one(src, dst)
+        room.less(batch)
         self._taken.append(batch)
 
     def _hold(self, batch: Batch) -> None:
-        src, dst = batch.src, batch.dst
         batch.demand.hold(batch)
-        at_out, at_in = self._at_out[src], self._at_in[dst]
+        at_out, at_in = self._at_out[batch.src], self._at_in[batch.dst]
         at_out.append(batch)
         at_in.append(batch)
         if len(at_out) == self._room:
-            self._freed_out &= ~(1 << src)
+            self._freed_out &= ~batch.src_bit
         if len(at_in) == self._room:
-            self._freed_in &= ~(1 << dst)
+            self._freed_in &= ~batch.dst_bit
 
     def _lose(self, batch: Batch) -> None:
         self.release(batch)
@@ -261,33 +247,37 @@ def _would_carry(circuit: Circuit, demand: Demand, now_s: float) -> bool:
     return circuit.ready_s <= now_s and (user is None or user.demand.rank > demand.rank)
 
 
-class _Taken:
-    """Ports that are full with the circuits of the coflows so far."""
+class _Room:
+    """Ports that work and are not full with the circuits of the coflows so far."""
 
-    def __init__(self, room: int) -> None:
-        self.out = self.into = 0
-        self._room = room
+    __slots__ = ("_count_in", "_count_out", "_wavelengths", "into", "out")
+
+    def __init__(self, out: int, into: int, wavelengths: int) -> None:
+        self.out = out
+        self.into = into
+        self._wavelengths = wavelengths
         self._count_out: dict[int, int] = {}
         self._count_in: dict[int, int] = {}
 
-    def add(self, demand: Demand) -> None:
+    def less_held(self, demand: Demand) -> None:
         """Count what a coflow holds."""
-        if self._room == 1:
-            self.out |= demand.held_out_bits
-            self.into |= demand.held_in_bits
+        if self._wavelengths == 1:
+            self.out &= ~demand.held_out_bits
+            self.into &= ~demand.held_in_bits
             return
         for batch in demand.serving:
-            self.add_one(batch.src, batch.dst)
+            self.less(batch)
 
-    def add_one(self, src: int, dst: int) -> None:
+    def less(self, batch: Batch) -> None:
         """Count one circuit."""
-        if self._room == 1:
-            self.out |= 1 << src
-            self.into |= 1 << dst
+        if self._wavelengths == 1:
+            self.out &= ~batch.src_bit
+            self.into &= ~batch.dst_bit
             return
+        src, dst = batch.src, batch.dst
         self._count_out[src] = out = self._count_out.get(src, 0) + 1
         self._count_in[dst] = into = self._count_in.get(dst, 0) + 1
-        if out == self._room:
-            self.out |= 1 << src
-        if into == self._room:
-            self.into |= 1 << dst
+        if out == self._wavelengths:
+            self.out &= ~batch.src_bit
+        if into == self._wavelengths:
+            self.into &= ~batch.dst_bit

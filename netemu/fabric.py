@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
 from netemu.flowclasses import Coflow, Finished, Flow
 from netemu.flowgroups import FlowGroup, World
+from netemu.linkloads import LinkLoads
 from netemu.optical import OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network, Route
@@ -36,8 +38,11 @@ from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 #: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup
 
+#: So many open flows are worth the half second that it takes to load compiled loops.
+CROWD = 2_000
 #: How far a scheduler's rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9
+_SEQUENCE = attrgetter("sequence")
 
 
 class Fabric:
@@ -50,13 +55,16 @@ class Fabric:
         self._scheduler = scheduler
         #: flows that finish this close together finish at once; more for a rough, quick answer
         self.together_s = 1e-9
+        #: from so many open flows on, compiled loops set rates; ``CROWD`` is a good number
+        self.compiles_at = np.inf
         # the last link is no link: it fills up short routes
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {id of a route of the network: those of its links that are limited}
+        #: {id of a route: those of its links that are limited}
         self._limits_of: dict[int, tuple[int, ...]] = {}
+        self._has_endless = not np.isfinite(self.network.capacities).all()
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -79,8 +87,7 @@ class Fabric:
             self._plane = CircuitPlane(topology, switch, self.network, self._world, urgency, self)
         self._is_port = np.zeros(len(self._capacities), dtype=bool)
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
-        self._load = np.zeros(len(self._capacities))
-        self._counted: dict[AnyGroup, np.ndarray] = {}  #: {group: its part of ``_load``}
+        self._loads = LinkLoads(len(self._capacities))
         self._sequence = 0
         self._carried = Carried(len(self._capacities))
 
@@ -177,6 +184,7 @@ class Fabric:
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
+            self._has_endless = not np.isfinite(self._capacities[:-1]).all()
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -244,7 +252,11 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        load = self._load if self._plane is None else self._load + self._plane.load_of_pipes()
+        load = (
+            self._loads.total
+            if self._plane is None
+            else self._loads.total + self._plane.load_of_pipes()
+        )
         free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
@@ -346,7 +358,7 @@ class Fabric:
 
     def _rest(self, flow: Flow) -> None:
         """It has nothing to send."""
-        if self._plane is not None and flow.batch is not None:
+        if flow.batch is not None and self._plane is not None:
             self._plane.rests(flow, self._world.now_s)
             self._stale = True
 
@@ -372,7 +384,8 @@ class Fabric:
                     ended.append(flow)
             if not isinstance(group, Pipe):
                 self._note_change(group)
-        ended.sort(key=lambda flow: flow.sequence)
+        if len(ended) > 1:
+            ended.sort(key=_SEQUENCE)
         return ended
 
     def _close(self, flow: Flow) -> None:
@@ -403,28 +416,25 @@ class Fabric:
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
-        if self._plane is not None and not (self._changed or self._capacity_changed):
-            self._decide_s = carries_s  # nothing but circuits that are alone has changed
-            self._note_finishes()
-            return
+            if not (self._changed or self._capacity_changed):
+                self._decide_s = carries_s  # nothing but circuits that are alone has changed
+                self._note_finishes()
+                return
         self._capacity_changed = False
+        if len(self._flows) >= self.compiles_at:
+            self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
-                self._count_load(group, None)
+                self._loads.forget(group)
                 group.quiet()
             else:
                 group.admit()
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
-        traffic = Traffic(
-            self._world.now_s,
-            capacities,
-            self._sending.keys(),
-            changed,
-            self._is_port,
-        )
+        now_s = self._world.now_s
+        traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
 
@@ -437,11 +447,10 @@ class Fabric:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self._decide_s < self._world.now_s:
             raise InvariantError(f"{name} wants to decide at {self._decide_s}, in the past")
-        for group in self._world.retimed:
-            if not isinstance(group, Pipe):
-                self._count_load(group, group.load)
+        retimed = dict.fromkeys(self._world.retimed)
+        self._loads.count([group for group in retimed if not isinstance(group, Pipe)])
         self._note_finishes()
-        over = self._load > self._capacities * _ROUNDING + 1e-6
+        over = self._loads.total > self._capacities * _ROUNDING + 1e-6
         if over.any():
             names = [link for link, number in self.network.number.items() if over[number]]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
@@ -453,18 +462,10 @@ class Fabric:
                 heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
         self._world.retimed.clear()
 
-    def _count_load(self, group: AnyGroup, load: np.ndarray | None) -> None:
-        before = self._counted.pop(group, None)
-        if before is not None:
-            self._load -= before
-        if load is not None:
-            self._load += load
-            self._counted[group] = load
-        if not self._counted:
-            self._load[:] = 0.0  # so that rounding never piles up
-
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
+        if not self._has_endless:
+            return route.links
         limits = self._limits_of.get(id(route))
         if limits is None:
             limits = tuple(link for link in route.links if np.isfinite(self._capacities[link]))

@@ -12,6 +12,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.ids import FlowId
 from netemu.routes import Route
 from netemu.schedulers.base import FlowSpec
@@ -110,8 +112,7 @@ class FlowClass:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True, gc=False):
     """A flow has sent all its bytes."""
 
     flow: FlowId

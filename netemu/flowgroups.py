@@ -15,7 +15,7 @@ import numpy as np
 from cluster.errors import InvariantError
 from netemu.flowclasses import Flow, FlowClass
 from netemu.routes import Route
-from netemu.rowtable import RowTable
+from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.filling import load_of
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 ROUNDING = 1 + 1e-12
 #: What a class whose flows differ from finished by rounding only still has to send.
 _LEAST_BYTES = 1e-6
-#: The columns of a group's table.
-_WEIGHT, _SERVED, _SINCE_S, _NEEDS, _RATE, _FINISH_S, _TOTAL = _COLUMNS = range(7)
 #: Up to this share of the rows, only those whose rates change are touched,
 _FEW = 0.25
 #: so many times at most, and then all: rounding must not pile up.
@@ -65,7 +63,7 @@ class FlowGroup:
         self._world = world
         self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
-        self._rows = RowTable(len(_COLUMNS), filler=world.links - 1)
+        self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[int] = []  #: rows that have ended and stay
         self._joining: list[Flow] = []
@@ -77,17 +75,17 @@ class FlowGroup:
     @property
     def paths(self) -> Numbers:
         """Numbers of the limited links of each class: [position, row]."""
-        return self._rows.paths
+        return self.rows.paths
 
     @property
     def weights(self) -> Floats:
         """Sum of the weights of each class's flows."""
-        return self._rows.column(_WEIGHT)
+        return self.rows.column(WEIGHT)
 
     @property
     def rates(self) -> Floats:
         """Bytes/s for each unit of weight."""
-        return self._rows.column(_RATE)
+        return self.rows.column(RATE)
 
     def apart(self, row: int) -> Any:
         """What tells a row's flows apart from others on their route."""
@@ -97,7 +95,7 @@ class FlowGroup:
         """What each class, or each of those of these rows, has left to send."""
         remaining = self._served(rows)
         remaining *= self.weights[rows]
-        np.subtract(self._rows.column(_TOTAL)[rows], remaining, out=remaining)
+        np.subtract(self.rows.column(TOTAL)[rows], remaining, out=remaining)
         return np.maximum(remaining, _LEAST_BYTES, out=remaining)
 
     def sent_bytes(self) -> float:
@@ -122,6 +120,14 @@ class FlowGroup:
         if not self.only_ended:
             raise InvariantError(f"rates of {self.key or 'all flows'}: kept for other flows")
         self._rates_fit()
+
+    def timed(self, bytes_per_s: float, first_finish_s: float, load: Floats) -> None:
+        """Note that its rows have been given rates, and what comes of them."""
+        self._set_total(bytes_per_s)
+        self.first_finish_s = first_finish_s
+        self.load = load
+        self._few_times = 0  # they may have been given unlimited ones
+        self._is_set()
 
     # What the fabric does ------------------------------------------------------------------------
     @property
@@ -191,7 +197,7 @@ class FlowGroup:
 
     def take_due(self, slack_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
-        due = np.flatnonzero(self._rows.column(_FINISH_S) <= self._world.now_s + slack_s)
+        due = np.flatnonzero(self.rows.column(FINISH_S) <= self._world.now_s + slack_s)
         rates = self.rates[due].tolist()
         if np.isinf(self.rate_bytes_per_s):
             self._end_endless()
@@ -246,7 +252,7 @@ class FlowGroup:
         self._few_times = 0
         self.layout += 1
         if self._classes:
-            self._rows.set_paths(0, self._limits(self._classes))
+            self.rows.set_paths(0, self._limits(self._classes))
 
     # Inside: rates -------------------------------------------------------------------------------
     def _check(self, rows: Numbers, rates: Floats) -> None:
@@ -259,14 +265,14 @@ class FlowGroup:
                 raise InvariantError(f"rates of {who}: endless on a limited link")
 
     def _set_all(self, rates: Floats) -> None:
-        now_s, table = self._world.now_s, self._rows.column
+        now_s, table = self._world.now_s, self.rows.column
         bytes_per_s = rates * self.weights
         self._set_total(float(bytes_per_s.sum()))
-        table(_SERVED)[:] = served = self._served()
-        table(_SINCE_S)[:] = now_s
-        table(_RATE)[:] = rates
-        needed = np.maximum(table(_NEEDS) - served, 0.0)
-        finish_s = table(_FINISH_S)
+        table(SERVED)[:] = served = self._served()
+        table(SINCE_S)[:] = now_s
+        table(RATE)[:] = rates
+        needed = np.maximum(table(NEEDS) - served, 0.0)
+        finish_s = table(FINISH_S)
         finish_s[:] = np.inf
         np.divide(needed, rates, out=finish_s, where=rates > 0)
         finish_s += now_s
@@ -274,16 +280,16 @@ class FlowGroup:
         self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
 
     def _set_few(self, rows: Numbers, rates: Floats) -> None:
-        now_s, table = self._world.now_s, self._rows.column
-        before = table(_RATE)[rows]
-        served = table(_SERVED)[rows] + before * (now_s - table(_SINCE_S)[rows])
-        table(_SERVED)[rows] = served
-        table(_SINCE_S)[rows] = now_s
-        table(_RATE)[rows] = rates
-        needed = np.maximum(table(_NEEDS)[rows] - served, 0.0)
+        now_s, table = self._world.now_s, self.rows.column
+        before = table(RATE)[rows]
+        served = table(SERVED)[rows] + before * (now_s - table(SINCE_S)[rows])
+        table(SERVED)[rows] = served
+        table(SINCE_S)[rows] = now_s
+        table(RATE)[rows] = rates
+        needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
         after_s = np.divide(needed, rates, out=np.full(len(rows), np.inf), where=rates > 0)
-        table(_FINISH_S)[rows] = after_s + now_s
-        more = (rates - before) * table(_WEIGHT)[rows]
+        table(FINISH_S)[rows] = after_s + now_s
+        more = (rates - before) * table(WEIGHT)[rows]
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
@@ -297,7 +303,10 @@ class FlowGroup:
         self.load = np.maximum(self.load + more, 0.0)
 
     def _rates_fit(self) -> None:
-        self.first_finish_s = float(self._rows.column(_FINISH_S).min(initial=np.inf))
+        self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
+        self._is_set()
+
+    def _is_set(self) -> None:
         self.stale = False
         self.only_ended = True
         self._world.retimed.append(self)
@@ -311,29 +320,29 @@ class FlowGroup:
     # Inside: classes and their rows --------------------------------------------------------------
     def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
         """The service of all rows, or of these, by now."""
-        passed_s = self._world.now_s - self._rows.column(_SINCE_S)[rows]
+        passed_s = self._world.now_s - self.rows.column(SINCE_S)[rows]
         # an unlimited class has finished before time passes; 0 s at its rate would be no number
         more = np.zeros(len(passed_s))
         np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
-        return np.add(self._rows.column(_SERVED)[rows], more, out=more)
+        return np.add(self.rows.column(SERVED)[rows], more, out=more)
 
     def _served_of(self, row: int) -> float:
-        served = float(self._rows.column(_SERVED)[row])
-        passed_s = self._world.now_s - float(self._rows.column(_SINCE_S)[row])
+        served = float(self.rows.column(SERVED)[row])
+        passed_s = self._world.now_s - float(self.rows.column(SINCE_S)[row])
         return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
 
     def _settle(self, row: int) -> float:
         """Account for a row's service until now, and return it."""
         served = self._served_of(row)
-        self._rows.column(_SERVED)[row] = served
-        self._rows.column(_SINCE_S)[row] = self._world.now_s
+        self.rows.column(SERVED)[row] = served
+        self.rows.column(SINCE_S)[row] = self._world.now_s
         return served
 
     def _take_some(self, group: FlowClass, rate: float, slack_s: float) -> list[Flow]:
         """The members that finish along with the class's first."""
         row, first = group.row, group.first()
         # exactly where its first flow finishes, so that rounding never piles up
-        self._rows.column(_SERVED)[row] = max(self._settle(row), first.needs)
+        self.rows.column(SERVED)[row] = max(self._settle(row), first.needs)
         enough = first.needs * ROUNDING + rate * slack_s if rate < np.inf else np.inf
         return group.take(enough)
 
@@ -342,17 +351,17 @@ class FlowGroup:
 
         Each change is a class, and what is added to the sums of its weights and of its needs.
         """
-        table = self._rows.column
+        table = self.rows.column
         rows = np.array([group.row for group, _, _ in changes])
         weights = np.array([weight for _, weight, _ in changes])
-        np.add.at(table(_WEIGHT), rows, weights)
-        np.add.at(table(_TOTAL), rows, [total for _, _, total in changes])
-        table(_NEEDS)[rows] = [group.first().needs for group, _, _ in changes]
+        np.add.at(table(WEIGHT), rows, weights)
+        np.add.at(table(TOTAL), rows, [total for _, _, total in changes])
+        table(NEEDS)[rows] = [group.first().needs for group, _, _ in changes]
         sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
         rows, weights = rows[sends], weights[sends]
         rates = self.rates[rows]
-        needed = np.maximum(table(_NEEDS)[rows] - table(_SERVED)[rows], 0.0)
-        table(_FINISH_S)[rows] = self._world.now_s + needed / rates
+        needed = np.maximum(table(NEEDS)[rows] - table(SERVED)[rows], 0.0)
+        table(FINISH_S)[rows] = self._world.now_s + needed / rates
         more = rates * weights
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
@@ -360,16 +369,16 @@ class FlowGroup:
     def _add_rows(self, fresh: list[FlowClass]) -> None:
         first_row = len(self._classes)
         self._classes += fresh
-        self._rows.append(self._limits(fresh))
+        self.rows.append(self._limits(fresh))
         flows = [flow_class.all() for flow_class in fresh]
         new = slice(first_row, None)
-        self._rows.column(_WEIGHT)[new] = [sum(f.weight for f in of_class) for of_class in flows]
-        self._rows.column(_TOTAL)[new] = [
+        self.rows.column(WEIGHT)[new] = [sum(f.weight for f in of_class) for of_class in flows]
+        self.rows.column(TOTAL)[new] = [
             sum(f.weight * f.needs for f in of_class) for of_class in flows
         ]
-        self._rows.column(_NEEDS)[new] = [flow_class.first().needs for flow_class in fresh]
-        self._rows.column(_SINCE_S)[new] = self._world.now_s
-        self._rows.column(_FINISH_S)[new] = np.inf
+        self.rows.column(NEEDS)[new] = [flow_class.first().needs for flow_class in fresh]
+        self.rows.column(SINCE_S)[new] = self._world.now_s
+        self.rows.column(FINISH_S)[new] = np.inf
 
     def _limits(self, classes: list[FlowClass]) -> list[tuple[int, ...]]:
         return [self._world.limits(flow_class.route) for flow_class in classes]
@@ -384,16 +393,16 @@ class FlowGroup:
             gone = self._classes[row]
             del self._by_key[id(gone.route), gone.apart]
         if self._world.rows_stay:
-            for column in (_WEIGHT, _SERVED, _RATE, _TOTAL):
-                self._rows.column(column)[ended] = 0.0
-            self._rows.column(_FINISH_S)[ended] = np.inf
+            for column in (WEIGHT, SERVED, RATE, TOTAL):
+                self.rows.column(column)[ended] = 0.0
+            self.rows.column(FINISH_S)[ended] = np.inf
             self._ended += rows
             if len(self._ended) <= len(self._by_key):
                 return
             ended, self._ended = np.array(sorted(self._ended)), []
         self.layout += 1
-        moved, places = self._rows.drop(ended)
+        moved, places = self.rows.drop(ended)
         for place, row in zip(places, moved, strict=True):
             flow_class = self._classes[place] = self._classes[row]
             flow_class.row = place
-        del self._classes[self._rows.count :]
+        del self._classes[self.rows.count :]

@@ -82,18 +82,19 @@ class OpticalSwitch:
         circuit = self.spare(src, dst) if out and into else None
         if circuit is not None:
             circuit.user = batch
+        else:
+            if len(out) >= self.wavelengths:
+                self._make_room(out, now_s)
+            if len(into) >= self.wavelengths:
+                self._make_room(into, now_s)
+            self._circuits_made += 1
+            circuit = Circuit(src, dst, now_s + self.delta_s, batch, self._circuits_made)
+            out.append(circuit)
+            into.append(circuit)
+            if self._has_log and self.delta_s:
+                self._getting_ready.append(circuit)
+        if self._has_log:
             self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
-            return circuit
-        for port in (out, into):
-            if len(port) >= self.wavelengths:
-                self._take_down(next(c for c in port if c.user is None), now_s)
-        self._circuits_made += 1
-        circuit = Circuit(src, dst, now_s + self.delta_s, batch, self._circuits_made)
-        out.append(circuit)
-        into.append(circuit)
-        self._append(now_s, "set-up" if self.delta_s else "up", circuit)
-        if self.delta_s and self._has_log:
-            self._getting_ready.append(circuit)
         return circuit
 
     def release(self, circuit: Circuit, now_s: float) -> None:
@@ -101,7 +102,8 @@ class OpticalSwitch:
         if self._getting_ready:
             self._note_ready(now_s)
         circuit.user = None
-        self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
+        if self._has_log:
+            self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
 
     def set_port(self, rack: int, bytes_per_s: float, now_s: float, *, is_out: bool) -> None:
         """A port carries so much from now on, in all; with 0, its (unused) circuits are gone."""
@@ -114,7 +116,8 @@ class OpticalSwitch:
 
     def bytes_per_s(self, circuit: Circuit) -> float:
         """What a circuit carries once it is ready."""
-        return min(self.out_bytes_per_s[circuit.src], self.in_bytes_per_s[circuit.dst])
+        out, into = self.out_bytes_per_s[circuit.src], self.in_bytes_per_s[circuit.dst]
+        return out if out < into else into
 
     # What can be seen of it ----------------------------------------------------------------------
     def circuits(self) -> list[CircuitState]:
@@ -145,11 +148,19 @@ class OpticalSwitch:
         return self._changes_seen, changes[::-1]
 
     # Inside --------------------------------------------------------------------------------------
+    def _make_room(self, port: list[Circuit], now_s: float) -> None:
+        """Take down the oldest circuit at a port that nobody uses; there is one."""
+        for circuit in port:
+            if circuit.user is None:
+                self._take_down(circuit, now_s)
+                return
+
     def _take_down(self, circuit: Circuit, now_s: float) -> None:
         circuit.is_gone = True
         self.out[circuit.src].remove(circuit)
         self.into[circuit.dst].remove(circuit)
-        self._append(now_s, "down", circuit)
+        if self._has_log:
+            self._append(now_s, "down", circuit)
 
     def _note_ready(self, now_s: float) -> None:
         """Note which circuits have become ready: nothing else happens then."""
@@ -160,8 +171,6 @@ class OpticalSwitch:
                 self._append(circuit.ready_s, "up", circuit)
 
     def _append(self, at_s: float, what: Change, circuit: Circuit) -> None:
-        if not self._has_log:
-            return
         self._changes_seen += 1
         user = circuit.user
         coflow = None if user is None else user.demand.key

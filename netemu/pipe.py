@@ -87,8 +87,7 @@ class Pipe(FlowClass):
 
     # What the network does -----------------------------------------------------------------------
     def carry(self, circuit_bytes_per_s: float, from_s: float) -> None:
-        """It has a circuit of that rate, which carries from then on."""
-        self._settle()
+        """It has a circuit of that rate, which carries from then on; it had none."""
         self._bytes_per_s = circuit_bytes_per_s
         self._from_s = from_s
         self.fill()

@@ -30,9 +30,12 @@ _WORDS = {"uplink": "up", "downlink": "down"}
 _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: there are hundreds of thousands, made one by one
 class Route:
-    """The links that a flow takes, as their numbers; none within a node.  Equal only to itself."""
+    """The links that a flow takes, as their numbers; none within a node.  Equal only to itself.
+
+    Nobody changes it.
+    """
 
     links: tuple[int, ...]
     reach: Reach

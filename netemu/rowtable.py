@@ -11,6 +11,11 @@ import numpy as np
 
 from netemu.schedulers.base import Floats, Numbers
 
+#: The columns of a group's rows: the sum of the weights of a row's flows; its service (bytes for
+#: each unit of weight) as of when, what its first flow needs of it, and its rate (service/s); when
+#: that flow finishes; and the sum of weight x need over its flows.
+WEIGHT, SERVED, SINCE_S, NEEDS, RATE, FINISH_S, TOTAL = COLUMNS = range(7)
+
 
 class RowTable:
     """``columns`` numbers for each row, and its path."""
@@ -25,6 +30,11 @@ class RowTable:
     def paths(self) -> Numbers:
         """Numbers of the links of each row: [position, row]."""
         return self._paths[:, : self.count]
+
+    @property
+    def whole(self) -> tuple[Floats, Numbers]:
+        """All numbers, [column, row], and paths, with room for more rows than there are."""
+        return self._table, self._paths
 
     def column(self, number: int) -> Floats:
         """One of the numbers of each row; to be changed in place."""

@@ -44,8 +44,7 @@ class JobLife:
         world.records[job.id] = job.record
         world.policies.tell("job_submitted", job)
         for stage in job.stages.values():
-            for index in range(stage.size):
-                stage.pending.add(index)
+            stage.pending.add_all()
             if stage.reads and world.policies.shuffle.limit(stage) > 0:
                 stage.open = True
         world.ask(job)

@@ -55,6 +55,19 @@ class PendingTasks:
             for rack in dict.fromkeys(rack_of(node) for node in nodes):
                 heapq.heappush(self._by_rack.setdefault(rack, []), index)
 
+    def add_all(self) -> None:
+        """Every task is, and none was before."""
+        self.count = len(self._is_pending)
+        self._is_pending[:] = b"\1" * self.count
+        self._all.extend(range(self.count))  # ascending: a heap already
+        for index, task in enumerate(self._inputs):
+            if not task.nodes:
+                self._anywhere.append(index)
+            for node in task.nodes:
+                self._by_node.setdefault(node, []).append(index)
+            for rack in dict.fromkeys(map(rack_of, task.nodes)):
+                self._by_rack.setdefault(rack, []).append(index)
+
     def remove(self, index: int) -> None:
         """Task ``index``, which was pending, is not any more."""
         self._is_pending[index] = 0

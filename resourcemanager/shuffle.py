@@ -10,7 +10,7 @@ Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -35,6 +35,8 @@ class Shuffle:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        #: {what was asked: the policy's last answer to it, and what the network is told}
+        self._valid_last: dict[str, tuple[object, object]] = {}
 
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
@@ -264,12 +266,17 @@ class Shuffle:
 
     def _valid(self, what: str, kind: Any, answer: T) -> T:
         """A flow policy's answer; ``InvalidDecision`` if it is none that the network takes."""
+        last = self._valid_last.get(what)
+        if last is not None and answer is last[0]:
+            return cast("T", last[1])  # as with most policies, always
         try:
             valid: T = msgspec.convert(answer, kind)
         except msgspec.ValidationError as error:
             who = f"{self._world.policies.name}/flows"
             when = f"at {self._world.now_s:.3f} s"
             raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
+        if isinstance(answer, float | tuple):  # nobody can change it
+            self._valid_last[what] = answer, valid
         return valid
 
     def _record(self, fetch: Fetch) -> None:

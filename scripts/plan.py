@@ -56,6 +56,13 @@ if TYPE_CHECKING:
 )
 @click.option("--plain", is_flag=True, help="Try every allocation, as published: minutes.")
 @click.option("--bound", is_flag=True, help="Tell how far from the best plan it is at most.")
+@click.option(
+    "--beside",
+    metavar="SUMMARY",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A run of these jobs (summary.json, or what simulate --json wrote): planned and actual "
+    "times.",
+)
 @click.option("--output", default="plan.toml", callback=writable_file, help="Default: plan.toml.")
 @click.option("--json", "json_file", callback=writable_file, help="Write the figures to this file.")
 @topology_options
@@ -68,6 +75,7 @@ def plan(
     changes: tuple[tuple[str, str], ...],
     plain: bool,
     bound: bool,
+    beside: Path | None,
     output: Path,
     json_file: Path | None,
     topology: str | None,
@@ -84,9 +92,11 @@ def plan(
     from resourcemanager.planning import planner
     from resourcemanager.planning.latency import PlanOptions, RackCluster
     from resourcemanager.planning.planfile import save_plan
+    from scripts.planbeside import beside_run, load_summary
 
     options = build({key: as_number(text) for key, text in changes}, PlanOptions, "--set")
     place = load_topology(topology or DEFAULT_TOPOLOGY, network)
+    run = load_summary(beside) if beside is not None else None
     jobs = _jobs(workload, seed, runs, day, place)
     aim = scenario or ("online" if any(job.arrive_s > 0 for job in jobs) else "batch")
     cluster = RackCluster.of(place, options.slots)
@@ -97,6 +107,8 @@ def plan(
     figures = _figures(jobs, made)
     if bound:
         figures |= _bound(jobs, cluster, options, made)
+    if run is not None:
+        figures["run"] = beside_run(made, run)
     _show(made, figures, output)
     if json_file is not None:
         json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
@@ -206,5 +218,13 @@ def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
         what = "a makespan" if plan.scenario == "batch" else "an average"
         least, above = format_duration(figures["bound_s"]), f"{figures['above_bound']:.1%}"
         rows.append(("bound", f"no plan has {what} below {least}; this one is {above} above"))
+    if "run" in figures:
+        rows.append(("run", _run_in_words(figures["run"])))
     for name, text in rows:
         click.echo(f"{name:<10} {text}")
+
+
+def _run_in_words(run: dict[str, Any]) -> str:
+    makespan, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
+    off = f"{run['mean_error']:.0%} off on average, {run['later']:.0%} too late"
+    return f"makespan {makespan}, average {average}; planned ends of jobs are {off}"

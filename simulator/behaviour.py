@@ -22,6 +22,7 @@ _NOT_NEGATIVE = (
     "end_s",
     "progress_s",
     "shuffle_flows",
+    "output_block",
     "together_s",
 )
 
@@ -42,7 +43,9 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     #: shuffles of more pairs of tasks are merged to about so many flows at a time, which is an
     #: approximation (see ``resourcemanager.merging``); 0 = never
     shuffle_flows: int = 0
-    #: flows that would end at most so much later than another end with it, which is another
+    #: attempts write their files in blocks of at least so many bytes, which is another
+    output_block: int = 0
+    #: flows that would end at most so much later than another end with it, which is a third
     together_s: float = 0.0
 
     def __post_init__(self) -> None:

@@ -17,15 +17,10 @@ from cluster.ids import FlowId, NodeId, RackId, rack_of
 from cluster.topology import Topology
 from cluster.wire import Message
 from dfs.messages import (
-    AddBlock,
-    BlockAdded,
     BlockId,
     BlockReplicated,
-    CompleteFile,
-    CreateFile,
     DataNodeHeartbeat,
     DeleteReplicas,
-    FileCreated,
     HeldBlock,
     PlacementHint,
     RegisterDataNode,
@@ -33,9 +28,8 @@ from dfs.messages import (
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
-    StoredBlock,
 )
-from dfs.namenode.core import NameNode, Ticked
+from dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from dfs.namenode.journal import NoJournal
 from dfs.placement import reading_rank
 from simulator.heap import EventHeap
@@ -77,18 +71,13 @@ class BlockStore:
 
         ``at`` has the nodes of each block, where the placement policy is not to be asked.
         """
-        created = self.tell(CreateFile(path=path, hint=hint))
-        assert isinstance(created, FileCreated)
-        stored: list[StoredBlock] = []
-        for number, size_bytes in enumerate(blocks):
-            added = self.tell(AddBlock(file=created.file, stored_length=size_bytes))
-            assert isinstance(added, BlockAdded)
-            nodes = at[number] if at else added.nodes
-            for node in nodes:
-                self.disks[node][added.block] = size_bytes
-            stored.append(StoredBlock(block=added.block, nodes=nodes))
-        self.tell(CompleteFile(file=created.file, blocks=tuple(stored)))
-        return [block.block for block in stored]
+        there = FileStored(path=path, stored_lengths=tuple(blocks), hint=hint, nodes=tuple(at))
+        stored = self.tell(there)
+        assert isinstance(stored, BlocksStored)
+        for block, size_bytes in zip(stored.blocks, blocks, strict=True):
+            for node in block.nodes:
+                self.disks[node][block.block] = size_bytes
+        return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
         """The nodes that have a block, as far as the NameNode knows."""

@@ -25,7 +25,7 @@ from cluster.messages.execution import (
     StartFlow,
 )
 from jobs.workloads.model import Workload
-from netemu.fabric import Fabric
+from netemu.fabric import CROWD, Fabric
 from netemu.schedulers import flow_scheduler
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from resourcemanager.core import Core
@@ -71,6 +71,7 @@ class Simulation:
         self.core = Core(topology, recipe, config.scheduler_options, seed)
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         fabric = Fabric(topology, flow_scheduler(config.flow_scheduler))
+        fabric.compiles_at = CROWD
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, seed, self.heap, self.network)

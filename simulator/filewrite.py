@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 from cluster.errors import PeerError
 from cluster.ids import FlowId, NodeId
@@ -116,17 +117,16 @@ class FileWrite:
         if self._reached == 0:
             self._store.heap.after(0.0, self._block_ended)
             return
+        # What the writer's own node gets is there before what it passes on is anywhere.
+        begin = 1 if added.nodes[0] == self._writer and self._reached > 1 else 0
         sources = (self._writer, *added.nodes)
-        for hop in range(self._reached):
+        for hop in range(begin, self._reached):
             self._hops[hop] = self._store.new_name()
         for hop, flow in list(self._hops.items()):
             src, dst = sources[hop], added.nodes[hop]
-            self._store.network.carry(flow, src, dst, self._length, self._hop_ended_at(hop))
+            self._store.network.carry(flow, src, dst, self._length, partial(self._hop_ended, hop))
 
-    def _hop_ended_at(self, hop: int) -> Callable[[int, str], None]:
-        return lambda _, reason: self._hop_ended(hop, reason)
-
-    def _hop_ended(self, hop: int, reason: str) -> None:
+    def _hop_ended(self, hop: int, _: int, reason: str) -> None:
         self._hops.pop(hop, None)
         if reason:  # whoever is further down gets its bytes from there
             self._reached = min(self._reached, hop)

@@ -42,7 +42,8 @@ class Workers:
         self.store = store
         self.behaviour = behaviour
         self.seed = seed
-        self.block_bytes = block_bytes  #: of the files that attempts write
+        #: of the files that attempts write
+        self.block_bytes = max(block_bytes, behaviour.output_block)
         self.tell = tell
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: by which a slow node's computing is longer

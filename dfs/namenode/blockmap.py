@@ -22,6 +22,7 @@ from dfs.loads import Loads
 from dfs.messages import BlockId, HeldBlock
 
 State = Literal["incoming", "sound", "corrupt", "leaving"]
+_SOUND = {"sound"}
 
 
 @dataclass(slots=True)
@@ -32,6 +33,11 @@ class Block:
     wanted: int  #: replicas that it should have
     complete: bool  #: False while its file is being written
     replicas: dict[NodeId, State] = field(default_factory=dict)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it has all the replicas that it should have, and no others."""
+        return len(self.replicas) == self.wanted and set(self.replicas.values()) == _SOUND
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
         """Nodes whose replica is in one of ``states``, in order of their name."""
@@ -47,7 +53,7 @@ class BlockMap:
         self.load = Loads()
         #: {alive node: its blocks, in whatever state}
         self._held: dict[NodeId, dict[BlockId, None]] = {}
-        #: blocks whose replicas or wishes have changed, in that order
+        #: complete blocks whose replicas or wishes have changed, in that order
         self.touched: dict[BlockId, None] = {}
 
     # Blocks ----------------------------------------------------------------------------------
@@ -55,9 +61,22 @@ class BlockMap:
         """Know a block from now on."""
         self.blocks[block] = Block(stored_length=stored_length, wanted=wanted, complete=complete)
 
+    def put(
+        self, block: BlockId, stored_length: int, wanted: int, nodes: Iterable[NodeId]
+    ) -> tuple[NodeId, ...]:
+        """Know a block that lies on these nodes already, and that nobody writes; those alive."""
+        alive = tuple(node for node in nodes if node in self._held)
+        self.blocks[block] = Block(stored_length, wanted, True, dict.fromkeys(alive, "sound"))
+        for node in alive:
+            self._held[node][block] = None
+            self.load.add(node, stored_length)
+        if len(alive) != wanted:
+            self.touched[block] = None
+        return alive
+
     def complete(self, block: BlockId, nodes: Iterable[NodeId]) -> None:
         """Note that ``nodes`` have acknowledged the block; others that should have it have not."""
-        written = {n for n in nodes if n in self._held}
+        written = [n for n in nodes if n in self._held]
         known = self.blocks[block]
         known.complete = True
         for node in known.nodes("incoming"):
@@ -65,7 +84,10 @@ class BlockMap:
                 self.drop_replica(block, node)
         for node in written:
             self.set_replica(block, node, "sound")
-        self.touched[block] = None
+        if known.is_well:
+            self.touched.pop(block, None)
+        else:
+            self.touched[block] = None
 
     def forget(self, block: BlockId) -> tuple[NodeId, ...]:
         """Know a block no longer; the nodes that have it, or will."""
@@ -92,7 +114,8 @@ class BlockMap:
             self._held[node][block] = None
             self.load.add(node, known.stored_length)
         known.replicas[node] = state
-        self.touched[block] = None
+        if known.complete:
+            self.touched[block] = None
 
     def drop_replica(self, block: BlockId, node: NodeId) -> None:
         """Note that a node does not have a block; fine if it never did."""
@@ -101,7 +124,8 @@ class BlockMap:
             return
         del self._held[node][block]
         self.load.add(node, -known.stored_length)
-        self.touched[block] = None
+        if known.complete:
+            self.touched[block] = None
 
     # Nodes -----------------------------------------------------------------------------------
     def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> list[BlockId]:

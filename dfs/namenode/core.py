@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from cluster.errors import PeerError
 from cluster.ids import NodeId, RackId
 from cluster.topology import Topology
 from cluster.wire import Command, Done, Event, Message
+from dfs.loads import Uses
 from dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -34,6 +36,7 @@ from dfs.messages import (
     LocateBlocks,
     MakeFolder,
     MoveFiles,
+    PlacementHint,
     RegisterAgain,
     RegisterDataNode,
     Remove,
@@ -43,6 +46,7 @@ from dfs.messages import (
     ReplicateBlock,
     ReplicationFailed,
     Status,
+    StoredBlock,
 )
 from dfs.namenode.blockmap import BlockMap
 from dfs.namenode.journal import FileBlock, Journal
@@ -50,23 +54,37 @@ from dfs.namenode.namespace import Namespace
 from dfs.namenode.openfiles import OpenFile, OpenFiles
 from dfs.namenode.replication import Replication
 from dfs.namenode.reports import Reports, status_of
-from dfs.placement import PlacementPolicy, RackAware, StorageView
+from dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
 
 
 class Ticked(Event, frozen=True):
     """Time went by.  From the NameNode's own driver, never from the wire."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class FileStored(Event, frozen=True, kw_only=True):
+    """A file was there all along.  From a simulation, never from the wire."""
+
+    path: str
+    stored_lengths: tuple[int, ...]  #: of its blocks
+    hint: PlacementHint = NO_HINT
+    #: of each block; where the policy would put it, if there are none
+    nodes: tuple[tuple[NodeId, ...], ...] = ()
+
+
+class BlocksStored(Message, frozen=True, kw_only=True):
+    """What was made of it."""
+
+    blocks: tuple[StoredBlock, ...]
+
+
+class Order(msgspec.Struct, frozen=True):
     """A command for the DataNode of a rack."""
 
     rack: RackId
     command: Command
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What a message leads to: an answer to whoever sent it, and orders."""
 
     reply: Message | None
@@ -115,6 +133,7 @@ class NameNode:
             AddBlock: self._add_block,
             CompleteFile: self._complete_file,
             AbandonFile: self._abandon_file,
+            FileStored: self._file_stored,
             RegisterDataNode: self._register,
             DataNodeHeartbeat: self._heartbeat,
             BlockReplicated: self._block_replicated,
@@ -127,7 +146,7 @@ class NameNode:
     @property
     def messages(self) -> tuple[type[Message], ...]:
         """The classes that come from the wire."""
-        return tuple(kind for kind in self._handlers if kind is not Ticked)
+        return tuple(kind for kind in self._handlers if kind not in (Ticked, FileStored))
 
     def handle(self, message: Message, now_s: float) -> Outcome:
         """Take a request or a fact at time ``now_s``."""
@@ -240,12 +259,34 @@ class NameNode:
         )
         self._open.pop(file.number)
         for block, nodes in written.items():
-            late = set(self.blocks.blocks[block].nodes("incoming")) - set(nodes)
-            self._delete((node, block) for node in sorted(late))
+            late = [n for n in self.blocks.blocks[block].nodes("incoming") if n not in nodes]
+            self._delete((node, block) for node in late)
             self.blocks.complete(block, nodes)
         unused = [block for block in file.blocks if block not in written]
         self._forget([*(block.block for block in freed), *unused])
         return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
+
+    def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
+        replication, replicas = self._topology.storage.replication, Uses()
+        view = StorageView(load=self.blocks.load, of_file=replicas)
+        stored: list[StoredBlock] = []
+        self._namespace.check_target(message.path, overwrite=False)
+        for at, length in enumerate(message.stored_lengths):
+            if message.nodes:
+                nodes = message.nodes[at]
+            else:
+                nodes = tuple(self._policy.choose(replication, view, hint=message.hint))
+            block = BlockId(self._new_id())
+            alive = self.blocks.put(block, length, replication, nodes)
+            for node in alive:
+                replicas.add(node)
+            stored.append(StoredBlock(block=block, nodes=alive))
+        whole = zip(stored, message.stored_lengths, strict=True)
+        blocks = tuple(FileBlock(each.block, length) for each, length in whole)
+        self._namespace.change(
+            lambda: self._namespace.put_file(message.path, replication, blocks, overwrite=False)
+        )
+        return BlocksStored(blocks=tuple(stored))
 
     def _abandon_file(self, message: AbandonFile, now_s: float) -> Done:
         self._give_up([self._open.get(message.file, now_s)])

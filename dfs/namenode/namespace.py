@@ -19,6 +19,8 @@ from dfs.paths import join_path, parse_path
 
 T = TypeVar("T")
 Names = tuple[str, ...]
+#: What is in a file, as if it were a folder.
+_NOTHING: dict[str, int] = {}
 
 
 class Namespace:
@@ -95,11 +97,8 @@ class Namespace:
         self, path: str, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
     ) -> Inode:
         """Put a complete file into the tree.  Within ``change``."""
-        self.check_target(path, overwrite)
         names = parse_path(path)
-        old = self._find(names)
-        if old is not None:
-            self._set(old.number, None)
+        self._make_way(names, overwrite)
         inode = Inode(
             number=self._new_number(),
             parent=self._make_folders(names[:-1]).number,
@@ -114,15 +113,12 @@ class Namespace:
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Give a file or folder a new path.  Within ``change``."""
         inode = self.get(source)
-        names = parse_path(target)
+        before, names = parse_path(source), parse_path(target)
         if inode.number == ROOT:
             raise PeerError("/: cannot be moved")
-        if names[: len(parse_path(source))] == parse_path(source):
+        if names[: len(before)] == before:
             raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
-        self.check_target(target, overwrite and not inode.folder)
-        old = self._find(names)
-        if old is not None:
-            self._set(old.number, None)
+        self._make_way(names, overwrite and not inode.folder)
         parent = self._make_folders(names[:-1]).number
         moved = msgspec.structs.replace(inode, parent=parent, name=names[-1])
         self._set(inode.number, moved)
@@ -142,30 +138,44 @@ class Namespace:
 
     def check_target(self, path: str, overwrite: bool) -> None:
         """Raise ``PeerError`` unless a file may be put at ``path``."""
-        names = parse_path(path)
+        self._check_target(parse_path(path), overwrite)
+
+    # Helpers ---------------------------------------------------------------------------------
+    def _check_target(self, names: Names, overwrite: bool) -> Inode | None:
+        """What a file that is put there replaces."""
         old = self._find(names)
         if old is None:
             self._check_folders(names[:-1])
         elif old.folder:
-            raise PeerError(f"{path}: is a folder")
+            raise PeerError(f"{join_path(names)}: is a folder")
         elif not overwrite:
-            raise PeerError(f"{path}: exists already")
+            raise PeerError(f"{join_path(names)}: exists already")
+        return old
 
-    # Helpers ---------------------------------------------------------------------------------
+    def _make_way(self, names: Names, overwrite: bool) -> None:
+        """Remove what a file that is put there replaces."""
+        old = self._check_target(names, overwrite)
+        if old is not None:
+            self._set(old.number, None)
+
     def _find(self, names: Names) -> Inode | None:
-        inode = self._inodes[ROOT]
+        number = ROOT
         for name in names:
-            number = self._children.get(inode.number, {}).get(name)
-            if number is None:
+            found = self._children.get(number, _NOTHING).get(name)
+            if found is None:
                 return None
-            inode = self._inodes[number]
-        return inode
+            number = found
+        return self._inodes[number]
 
     def _check_folders(self, names: Names) -> None:
-        for depth in range(len(names), 0, -1):
-            inode = self._find(names[:depth])
-            if inode is not None and not inode.folder:
+        number = ROOT
+        for depth, name in enumerate(names, start=1):
+            found = self._children[number].get(name)
+            if found is None:
+                return
+            if not self._inodes[found].folder:
                 raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+            number = found
 
     def _make_folders(self, names: Names) -> Inode:
         self._check_folders(names)

@@ -72,6 +72,8 @@ class Replication:
             return []
         self._wake(now_s)
         touched = self._blocks.touched
+        if not touched:
+            return []
         stuck: list[BlockId] = []
         orders: list[ReplicateBlock | DeleteReplicas] = []
         while touched and len(stuck) < _STUCK_MAX:

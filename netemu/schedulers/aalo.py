@@ -45,6 +45,12 @@ class Aalo(InOrder):
     source = _SOURCE
     shares_stay = rows_stay = True
 
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledAalo
+
+        return CompiledAalo()
+
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By queue, then by arrival."""
         return _in_order(traffic)

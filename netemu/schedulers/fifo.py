@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netemu.schedulers.base import Floats, FlowSpec, Group, Traffic
+from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
 from netemu.schedulers.inorder import InOrder, by_arrival
 
 
@@ -26,6 +26,12 @@ class Fifo(InOrder):
     # The flows that end first are those that were held up last, by a link on which no other flow
     # that is left is held up.
     ends_matter = False
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fifo import CompiledFifo
+
+        return CompiledFifo()
 
     def order(self, traffic: Traffic) -> Sequence[Group]:
         """By arrival."""

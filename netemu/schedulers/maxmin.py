@@ -25,6 +25,12 @@ class MaxMin(FlowScheduler):
     def __init__(self) -> None:
         self._leveling = Leveling()
 
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+
+        return CompiledMaxMin()
+
     def decide(self, traffic: Traffic) -> float:
         """Fill, as far as what has changed reaches."""
         capacities = traffic.capacities

@@ -16,8 +16,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from netemu.schedulers.filling import Bools, fill, rounding_of
-from netemu.schedulers.ranking import SAME_BYTES, SAME_SHARE, Ranking
+from netemu.schedulers.filling import Bools, fill
+
+#: Flows are equally long if what they have left differs by less than this: rounding.
+SAME_SHARE = 1e-9
+SAME_BYTES = 1e-3
 
 
 class ShortestFirst(FlowScheduler):
@@ -28,8 +31,11 @@ class ShortestFirst(FlowScheduler):
 
     rows_stay = True
 
-    def __init__(self) -> None:
-        self._ranking = Ranking()
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.sjf import CompiledShortestFirst
+
+        return CompiledShortestFirst()
 
     def tells_apart(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own."""
@@ -37,14 +43,8 @@ class ShortestFirst(FlowScheduler):
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
-        capacities = traffic.capacities
         for group in traffic.groups:  # at most one
-            rates = self._ranking.share(group, capacities, rounding_of(capacities))
-            if rates is None:
-                left = capacities.copy()
-                rates = _greedy(group, left)
-                self._ranking.start(group, rates, left)
-            group.set_rates(rates)
+            group.set_rates(_greedy(group, traffic.capacities.copy()))
         return np.inf
 
 

@@ -26,7 +26,7 @@ from netemu.schedulers.filling import bits, crossed, fill, load_of, rounding_of
 from netemu.schedulers.inorder import by_arrival
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
-_CANCELS = 1e-3
+CANCELS = 1e-3
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +50,12 @@ class Varys(FlowScheduler):
     def __init__(self) -> None:
         self._demands: dict[Group, _Demand] = {}
         self._capacities: Floats = np.empty(0)
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.varys import CompiledVarys
+
+        return CompiledVarys()
 
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
         """Flows of one route end at the same time."""
@@ -95,7 +101,7 @@ class Varys(FlowScheduler):
             return _sum_up(group, traffic)
         if group.rate_bytes_per_s and known.known_s < traffic.now_s:
             known.link_bytes = known.link_bytes - group.load * (traffic.now_s - known.known_s)
-            if (known.link_bytes < known.summed * _CANCELS).any():
+            if (known.link_bytes < known.summed * CANCELS).any():
                 return _sum_up(group, traffic)
             known.bottleneck_s = _longest_s(known.link_bytes, traffic.capacities)
         known.known_s = traffic.now_s

@@ -26,7 +26,8 @@ from resourcemanager.recipe import Recipe
 from resourcemanager.schedulers.delay import DelayTasks
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
 
-_Age = tuple[float, int, str]
+#: where a job stands in its queue's line; no two jobs are at one
+Turn = tuple[float, int, str]
 
 
 class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +59,7 @@ class _Queue:
         self.guaranteed = guaranteed
         self.maximum = maximum
         self.held = 0
-        self.wanting: list[tuple[_Age, JobView]] = []  #: oldest first; no two ages are equal
+        self.wanting: list[tuple[Turn, JobView]] = []  #: first in line first; no two are equal
         self.passed_over = False  #: its jobs were not offered slots because of ``maximum``
 
     def use(self) -> tuple[float, float, str]:
@@ -84,11 +85,20 @@ class CapacityOrder(OrderPolicy):
             raise unknown_name("queue", job.queue, self._queues)
 
     def job_wants(self, job: JobView) -> None:
-        insort(self._queues[job.queue].wanting, (_age(job), job))
+        insort(self._queues[job.queue].wanting, (self.turn_of(job), job))
 
     def job_rests(self, job: JobView) -> None:
         wanting = self._queues[job.queue].wanting
-        del wanting[bisect_left(wanting, _age(job), key=itemgetter(0))]
+        del wanting[bisect_left(wanting, self.turn_of(job), key=itemgetter(0))]
+
+    def turn_of(self, job: JobView) -> Turn:
+        """Sorts the jobs of a queue: as they came."""
+        return turn_by_age(job)
+
+    def turns_changed(self, queue: str) -> None:
+        """Those of the jobs in a queue that want slots are others now."""
+        wanting = self._queues[queue].wanting
+        wanting[:] = sorted((self.turn_of(job), job) for _, job in wanting)
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         self._queues[attempt.task.stage.job.queue].held += 1
@@ -106,13 +116,15 @@ class CapacityOrder(OrderPolicy):
         if among is None:
             return self._all()
         may = [job for job in among if self._has_room(self._queues[job.queue])]
-        return sorted(may, key=lambda job: (self._queues[job.queue].use(), _age(job)))
+        if len(may) < 2:
+            return may
+        return sorted(may, key=lambda job: (self._queues[job.queue].use(), self.turn_of(job)))
 
     def why(self, job: JobView) -> str:
         queue = self._queues[job.queue]
         if not self._may_grow(queue):
             return f"queue {queue.name} is at its maximum: {queue.held} slots"
-        ahead = bisect_left(queue.wanting, _age(job), key=itemgetter(0))
+        ahead = bisect_left(queue.wanting, self.turn_of(job), key=itemgetter(0))
         guarantee = queue.guaranteed * self.cluster.slots
         return f"{ahead} jobs ahead in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
 
@@ -131,7 +143,8 @@ class CapacityOrder(OrderPolicy):
         return queue.held < max(1, int(queue.maximum * self.cluster.slots + 1e-9))
 
 
-def _age(job: JobView) -> _Age:
+def turn_by_age(job: JobView) -> Turn:
+    """First come, first served; of jobs that came at once by number."""
     # By length, then text: j9 came before j10.
     return job.submitted_s, len(job.id), job.id
 

@@ -45,7 +45,12 @@ class DelayTasks(TaskPolicy):
 
     def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._config = config
+        waits = (config.node_wait_s, config.rack_wait_s)
+        #: {what a job has settled for: {level: how long it lets slots of that level pass}}
+        self._patience_s = {
+            settled: {level: sum(waits[settled:worst]) for level, worst in _SETTLED.items()}
+            for settled in _SETTLED.values()
+        }
         self._settled: dict[JobId, int] = {}
         self._skipping_since_s: dict[JobId, float] = {}
 
@@ -65,17 +70,12 @@ class DelayTasks(TaskPolicy):
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
         """Run the map that is closest to a slot there, or wait for a better slot."""
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
-        ready_at_s = since_s + self._patience_s(level, self._settled.get(job.id, 0))
+        ready_at_s = since_s + self._patience_s[self._settled.get(job.id, 0)][level]
         if now_s < ready_at_s:
             return Wait(f"only a {level} slot is free", until_s=ready_at_s)
         del self._skipping_since_s[job.id]
         self._settled[job.id] = _SETTLED[level]
         return Place(task, why=f"{level} after {now_s - since_s:g} s")
-
-    def _patience_s(self, level: Level, settled: int) -> float:
-        """How long the job lets slots of this level pass."""
-        waits = (self._config.node_wait_s, self._config.rack_wait_s)
-        return sum(waits[settled : _SETTLED[level]])
 
 
 RECIPE = Recipe(

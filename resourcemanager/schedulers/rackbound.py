@@ -4,35 +4,45 @@ Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's ta
 reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
 priority; within its racks a job holds out for its data as in delay scheduling.  When most machines
 of its racks can't be had, the job runs anywhere.  All other jobs are as under ``capacity``.
-Left open there, chosen here: jobs with a priority go before those without; once enough machines
-are back, a job keeps to its racks again; machines that the job avoids, since its attempts fail
-there, can't be had either.  A map whose input is in none of the racks does not wait, as no slot
+Left open there, chosen here: jobs with a priority and those without stand in one line, the queue's,
+as they came; of those with one, who goes first is first in priority, and so on.  So planned jobs
+take nothing from ad hoc ones, which are served as Yarn does (6.4).  Once enough machines are back,
+a job keeps to its racks again; machines that the job avoids, since its attempts fail there, can't
+be had either.  A map whose input is in none of the racks does not wait, as no slot
 would be nearer.  While tasks that they read are pending, reduces take at most ``reduce_share`` of
 the slots that the job could have in its racks; as published systems leave that open, none: in a
 rack or two a job's maps come in many waves, and a reduce that waits for them keeps others' maps
 from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
 to ``capacity``.)
+With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
+job in line whose own racks are full.  Corral's paper can be read both ways: tasks are constrained
+to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to ensure work
+conservation during job execution", a job's allocation may change (4.1).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from cluster.errors import require
 from cluster.ids import JobId, NodeId, RackId
 from resourcemanager.decisions import Decision, Pass, Place
 from resourcemanager.policies import TaskPolicy
-from resourcemanager.schedulers.capacity import CapacityConfig, CapacityOrder
+from resourcemanager.schedulers.capacity import (
+    CapacityConfig,
+    CapacityOrder,
+    Turn,
+    turn_by_age,
+)
 from resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView, TaskView
 
 Rank = tuple[float, int]
-_Key = tuple[Rank, float, int, str]
+_Key = tuple[Rank, Turn]
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,13 @@ class Bounds:
 
     racks: dict[RackId, None]
     rank: Rank | None = None  #: the least goes first; None = in the order of ``capacity``
+
+
+class _Planned(NamedTuple):
+    """The jobs of a queue with a rank, until they end: the n-th of them has the n-th turn."""
+
+    keys: list[_Key]
+    turns: list[Turn]
 
 
 class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +70,7 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
     #: a job runs anywhere once more than this share of its racks' machines is lost: "a majority"
     lost_share: float = 0.5
     reduce_share: float = 0.0  #: of the slots in its racks, for reduces while maps are pending
+    work_conserving: bool = False  #: a job may have slots elsewhere that nobody else takes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,13 +90,14 @@ class RackBound(CapacityOrder, TaskPolicy):
         super().__init__(config, cluster)
         self._lost_share = config.lost_share
         self._reduce_share = config.reduce_share
+        self._work_conserving = config.work_conserving
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)
         racks = cluster.topology.rack_list()
         self._nodes = {rack.id: tuple(node.id for node in rack.nodes) for rack in racks}
         self._lost: dict[RackId, dict[NodeId, None]] = {rack: {} for rack in self._nodes}
         self._bounds: dict[JobId, Bounds] = {}
-        self._ranked: list[tuple[_Key, JobView]] = []  #: jobs with a rank that want slots, in order
+        self._planned: dict[str, _Planned] = {}  #: by queue
         self._freed: dict[JobId, JobView] = {}  #: jobs that may run anywhere, as of now
 
     @abstractmethod
@@ -92,34 +111,39 @@ class RackBound(CapacityOrder, TaskPolicy):
 
     # Order ---------------------------------------------------------------------------------------
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        if among is None:
-            return self._usable(slot, self._all_turns(slot))
-        ranked = sorted((key, job) for job in among if (key := self._key(job)) is not None)
-        others = [job for job in among if self._key(job) is None]
-        return self._usable(slot, [*(job for _, job in ranked), *super().turns(slot, others)])
+        elsewhere = []
+        for job in super().turns(slot, among):
+            racks = self.racks_of(job)
+            if racks is None or slot.rack in racks:
+                yield job
+            elif self._work_conserving:
+                elsewhere.append(job)
+        yield from [job for job in elsewhere if self._may_leave(job)]
+
+    def _may_leave(self, job: JobView) -> bool:
+        """Whether all slots of the racks that a job keeps to are taken."""
+        nodes, racks = self.cluster.nodes, self.racks_of(job)
+        return racks is not None and not any(
+            nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
+        )
+
+    def turn_of(self, job: JobView) -> Turn:
+        planned, key = self._planned.get(job.queue), self._key(job)
+        if planned is None or key is None:
+            return super().turn_of(job)
+        return planned.turns[bisect_left(planned.keys, key)]
 
     def why(self, job: JobView) -> str:
         racks, key = self.racks_of(job), self._key(job)
         where = f" on {' '.join(racks)}" if racks is not None else ""
         if key is None:
             return super().why(job) + where
-        return f"{bisect_left(self._ranked, key, key=itemgetter(0))} planned jobs ahead{where}"
-
-    def _all_turns(self, slot: SlotView) -> Iterator[JobView]:
-        yield from [job for _, job in self._ranked]
-        yield from super().turns(slot, None)
-
-    def _usable(self, slot: SlotView, jobs: Iterable[JobView]) -> Iterator[JobView]:
-        for job in jobs:
-            racks = self.racks_of(job)
-            if racks is None or slot.rack in racks:
-                yield job
+        ahead = bisect_left(self._planned[job.queue].keys, key)
+        return f"{ahead} planned jobs before it, {super().why(job)}{where}"
 
     def _key(self, job: JobView) -> _Key | None:
         bounds = self._bounds.get(job.id)
-        if bounds is None or bounds.rank is None:
-            return None
-        return bounds.rank, job.submitted_s, len(job.id), job.id
+        return (bounds.rank, turn_by_age(job)) if bounds and bounds.rank is not None else None
 
     # Tasks ---------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
@@ -135,6 +159,8 @@ class RackBound(CapacityOrder, TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("reduces have their share of its racks' slots")
+        if slot.rack not in racks:
+            return Place(task, "its racks have no free slot")
         if level == "remote" and not _has_input_in(job, racks):
             return Place(task, "its input is in none of its racks")
         return self._delay.offer_map(job, task, level, now_s)
@@ -153,27 +179,26 @@ class RackBound(CapacityOrder, TaskPolicy):
     # What happens --------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
         bounds = self.bind(job)
-        if bounds is not None:
-            self._bounds[job.id] = bounds
+        if bounds is None:
+            return
+        self._bounds[job.id] = bounds
+        key = self._key(job)
+        if key is not None:
+            planned = self._planned.setdefault(job.queue, _Planned([], []))
+            insort(planned.keys, key)
+            insort(planned.turns, turn_by_age(job))
+            self.turns_changed(job.queue)
 
     def job_ended(self, job: JobView) -> None:
+        key = self._key(job)
+        if key is not None:
+            planned = self._planned[job.queue]
+            at = bisect_left(planned.keys, key)
+            del planned.keys[at], planned.turns[at]
+            self.turns_changed(job.queue)
         self._bounds.pop(job.id, None)
         self._freed.pop(job.id, None)
         self._delay.job_ended(job)
-
-    def job_wants(self, job: JobView) -> None:
-        key = self._key(job)
-        if key is None:
-            super().job_wants(job)
-        else:
-            insort(self._ranked, (key, job))
-
-    def job_rests(self, job: JobView) -> None:
-        key = self._key(job)
-        if key is None:
-            super().job_rests(job)
-        else:
-            del self._ranked[bisect_left(self._ranked, key, key=itemgetter(0))]
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         super().attempt_ended(attempt)
@@ -198,6 +223,9 @@ class RackBound(CapacityOrder, TaskPolicy):
         freed, self._freed = self._freed, {}
         yield from super().reconsider()
         yield from [job for job in freed.values() if self.racks_of(job) is None]
+        if self._work_conserving and self.cluster.free:
+            wanting = [job for queue in self._queues.values() for _, job in queue.wanting]
+            yield from [job for job in wanting if self._may_leave(job)]
 
     def _is_lost(self, bounds: Bounds, job: JobView) -> bool:
         """Whether too many machines of a job's racks can't be had."""

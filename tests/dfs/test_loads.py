@@ -9,10 +9,12 @@ from dfs.loads import Loads
 NODES = [NodeId(f"r{rack}n{node}") for rack in range(3) for node in range(3)]
 some_nodes = st.lists(st.sampled_from(NODES), unique=True)
 changes = st.lists(st.tuples(st.sampled_from(NODES), st.integers(-3, 4)), max_size=40)
+uses = st.dictionaries(st.sampled_from(NODES), st.integers(1, 3))
+block_bytes = st.sampled_from([1, 2**55])  # small; and so large that 64 bits are too few for all
 
 
-@given(changes, some_nodes, st.dictionaries(st.sampled_from(NODES), st.integers(1, 3)))
-def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used):
+@given(changes, some_nodes, uses, block_bytes)
+def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used, block_bytes):
     loads, plain = Loads(), {}
     for node, change in changes:
         if node not in plain:
@@ -22,8 +24,9 @@ def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used):
             loads.leave(node)
             del plain[node]
         else:
-            loads.add(node, change)
-            plain[node] += change
+            more = max(change * block_bytes, -plain[node])
+            loads.add(node, more)
+            plain[node] += more
     assert dict(loads) == plain
     free = [node for node in plain if node not in barred]
     racks = loads.racks([node for node in barred if node in plain])
@@ -31,4 +34,4 @@ def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used):
     if free:
         fullness = {node: (used.get(node, 0), plain[node]) for node in free}
         best = sorted(node for node in free if fullness[node] == min(fullness.values()))
-        assert list(loads.emptiest(racks, barred, loads.uses(used))) == best
+        assert list(loads.emptiest(racks, barred, used)) == best

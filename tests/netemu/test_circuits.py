@@ -44,7 +44,8 @@ class Both:
         demand = Demand(f"coflow {self.names}", self.now_s, RACKS)
         self.names += 1
         for (src, dst), size in sizes.items():
-            batch = demand.batches[src, dst] = Batch(demand, src, dst, rides=True)
+            batch = Batch(demand, src, dst, rides=True)
+            demand.add(batch)
             demand.count(batch, size)
             demand.wait(batch, size)
         self.order.insert(place % (len(self.order) + 1), demand)
@@ -68,7 +69,7 @@ class Both:
         self.switch.release(batch.circuit, self.now_s)
         batch.circuit = None
         demand.count(batch, 0.0)
-        del demand.batches[batch.src, batch.dst]
+        demand.drop(batch)
         if not demand.rides:
             self.order.remove(demand)
             self.fresh.pop(demand, None)
@@ -98,7 +99,9 @@ class Both:
 
     def choose(self):
         """Both choose; what the matching holds must be what the other says."""
-        demands = [matrix({p: b.counted_bytes for p, b in d.batches.items()}) for d in self.order]
+        demands = [
+            matrix({(b.src, b.dst): b.counted_bytes for b in d.batches()}) for d in self.order
+        ]
         held = [{(b.src, b.dst): None for b in demand.serving} for demand in self.order]
         up = {}
         for port in self.switch.out:

@@ -147,12 +147,35 @@ def test_reduces_leave_the_racks_slots_to_maps(tmp_path: Path, share: float, hel
 # Order -------------------------------------------------------------------------------------------
 def test_a_slot_goes_to_the_job_with_the_highest_priority_in_that_rack(tmp_path: Path):
     c = corral(tmp_path, {"j2": "r0", "j1": "r0 r1", "j0": "r1"})
-    for job in ("j9", "j0", "j1", "j2"):  # j9 is ad hoc, and came first
+    for job in ("j0", "j1", "j2", "j9"):  # j9 is ad hoc
         c.submit(job, maps=100, map_s=5)
     run = c.run(until_s=6.0)
     later = {(task.split(".")[0], rack_of(NodeId(n))) for task, n, at in run.placements if at > 1}
     assert later == {("j2", "r0"), ("j1", "r1"), ("j9", "r2")}
-    assert "2 planned jobs ahead on r1" in c.core.explain(TaskId("j0.m0"), 6.0)
+    assert "2 planned jobs before it" in c.core.explain(TaskId("j0.m99"), 6.0)
+
+
+def test_an_ad_hoc_job_has_its_place_in_the_line_and_planned_ones_fill_theirs_by_priority(
+    tmp_path: Path,
+):
+    c = corral(tmp_path, {"j3": "r0", "j1": "r0"})
+    for job, maps in (("j0", 12), ("j1", 4), ("j2", 100), ("j3", 4)):
+        c.submit(job, maps=maps, map_s=5)
+    run = c.run()
+    begun = {}
+    for task, node, _ in run.placements:
+        if node.startswith("r0"):
+            begun.setdefault(task.split(".")[0])
+    assert list(begun) == ["j0", "j3", "j2", "j1"]
+
+
+def test_planned_jobs_stay_within_their_queues_maximum(tmp_path: Path):
+    queues = {"guaranteed.a": 0.5, "guaranteed.b": 0.5, "maximum.a": 0.5}
+    options = {f"corral.{key}": value for key, value in queues.items()}
+    c = corral(tmp_path, {"j0": "r0 r1 r2"}, options=options)
+    c.submit("j0", maps=100, map_s=5, queue="a")
+    c.run(until_s=4.0)
+    assert c.core.world.jobs["j0"].held == 3
 
 
 def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
@@ -165,6 +188,37 @@ def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
             c.submit(f"j{number}", maps=5, reduces=1, queue="ab"[number % 2])
         placements[scheduler] = c.run().placements
     assert placements["corral"] == placements["capacity"]
+
+
+# Idle racks -------------------------------------------------------------------------------------
+IDLE_SLOTS_TOO = {"corral.work_conserving": True}
+
+
+def test_a_job_whose_racks_are_full_takes_idle_slots_elsewhere_if_it_may(tmp_path: Path):
+    for options, used in (({}, {"r0"}), (IDLE_SLOTS_TOO, {"r0", "r1", "r2"})):
+        c = corral(tmp_path, {"j0": "r0"}, options=dict(options))
+        c.submit("j0", maps=6, reduces=6, map_s=5)
+        run = c.run()
+        assert racks(run.nodes_of("j0.m")) == racks(run.nodes_of("j0.r")) == used
+
+
+def test_a_slot_is_idle_only_if_no_job_of_its_rack_and_no_ad_hoc_job_wants_it(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0", "j1": "r1"}, options=dict(IDLE_SLOTS_TOO))
+    c.submit("j0", maps=100, map_s=5)  # takes them all, as it is alone
+    c.at(1.0, lambda: c.submit("j1", maps=100, map_s=5))
+    c.at(1.0, lambda: c.submit("j9", maps=100, map_s=5))
+    run = c.run(until_s=6.0)
+    later = {(task.split(".")[0], rack_of(NodeId(n))) for task, n, at in run.placements if at > 1}
+    assert later == {("j0", "r0"), ("j1", "r1"), ("j9", "r2")}
+
+
+def test_a_job_that_waits_for_its_data_goes_elsewhere_once_its_racks_are_full(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0", "j1": "r0"}, options=dict(IDLE_SLOTS_TOO))
+    c.store("in", blocks=[["r0n0"]])
+    c.occupy("r0n0")
+    c.submit("j0", input="in")
+    c.at(1.0, lambda: c.submit("j1", map_s=5))
+    assert c.run().placements == [("j1.m0", "r0n1", 1.0), ("j0.m0", "r1n1", 1.0)]
 
 
 # Plans of what is foretold -----------------------------------------------------------------------
@@ -183,11 +237,11 @@ def test_a_batch_is_planned_at_once():
 
 
 def test_a_job_that_nobody_foretold_is_planned_when_it_comes():
-    """It goes behind those that were planned before it, and before what is ad hoc."""
+    """It goes behind those that were planned before it."""
     c = tiny_cluster(racks=3, scheduler="corral")
-    c.submit("j2", maps=10, map_s=9)
     c.submit("j0", maps=10, map_s=9, forecast=forecast("a"))
     c.submit("j1", maps=10, map_s=9, forecast=forecast("b"))
+    c.submit("j2", maps=10, map_s=9)
     run = c.run()
     last = {job: max(when for _, when in run.launches(job)) for job in ("j0", "j1")}
     rest = [when for _, when in run.launches("j2") if when > 0]

@@ -55,12 +55,30 @@ def test_jobs_are_foretold_from_earlier_runs(railyard, tmp_path):
     assert (job.name, job.arrive_s, job.planned_s) == ("logs", 60.0, job.latency_s)
 
 
+def test_a_plan_is_shown_beside_a_run_of_its_jobs(railyard, tmp_path):
+    asked = ("--workload", "corral-w3,jobs=3,grain=48,recurring=1", "--topology", "corral-7x30")
+    railyard.ok("plan", *asked, cwd=tmp_path)
+    planned = load_plan(tmp_path / "plan.toml").jobs
+    longest_s = max(job.end_s - job.arrive_s for job in planned)
+    jobs = [{"name": job.name, "ok": True, "jct_s": 2 * longest_s} for job in planned]
+    (tmp_path / "run.json").write_text(json.dumps({"makespan_s": 60.0, "jobs": jobs}))
+    said = railyard.ok(
+        "plan", *asked, "--beside", "run.json", "--json", "second.json", cwd=tmp_path
+    )
+    assert "makespan 60.00 s" in said
+    run = json.loads((tmp_path / "second.json").read_text())["run"]
+    assert (len(run["jobs"]), run["later"]) == (3, 0.0)
+    assert max(job["planned_s"] / job["actual_s"] for job in run["jobs"]) == pytest.approx(0.5)
+    assert 0.5 <= run["mean_error"] < 1.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((), "plan: need --workload NAME or --runs FILE, one of the two"),
         (("--workload", "corral-w1", "--day", "3"), "plan: need --runs FILE and --day N together"),
         (("--runs", "none.jsonl", "--day", "3"), "none.jsonl: cannot be read"),
+        (("--workload", "corral-w1", "--beside", "none.json"), "none.json: cannot be read"),
         (("--workload", "swin"), 'unknown workload "swin": did you mean "swim"'),
         (("--workload", "corral-w1,recurring=0"), "nothing was foretold: need a workload with"),
         (("--workload", "corral-w1", "--topology", "tetrium-8"), "racks differ"),

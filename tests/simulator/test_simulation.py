@@ -118,6 +118,16 @@ def test_a_reduce_fetches_computes_and_writes():
     assert summary["jobs"][0]["output_bytes"] == 30 * MB
 
 
+def test_output_in_larger_blocks_is_as_much_in_fewer_flows():
+    place = topology(storage=Storage(block=100 * MB, replication=2))
+    jobs = job(maps=1, output=250 * MB, files=False)
+    blocks, one = (simulation(jobs, place=place, output_block=size) for size in (0, 300 * MB))
+    assert ended_s(blocks) == pytest.approx(ended_s(one)) == pytest.approx(1.0 + 2.5)
+    assert (blocks.network.opened, one.network.opened) == (3, 1)
+    written = [run.summary()["jobs"][0]["output_bytes"] for run in (blocks, one)]
+    assert written == [250 * MB, 250 * MB]
+
+
 def test_output_goes_through_a_pipeline_of_replicas():
     # 150 MB are two blocks, one after the other; each goes from the writer's node to another.
     place = topology(storage=Storage(block=100 * MB, replication=2))

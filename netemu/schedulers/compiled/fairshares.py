@@ -1,0 +1,93 @@
+"""``maxmin`` and ``aalo`` for crowds: groups in an order, whose flows share what is left alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netemu.schedulers.aalo import Aalo
+from netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from netemu.schedulers.compiled.leveling import level_in_order
+from netemu.schedulers.compiled.slots import Slots, grown
+from netemu.schedulers.filling import rounding_of
+from netemu.schedulers.maxmin import MaxMin
+
+
+class CompiledMaxMin(MaxMin):
+    """All flows are one group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = _Line()
+
+    def decide(self, traffic: Traffic) -> float:
+        """Fill, as far as what has changed reaches."""
+        self._line.serve(list(traffic.groups), traffic)
+        return np.inf
+
+
+class CompiledAalo(Aalo):
+    """Coflows by queue, then by arrival."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = _Line()
+
+    def decide(self, traffic: Traffic) -> float:
+        """Serve in order."""
+        self._line.serve(self.order(traffic), traffic)
+        return self.next_decision_s(traffic)
+
+
+class _Line:
+    """Groups in an order, of which each shares what is left in a max-min way."""
+
+    def __init__(self) -> None:
+        self._slots = Slots(0)
+        self._linked: Numbers = np.zeros(0, dtype=np.int64)
+        self._heads: Numbers = np.zeros((0, 0), dtype=np.int64)
+        self._levels: Floats = np.zeros((0, 0))
+        self._work: Floats = np.zeros((2, 0))
+
+    def serve(self, order: Sequence[Group], traffic: Traffic) -> None:
+        """Set their rates."""
+        links = len(traffic.capacities)
+        if self._heads.shape[1] != links:
+            self._slots = Slots(links)
+            self._heads = np.zeros((0, links), dtype=np.int64)
+            self._levels = np.zeros((0, links))
+        slots = self._slots
+        slots.update(traffic)
+        more = len(slots.counts) - len(self._linked)
+        if more:
+            self._linked = grown(self._linked, more)
+            self._heads, self._levels = grown(self._heads, more), grown(self._levels, more)
+        for slot in slots.moved:
+            self._linked[slot] = 0
+            self._heads[slot] = -1
+        most = int(slots.counts.max(initial=0))
+        if self._work.shape[1] < most:
+            self._work = np.empty((2, 2 * most))
+        left = traffic.capacities.copy()
+        touched = level_in_order(
+            slots.numbers(order),
+            slots.tables,
+            slots.paths,
+            slots.nexts,
+            slots.counts,
+            slots.changed,
+            slots.fresh,
+            self._linked,
+            self._heads,
+            self._levels,
+            slots.loads,
+            left,
+            rounding_of(left),
+            traffic.now_s,
+            slots.bytes_per_s,
+            slots.first_finish_s,
+            slots.touched,
+            self._work,
+        )
+        slots.tell(touched)

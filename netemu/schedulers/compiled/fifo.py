@@ -1,0 +1,143 @@
+"""``fifo`` for crowds: see ``netemu.schedulers.inorder`` for when a coflow's rates are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.typed import List
+
+from netemu.rowtable import RATE, WEIGHT
+from netemu.schedulers.base import Floats, Numbers, Traffic
+from netemu.schedulers.compiled.filling import fill, scratch
+from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
+from netemu.schedulers.compiled.slots import Slots, grown
+from netemu.schedulers.fifo import Fifo
+from netemu.schedulers.filling import Bools, rounding_of
+
+
+@njit(cache=True)
+def serve_in_order(
+    order: Numbers,
+    tables: List,
+    paths: List,
+    counts: Numbers,
+    changed: Bools,
+    anew: Bools,
+    held: Bools,
+    found: Floats,
+    loads: Floats,
+    left: Floats,
+    rounding: Floats,
+    now_s: float,
+    bytes_per_s: Floats,
+    first_finish_s: Floats,
+    touched: Numbers,
+) -> int:
+    """Let slots take what those before them have ``left``; returns how many are ``touched``.
+
+    ``anew`` tells which must get other rates, ``held`` which links limit each of them, and
+    ``found`` what there was left of each link at the last decision.
+    """
+    those = 0
+    for slot in order:
+        table, count, load = tables[slot], counts[slot], loads[slot]
+        serve = anew[slot]
+        opened = False
+        for link in range(len(left)):
+            was = found[slot, link]
+            if abs(left[link] - was) <= rounding[link] or left[link] == was:
+                left[link] = was
+            else:
+                serve |= held[slot, link]
+                opened |= was == 0
+                found[slot, link] = left[link]
+            serve |= left[link] < load[link] - rounding[link]
+        if serve or (opened and _opens(table, paths[slot], count, left)):
+            _serve(table, paths[slot], count, left, held[slot], now_s)
+            load_links(table, paths[slot], count, load)
+            serve = True
+        if serve or changed[slot]:
+            bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
+            touched[those] = slot
+            those += 1
+        for link in range(len(left)):
+            left[link] -= load[link]
+            if left[link] <= rounding[link]:
+                left[link] = 0.0
+            else:
+                held[slot, link] = False
+    return those
+
+
+@njit(cache=True)
+def _opens(table: Floats, paths: Numbers, count: int, left: Floats) -> bool:
+    """Whether a row that waits need not do so any more."""
+    for row in range(count):
+        if table[RATE, row] == 0:
+            least = np.inf
+            for position in range(len(paths)):
+                least = min(least, left[paths[position, row]])
+            if least > 0:
+                return True
+    return False
+
+
+@njit(cache=True)
+def _serve(
+    table: Floats, paths: Numbers, count: int, left: Floats, held: Bools, now_s: float
+) -> None:
+    """Give a slot's rows what they can use, in proportion to what they have left to send."""
+    bytes_left = remaining_bytes(table, count, now_s)
+    levels, rates = np.full(len(left), np.inf), np.empty(count)
+    fill(paths, bytes_left, left.copy(), levels, rates, *scratch(len(left)))
+    for link in range(len(left)):
+        held[link] = 0 < levels[link] < np.inf
+    for row in range(count):
+        rate = rates[row] * bytes_left[row] / table[WEIGHT, row]
+        if rate != table[RATE, row]:
+            change_rate(table, row, rate, now_s)
+
+
+class CompiledFifo(Fifo):
+    """Coflows in the order in which their first flows came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._slots = Slots(0)
+        self._held = np.zeros((0, 0), dtype=np.bool_)
+        self._found: Floats = np.zeros((0, 0))
+
+    def decide(self, traffic: Traffic) -> float:
+        """Serve in order."""
+        links = len(traffic.capacities)
+        if self._held.shape[1] != links:
+            self._slots = Slots(links)
+            self._held = np.zeros((0, links), dtype=np.bool_)
+            self._found = np.zeros((0, links))
+        slots = self._slots
+        slots.update(traffic)
+        more = len(slots.counts) - len(self._held)
+        if more:
+            self._held, self._found = grown(self._held, more), grown(self._found, more)
+        left = traffic.capacities.copy()
+        anew = slots.fresh | (slots.changed & ~slots.only_ended)
+        slots.fresh[:] = False
+        touched = serve_in_order(
+            slots.numbers(self.order(traffic)),
+            slots.tables,
+            slots.paths,
+            slots.counts,
+            slots.changed,
+            anew,
+            self._held,
+            self._found,
+            slots.loads,
+            left,
+            rounding_of(left),
+            traffic.now_s,
+            slots.bytes_per_s,
+            slots.first_finish_s,
+            slots.touched,
+        )
+        slots.tell(touched)
+        return self.next_decision_s(traffic)

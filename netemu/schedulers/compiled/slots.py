@@ -1,0 +1,138 @@
+"""Groups as compiled loops see them: by number, in lists of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from numba import njit
+from numba.typed import List
+from numpy.typing import NDArray
+
+from netemu.flowgroups import FlowGroup
+from netemu.rowtable import COLUMNS
+from netemu.schedulers.base import Floats, Group, Numbers, Traffic
+
+T = TypeVar("T", bound=np.generic)
+
+_NO_LINKS = np.empty((0, 0), dtype=np.int64)
+
+
+@njit(cache=True)
+def _put(arrays: List, place: int, array: NDArray[np.generic]) -> None:
+    arrays[place] = array  # from Python, this takes twenty times as long
+
+
+class Slots:
+    """A slot for each group that has something to send."""
+
+    def __init__(self, links: int) -> None:
+        self.tables: List = List()  #: of Floats, [column, row]
+        self.paths: List = List()  #: of Numbers, [position, row]
+        self.nexts: List = List()  #: of Numbers, like paths: see ``leveling.link_rows``
+        self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
+        self.changed = np.zeros(0, dtype=np.bool_)  #: since the last decision
+        self.only_ended = np.zeros(0, dtype=np.bool_)  #: whether all that happened is that
+        #: whether nothing is known of a slot's last decision
+        self.fresh = np.zeros(0, dtype=np.bool_)
+        self.loads: Floats = np.zeros((0, links))  #: bytes/s that each puts on each link
+        # what a decision comes to
+        self.bytes_per_s: Floats = np.zeros(0)
+        self.first_finish_s: Floats = np.zeros(0)
+        self.touched: Numbers = np.zeros(0, dtype=np.int64)
+        self._slot_of: dict[Group, int] = {}
+        self._groups: list[FlowGroup | None] = []
+        #: their tables and paths, as Python sees them
+        self._known: list[tuple[Floats, Numbers] | None] = []
+        self._free: list[int] = []
+        self._layouts: list[int] = []
+        self._limited = np.empty(0, dtype=np.bool_)
+        #: slots whose rows have other numbers than before, or other places
+        self.moved: list[int] = []
+
+    def update(self, traffic: Traffic) -> None:
+        """Note what groups there are now, and which have changed."""
+        self.changed[:] = False
+        self.moved.clear()
+        for group in traffic.changed:
+            self._note(group)
+        if len(self._slot_of) != len(traffic.groups):
+            for group in traffic.groups:  # all of them, when this begins
+                if group not in self._slot_of:
+                    self._note(group)
+            for group in [group for group in self._slot_of if group not in traffic.groups]:
+                self._free_slot(group)
+        limited = np.isfinite(traffic.capacities)
+        if not np.array_equal(limited, self._limited):
+            self._limited = limited
+            self.fresh[:] = True
+
+    def numbers(self, groups: Iterable[Group]) -> Numbers:
+        """The slots of groups."""
+        return np.array([self._slot_of[group] for group in groups], dtype=np.int64)
+
+    def tell(self, touched: int) -> None:
+        """Let those of the first slots in ``touched`` know what has been decided."""
+        slots = self.touched[:touched]
+        totals, finishes = self.bytes_per_s[slots].tolist(), self.first_finish_s[slots].tolist()
+        told = zip(slots.tolist(), totals, finishes, self.loads[slots], strict=True)
+        for slot, total, finish_s, load in told:
+            group = self._groups[slot]
+            assert group is not None
+            group.timed(total, finish_s, load)
+
+    # Inside --------------------------------------------------------------------------------------
+    def _note(self, group: Group) -> None:
+        assert isinstance(group, FlowGroup)
+        slot = self._slot_of.get(group)
+        if slot is None:
+            slot = self._slot_of[group] = self._free.pop() if self._free else self._add_slot()
+            self._groups[slot], self.fresh[slot] = group, True
+            self._layouts[slot] = -1
+        table, paths = group.rows.whole
+        known = self._known[slot]
+        if known is None or known[0] is not table or known[1] is not paths:
+            self._known[slot] = (table, paths)
+            _put(self.tables, slot, table)
+            _put(self.paths, slot, paths)
+            _put(self.nexts, slot, np.empty_like(paths))
+            self._layouts[slot] = -1
+        if self._layouts[slot] != group.layout:
+            self._layouts[slot] = group.layout
+            self.moved.append(slot)
+        self.changed[slot] = True
+        self.only_ended[slot] = group.only_ended
+        self.counts[slot] = group.rows.count
+        self.loads[slot] = group.load
+
+    def _free_slot(self, group: Group) -> None:
+        slot = self._slot_of.pop(group)
+        self._groups[slot] = self._known[slot] = None
+        self.bytes_per_s[slot] = 0.0
+        self._free.append(slot)
+        self.counts[slot] = 0
+
+    def _add_slot(self) -> int:
+        slot = len(self._groups)
+        self._groups.append(None)
+        self._known.append(None)
+        self._layouts.append(-1)
+        self.tables.append(np.empty((len(COLUMNS), 0)))
+        self.paths.append(_NO_LINKS)
+        self.nexts.append(_NO_LINKS)
+        if slot == len(self.counts):
+            more = max(16, slot)
+            self.counts = grown(self.counts, more)
+            self.changed, self.fresh = grown(self.changed, more), grown(self.fresh, more)
+            self.only_ended = grown(self.only_ended, more)
+            self.loads = grown(self.loads, more)
+            self.bytes_per_s = grown(self.bytes_per_s, more)
+            self.first_finish_s = grown(self.first_finish_s, more)
+            self.touched = grown(self.touched, more)
+        return slot
+
+
+def grown(values: NDArray[T], more: int) -> NDArray[T]:
+    """With room for more slots, filled with 0."""
+    return np.concatenate([values, np.zeros((more, *values.shape[1:]), dtype=values.dtype)])

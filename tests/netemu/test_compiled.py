@@ -1,0 +1,112 @@
+"""Compiled loops decide what the simple flow schedulers decide."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.topology import load_topology
+from netemu.fabric import Fabric
+from netemu.schedulers import flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+#: What rates may differ by: rounding, which decides of near-equal shares too.
+CLOSE = {"rel": 1e-6, "abs": 1e-3}
+
+TOPOLOGIES = ("ports-150x1,racks.count=6", "hybrid-8x4,racks.count=3", "joint-16x6,racks.count=8")
+
+
+class Pair:
+    """Two networks to which the same happens: one is decided on by compiled loops."""
+
+    def __init__(self, topology: str, name: str, seed: int) -> None:
+        self.dice = random.Random(seed)
+        places = load_topology(topology)
+        self.plain = Fabric(places, flow_scheduler(name))
+        self.compiled = Fabric(places, flow_scheduler(name))
+        self.compiled.compiles_at = 0
+        self.nodes = [node.id for rack in places.rack_list() for node in rack.nodes]
+        self.links = list(self.plain.network.number)
+        self.started = 0
+        self.coflows: list[CoflowId] = []
+
+    def both(self, method: str, *args: object) -> None:
+        for fabric in (self.plain, self.compiled):
+            getattr(fabric, method)(*args)
+
+    def start(self, coflow: CoflowId | None, src: NodeId, dst: NodeId, size_bytes: int) -> None:
+        spec = FlowSpec(
+            flow=FlowId(f"f{self.started}"),
+            src=src,
+            dst=dst,
+            size_bytes=size_bytes,
+            coflow=coflow,
+            weight=self.dice.choice([1.0, 1.0, 2.5]),
+        )
+        self.started += 1
+        self.both("start", spec)
+
+    def shuffle(self) -> None:
+        """A coflow of several sources and destinations."""
+        dice = self.dice
+        coflow = CoflowId(f"c{len(self.coflows)}")
+        self.coflows.append(coflow)
+        self.both("register_coflow", coflow)
+        width = len(self.nodes)
+        for dst in dice.sample(self.nodes, dice.randint(1, width)):
+            size_bytes = int(10 ** dice.uniform(5, 9))
+            for src in dice.sample(self.nodes, dice.randint(1, width)):
+                self.start(coflow, src, dst, size_bytes)
+
+    def single(self) -> None:
+        src, dst = self.dice.sample(self.nodes, 2)
+        coflow = self.dice.choice([None, *self.coflows])
+        self.start(coflow, src, dst, int(10 ** self.dice.uniform(4, 9)))
+
+    def cancel(self) -> None:
+        flow = FlowId(f"f{self.dice.randrange(self.started)}")
+        self.both("cancel", flow)
+
+    def limit(self) -> None:
+        link = self.dice.choice(self.links)
+        before = self.plain.capacities_bytes_per_s()[link]
+        self.both("set_capacity", link, self.dice.choice([0.0, before / 2 or 1e6, 1e8, 3e8]))
+
+    def wait(self) -> None:
+        """Until the next event, or half of the time that it is away."""
+        dues_s = self.plain.next_event_s(), self.compiled.next_event_s()
+        assert dues_s[1] == pytest.approx(dues_s[0], rel=1e-9)
+        if dues_s[0] == math.inf:
+            return
+        if self.dice.random() < 0.25:
+            until_s = (self.plain.now_s + dues_s[0]) / 2
+            dues_s = until_s, until_s
+        assert ends(self.plain, dues_s[0]) == ends(self.compiled, dues_s[1])
+
+    def step(self) -> None:
+        deeds = [self.shuffle, self.single, self.cancel, self.limit, *[self.wait] * 12]
+        self.dice.choice(deeds if self.started else [self.shuffle])()
+        assert self.compiled.rates_bytes_per_s() == pytest.approx(
+            self.plain.rates_bytes_per_s(), **CLOSE
+        )
+
+
+def ends(fabric: Fabric, until_s: float) -> set[str]:
+    """The flows that have finished by then, or finish at the same time but for rounding."""
+    fabric.together_s = 1e-6
+    return {done.flow for done in fabric.advance(max(until_s, fabric.now_s))}
+
+
+@pytest.mark.parametrize("seed_and_topology", list(enumerate(TOPOLOGIES)))
+@pytest.mark.parametrize("name", ["maxmin", "aalo", "fifo", "varys", "sjf"])
+def test_rates_are_those_of_the_simple_version(
+    seed_and_topology: tuple[int, str], name: str
+) -> None:
+    seed, topology = seed_and_topology
+    pair = Pair(topology, name, seed)
+    pair.shuffle()
+    for _ in range(100):
+        pair.step()
