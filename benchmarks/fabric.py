@@ -60,7 +60,9 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
             measured.append((crowd.rows, max(arrive_ms, end_ms)))
             bound = bound_ms if size == BOUND_AT else None
             rows += _events(name, size, crowd.rows, (arrive_ms, end_ms), bound)
-        rows.append(_growth(name, measured))
+        crowds = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= CROWD]
+        if len(crowds) > 1:
+            rows.append(_growth(name, crowds))
     return rows
 
 
@@ -136,9 +138,8 @@ def _events(
 
 
 def _growth(name: str, measured: list[tuple[int, float]]) -> dict[str, Any]:
-    """How cost grows from a thousand flows on, as the exponent of the number of rack pairs."""
-    large = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= 1_000]
-    (first_rows, first_ms), (last_rows, last_ms) = large[0], large[-1]
+    """How cost grows, as the exponent of the number of rows; between crowds, served alike."""
+    (first_rows, first_ms), (last_rows, last_ms) = measured[0], measured[-1]
     exponent = math.log(last_ms / first_ms) / math.log(last_rows / first_rows)
     return {
         "name": f"{name}: growth of an event's cost (1 = linear)",

@@ -7,9 +7,9 @@ the simulation's.
 
 Tasks of equal length would end at one time, and who gets which of their slots would be chance: of
 one TeraSort under ``delay`` that alone moves the shuffle's time by 29 to 42 %, as a map that finds
-its block's nodes taken waits for 5 s (standard deviations over eight simulations).  So the topology's
-``skew`` makes each task of a stage a bit longer or shorter than the others, the same ones on both
-clocks, and the order in which they end is no chance any more.
+its block's nodes taken waits for 5 s (standard deviations over eight simulations).  So the
+topology's ``skew`` makes each task of a stage a bit longer or shorter than the others, the same
+ones on both clocks, and the order in which they end is no chance any more.
 
 What the model leaves out is the machine's own time, to tell of an attempt's end and the like.  On
 a machine that is busy otherwise that grows; the notes tell how busy it was.
