@@ -1,6 +1,18 @@
-"""``sjf`` for crowds: all flows are gone through at each decision, the shortest first."""
+"""``sjf`` for crowds: what an event does not reach is left as it is.
+
+``netemu.schedulers.sjf`` is the simple version, and decides the same.
+
+Rows that send are a line, the shortest first, which is walked along at each decision.  Equals are
+served together, as a *class*; if they are those of the last decision, and as much is left of their
+links, they and what they leave stay as they are.  Rows that wait have a place in a list for each
+link that they cross (see ``waiting``); they keep it, as they send nothing.  Each of them is longer
+than those who filled one of its links.  So none has a turn before something is left of a link
+at the place of the line where it was full last time; from there on that link's list counts.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -10,114 +22,263 @@ from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 from netemu.schedulers.base import Floats, Numbers, Traffic
 from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.rows import change_rate
-from netemu.schedulers.filling import Bools, rounding_of
+from netemu.schedulers.compiled.waiting import insert, make_room, place_after, remove
+from netemu.schedulers.filling import rounding_of
 from netemu.schedulers.sjf import SAME_BYTES, SAME_SHARE, ShortestFirst
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
-#: If so many rows, or so large a share of them, are not where they were, all are sorted anew.
-_MANY_MOVED = 1000
-_MOVED = 0.25
-#: With more newcomers than this, too.
-_MANY_NEW = 64
+#: What the line knows of a row: bytes left now, and as of when its rate was set; bytes/s; when it
+#: finishes; and from here on what is left of each link on its way before and after its class.
+_LEFT, _WERE_LEFT, _SINCE_S, _RATE, _FINISH_S, _LINKS = range(6)
+#: Its number, that of its class (-1: none yet) and how many rows that has; then its way.
+_ROW, _CLASS, _SIZE, _WAY = range(4)
 
 
 @njit(cache=True)
-def bring_up_to_date(
-    table: Floats, rows: Numbers, left_bytes: Floats, count: int, now_s: float
-) -> int:
-    """Note what the first ``count`` rows have left to send, and put them in order.
+def line_up(
+    table: Floats,
+    paths: Numbers,
+    facts: Floats,
+    marks: Numbers,
+    count: int,
+    first_new: int,
+    many_rows: int,
+    now_s: float,
+) -> Numbers:
+    """Bring the line up to date, with those rows from the ``first_new`` that have not ended.
 
-    Those that have ended are left out; returns how many are left.
+    Returns its places in the order of what rows have left.
     """
-    kept = 0
+    order, kept = np.empty(count + many_rows - first_new, np.int64), 0
     for place in range(count):
-        row = rows[place]
-        if table[WEIGHT, row] == 0:
+        if table[WEIGHT, marks[_ROW, place]] == 0:
             continue
-        mine, at = _left_bytes(table, row, now_s), kept
-        while at > 0 and left_bytes[at - 1] > mine:  # most are in order already
-            rows[at], left_bytes[at] = rows[at - 1], left_bytes[at - 1]
+        mine, passed_s = facts[_WERE_LEFT, place], now_s - facts[_SINCE_S, place]
+        if passed_s > 0:
+            mine = max(mine - facts[_RATE, place] * passed_s, 0.0)
+        facts[_LEFT, place] = mine
+        at = kept
+        while at > 0 and facts[_LEFT, order[at - 1]] > mine:  # most are in order already
+            order[at] = order[at - 1]
             at -= 1
-        rows[at], left_bytes[at] = row, mine
+        order[at] = place
         kept += 1
-    return kept
+    end = count
+    for row in range(first_new, many_rows):
+        if table[WEIGHT, row] > 0:
+            _enter(table, paths, facts, marks, end, row, now_s)
+            end += 1
+    if end == count:
+        return order[:kept]
+    new = count + np.argsort(facts[_LEFT, count:end], kind="mergesort")
+    before, later = kept - 1, len(new) - 1
+    for at in range(kept + len(new) - 1, -1, -1):
+        if before < 0 or (
+            later >= 0 and facts[_LEFT, order[before]] <= facts[_LEFT, new[later]]
+        ):
+            order[at] = new[later]
+            later -= 1
+        else:
+            order[at] = order[before]
+            before -= 1
+    return order[: kept + len(new)]
 
 
 @njit(cache=True)
-def _left_bytes(table: Floats, row: int, now_s: float) -> float:
-    served: float = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
-    left_bytes: float = table[TOTAL, row] - served * table[WEIGHT, row]
-    return max(left_bytes, 0.0)
-
-
-@njit(cache=True)
-def all_left_bytes(table: Floats, rows: Numbers, now_s: float) -> Floats:
-    """What rows have left to send."""
-    left_bytes = np.empty(len(rows))
-    for number in range(len(rows)):
-        left_bytes[number] = _left_bytes(table, rows[number], now_s)
-    return left_bytes
+def _enter(
+    table: Floats,
+    paths: Numbers,
+    facts: Floats,
+    marks: Numbers,
+    place: int,
+    row: int,
+    now_s: float,
+) -> None:
+    """Put a row at a place of the line."""
+    weight = table[WEIGHT, row]
+    served = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
+    left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
+    facts[_LEFT, place] = facts[_WERE_LEFT, place] = left_bytes
+    facts[_SINCE_S, place], facts[_RATE, place] = now_s, table[RATE, row] * weight
+    facts[_FINISH_S, place] = table[FINISH_S, row]
+    marks[_ROW, place], marks[_CLASS, place], marks[_SIZE, place] = row, -1, 0
+    for position in range(len(paths)):
+        marks[_WAY + position, place] = paths[position, row]
 
 
 @njit(cache=True)
 def serve(
     table: Floats,
     paths: Numbers,
+    facts: Floats,
+    marks: Numbers,
+    order: Numbers,
+    next_facts: Floats,
+    next_marks: Numbers,
+    keys: Floats,
     rows: Numbers,
-    left_bytes: Floats,
-    there: Bools,
-    ways: Numbers,
-    moved: Numbers,
-    moved_bytes: Floats,
-    many_moved: int,
+    begins: Numbers,
+    sizes: Numbers,
+    full_at: Floats,
+    full: Numbers,
+    many_full: int,
     left: Floats,
     rounding: Floats,
     now_s: float,
-) -> tuple[float, float, int]:
+) -> tuple[Floats, Numbers, int, Floats, Numbers, int, float, float]:
     """Serve all rows, the shortest first; equals share in a max-min way.
 
-    They are two lines: ``rows`` that have not sent anything since they were sorted, as far as they
-    are still ``there``, with their ``ways``; and those that have, ``moved``.  Returns at how many
-    bytes/s all of them send, when the first one finishes, and how many have ``moved`` now.
+    ``full`` are the links that were full at the end, in the order in which they became so;
+    ``full_at`` tells what the last that used them had left then.  Both are brought up to date.
+
+    Returns the line of those that send from now on (``facts``, ``marks`` and its length), the lists
+    of those that wait, how many links are full, at how many bytes/s all rows send, and when the
+    first one finishes.
     """
+    links, positions = len(left), len(paths)
     bytes_per_s, first_s = 0.0, np.inf
-    equals, rates = np.empty(len(rows) + many_moved, np.int64), np.empty(len(rows) + many_moved)
-    levels, (floats, numbers) = np.empty(len(left)), scratch(len(left))
-    next_row, next_moved, more_moved = 0, 0, many_moved
+    levels, (floats, numbers) = np.empty(links), scratch(links)
+    paused, many_paused = np.empty(len(order), np.int64), 0
+    now_full, now_full_at, many_now_full = np.empty(links, np.int64), np.full(links, np.inf), 0
+    for link in range(links):
+        if left[link] == 0:
+            now_full[many_now_full], now_full_at[link] = link, -1.0
+            many_now_full += 1
+    # links that are free beyond where they were full, and where their lists have to go on
+    loose, at, many_loose = np.empty(links, np.int64), np.full(links, -1), 0
+    turn, place, total, classes = 0, 0, 0, 0
+    chosen, next_key = -1, np.inf  # the first of those in these lists
     while True:
-        some, longest = 0, -1.0
+        first, longest = total, -1.0
         while True:
-            # what is closed now stays so, as less and less is left
-            next_row = _next_open(ways, there, next_row, left)
-            next_moved = _pause_closed(table, paths, moved[:many_moved], next_moved, left, now_s)
-            mine = left_bytes[next_row] if next_row < len(rows) else np.inf
-            other = moved_bytes[next_moved] if next_moved < many_moved else np.inf
-            shortest = min(mine, other)
-            if shortest == np.inf or (some > 0 and _is_longer(shortest, longest)):
+            while place < len(order) and _least(marks[_WAY:], order[place], left) == 0:
+                paused[many_paused] = order[place]
+                many_paused, place = many_paused + 1, place + 1
+            mine = facts[_LEFT, order[place]] if place < len(order) else np.inf
+            while turn < many_full and full_at[full[turn]] < min(mine, next_key):
+                link = full[turn]
+                if total > first and _is_longer(full_at[link], longest):
+                    break  # this class may fill it
+                turn += 1
+                if left[link] > 0:
+                    at[link] = place_after(keys, begins[link], sizes[link], full_at[link])
+                    loose[many_loose] = link
+                    many_loose += 1
+                    many_loose, chosen, next_key = _first_loose(
+                        table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                    )
+            if next_key < mine and _least(paths, rows[at[chosen]], left) == 0:
+                many_loose, chosen, next_key = _first_loose(
+                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                )
+                continue
+            shortest = min(mine, next_key)
+            if shortest == np.inf or (total > first and _is_longer(shortest, longest)):
                 break
             longest = shortest
-            if mine <= other:
-                equals[some] = rows[next_row]
-                there[next_row] = False
-                moved[more_moved] = rows[next_row]
-                more_moved += 1
-                next_row += 1
+            if total == next_facts.shape[1]:
+                next_facts, next_marks = _longer(next_facts), _longer_marks(next_marks)
+            if mine <= next_key:
+                next_facts[:, total] = facts[:, order[place]]
+                next_marks[:, total] = marks[:, order[place]]
+                place += 1
             else:
-                equals[some] = moved[next_moved]
-                next_moved += 1
-            some += 1
-        if some == 0:
-            return bytes_per_s, first_s, more_moved
-        if some == 1:
-            rates[0] = _take(paths, equals[0], left) / table[WEIGHT, equals[0]]
-        else:
-            _fill(table, paths, equals[:some], left, levels, rates, floats, numbers)
-        for number in range(some):
-            row = equals[number]
-            _set_rate(table, paths, row, rates[number], left, rounding, now_s)
-            bytes_per_s += rates[number] * table[WEIGHT, row]
-            first_s = min(first_s, table[FINISH_S, row])
+                row = rows[at[chosen]]
+                _enter(table, paths, next_facts, next_marks, total, row, now_s)
+                for position in range(positions):
+                    link = paths[position, row]
+                    if link < links - 1:
+                        gone = remove(keys, rows, begins, sizes, link, next_key, row)
+                        at[link] -= at[link] > gone
+                many_loose, chosen, next_key = _first_loose(
+                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                )
+            total += 1
+        if total == first:
+            break
+        if not _as_before(next_facts, next_marks, first, total, left, rounding):
+            _serve_class(
+                table,
+                next_facts,
+                next_marks,
+                first,
+                total,
+                left,
+                rounding,
+                now_s,
+                levels,
+                floats,
+                numbers,
+            )
+        for number in range(first, total):
+            next_marks[_CLASS, number], next_marks[_SIZE, number] = classes, total - first
+            bytes_per_s += next_facts[_RATE, number]
+            first_s = min(first_s, next_facts[_FINISH_S, number])
+            for position in range(positions):
+                link = next_marks[_WAY + position, number]
+                left[link] = next_facts[_LINKS + positions + position, number]
+                if left[link] == 0 and now_full_at[link] == np.inf:
+                    now_full[many_now_full], now_full_at[link] = link, longest
+                    many_now_full += 1
+        classes += 1
+    full[:], full_at[:] = now_full, now_full_at
+    keys, rows = _pause(
+        table, facts, marks, paused[:many_paused], keys, rows, begins, sizes, now_s
+    )
+    return next_facts, next_marks, total, keys, rows, many_now_full, bytes_per_s, first_s
+
+
+@njit(cache=True)
+def _first_loose(
+    table: Floats,
+    paths: Numbers,
+    keys: Floats,
+    rows: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
+    loose: Numbers,
+    at: Numbers,
+    many_loose: int,
+    left: Floats,
+) -> tuple[int, int, float]:
+    """The list with the shortest row that can send, of lists from the place that they are ``at``.
+
+    Those in which none can any more are left out.  Returns how many lists are left, which it is
+    (a link), and what the row has left.
+    """
+    kept, chosen, least = 0, -1, np.inf
+    for number in range(many_loose):
+        link = loose[number]
+        place, end = at[link], begins[link] + sizes[link]
+        if left[link] == 0:
+            continue
+        while place < end and (
+            _least(paths, rows[place], left) == 0 or table[WEIGHT, rows[place]] == 0
+        ):
+            place += 1
+        at[link] = place
+        if place == end:
+            continue
+        loose[kept] = link
+        kept += 1
+        if keys[place] < least:
+            chosen, least = link, keys[place]
+    return kept, chosen, least
+
+
+@njit(cache=True)
+def _longer(facts: Floats) -> Floats:
+    longer = np.empty((facts.shape[0], 2 * facts.shape[1]))
+    longer[:, : facts.shape[1]] = facts
+    return longer
+
+
+@njit(cache=True)
+def _longer_marks(marks: Numbers) -> Numbers:
+    longer = np.empty((marks.shape[0], 2 * marks.shape[1]), np.int64)
+    longer[:, : marks.shape[1]] = marks
+    return longer
 
 
 @njit(cache=True)
@@ -126,67 +287,8 @@ def _is_longer(left_bytes: float, than: float) -> bool:
 
 
 @njit(cache=True)
-def _set_rate(
-    table: Floats,
-    paths: Numbers,
-    row: int,
-    rate: float,
-    left: Floats,
-    rounding: Floats,
-    now_s: float,
-) -> None:
-    """Give a row its rate, for which what is ``left`` is known already, but for rounding."""
-    if abs(rate - table[RATE, row]) > table[RATE, row] * _STAYS:
-        change_rate(table, row, rate, now_s)
-    for position in range(len(paths)):
-        link = paths[position, row]
-        if left[link] <= rounding[link]:
-            left[link] = 0.0
-
-
-@njit(cache=True)
-def _pause_closed(
-    table: Floats, paths: Numbers, moved: Numbers, place: int, left: Floats, now_s: float
-) -> int:
-    """The first that moved from a place on for which something is left; others have to wait."""
-    while place < len(moved) and _least(paths, moved[place], left) == 0:
-        if table[RATE, moved[place]] > 0:
-            change_rate(table, moved[place], 0.0, now_s)
-        place += 1
-    return place
-
-
-@njit(cache=True)
-def _next_open(ways: Numbers, there: Bools, place: int, left: Floats) -> int:
-    """The first row from a place on for which something is left."""
-    while place < len(there):
-        if there[place] and left[ways[0, place]] > 0 and _least(ways, place, left) > 0:
-            return place
-        place += 1
-    return place
-
-
-@njit(cache=True)
-def _fill(
-    table: Floats,
-    paths: Numbers,
-    rows: Numbers,
-    left: Floats,
-    levels: Floats,
-    rates: Floats,
-    floats: Floats,
-    numbers: Numbers,
-) -> None:
-    ways, weights = np.empty((len(paths), len(rows)), np.int64), np.empty(len(rows))
-    for number in range(len(rows)):
-        weights[number] = table[WEIGHT, rows[number]]
-        for position in range(len(paths)):
-            ways[position, number] = paths[position, rows[number]]
-    fill(ways, weights, left, levels, rates, floats, numbers)
-
-
-@njit(cache=True)
 def _least(ways: Numbers, place: int, left: Floats) -> float:
+    """What is left on a way."""
     least = np.inf
     for position in range(len(ways)):
         least = min(least, left[ways[position, place]])
@@ -194,13 +296,98 @@ def _least(ways: Numbers, place: int, left: Floats) -> float:
 
 
 @njit(cache=True)
-def _take(paths: Numbers, row: int, left: Floats) -> float:
-    """Take all that is left on a row's way; returns it."""
-    least = _least(paths, row, left)
-    if least < np.inf:
-        for position in range(len(paths)):
-            left[paths[position, row]] -= least
-    return least
+def _as_before(
+    facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
+) -> bool:
+    """Whether these rows were a class last time, and just as much was left of their links."""
+    number, positions = marks[_CLASS, first], len(marks) - _WAY
+    if number < 0 or marks[_SIZE, first] != end - first:
+        return False
+    for place in range(first, end):
+        if marks[_CLASS, place] != number:
+            return False
+        for position in range(positions):
+            link, was = marks[_WAY + position, place], facts[_LINKS + position, place]
+            if left[link] != was and not abs(left[link] - was) <= rounding[link]:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _serve_class(
+    table: Floats,
+    facts: Floats,
+    marks: Numbers,
+    first: int,
+    end: int,
+    left: Floats,
+    rounding: Floats,
+    now_s: float,
+    levels: Floats,
+    floats: Floats,
+    numbers: Numbers,
+) -> None:
+    """Share what is ``left`` among the rows at these places of the line."""
+    positions, some = len(marks) - _WAY, end - first
+    ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
+    for number in range(some):
+        weights[number] = table[WEIGHT, marks[_ROW, first + number]]
+        for position in range(positions):
+            link = ways[position, number] = marks[_WAY + position, first + number]
+            facts[_LINKS + position, first + number] = left[link]
+    if some == 1:
+        least = _least(ways, 0, left)
+        rates[0] = least / weights[0]
+        if least < np.inf:
+            for position in range(positions):
+                left[ways[position, 0]] -= least
+    else:
+        fill(ways, weights, left, levels, rates, floats, numbers)
+    for number in range(some):
+        place, row = first + number, marks[_ROW, first + number]
+        if abs(rates[number] - table[RATE, row]) > table[RATE, row] * _STAYS:
+            change_rate(table, row, rates[number], now_s)
+            facts[_RATE, place] = rates[number] * weights[number]
+            facts[_WERE_LEFT, place], facts[_SINCE_S, place] = facts[_LEFT, place], now_s
+            facts[_FINISH_S, place] = table[FINISH_S, row]
+        for position in range(positions):
+            link = ways[position, number]
+            if left[link] <= rounding[link]:
+                left[link] = 0.0
+            facts[_LINKS + positions + position, place] = left[link]
+
+
+@njit(cache=True)
+def _pause(
+    table: Floats,
+    facts: Floats,
+    marks: Numbers,
+    paused: Numbers,
+    keys: Floats,
+    rows: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
+    now_s: float,
+) -> tuple[Floats, Numbers]:
+    """Let the rows at these places of the line wait; returns the lists of those that do."""
+    if len(paused) == 0:
+        return keys, rows
+    positions = len(marks) - _WAY
+    more = np.zeros(len(sizes), np.int64)
+    for place in paused:
+        for position in range(positions):
+            more[marks[_WAY + position, place]] += 1
+    more[-1] = 0  # stands for no link
+    keys, rows = make_room(keys, rows, begins, sizes, more)
+    for place in paused:
+        row = marks[_ROW, place]
+        if table[RATE, row] > 0:
+            change_rate(table, row, 0.0, now_s)
+        for position in range(positions):
+            link = marks[_WAY + position, place]
+            if link < len(sizes) - 1:
+                insert(keys, rows, begins, sizes, link, facts[_LEFT, place], row)
+    return keys, rows
 
 
 class CompiledShortestFirst(ShortestFirst):
@@ -208,69 +395,75 @@ class CompiledShortestFirst(ShortestFirst):
 
     def __init__(self) -> None:
         super().__init__()
-        # rows by what they had left to send when they were sorted
-        self._rows: Numbers = np.empty(0, dtype=np.int64)
-        self._left_bytes: Floats = np.empty(0)
-        self._there = np.empty(0, dtype=np.bool_)  #: whether they are not among the next
-        self._ways: Numbers = np.empty((0, 0), dtype=np.int64)
-        # those of them that have sent since then, and those that have come
-        self._moved: Numbers = np.empty(0, dtype=np.int64)
-        self._moved_bytes: Floats = np.empty(0)
-        self._many_moved = 0
+        self._layout = -1  #: of the rows that all of this is about
         self._count = 0  #: rows that there were
-        self._layout = -1
+        # the line of those that send, and room for the next one
+        self._line = _no_line(0)
+        self._spare = _no_line(0)
+        self._length = 0
+        # those that wait
+        self._keys: Floats = np.empty(0)
+        self._rows: Numbers = np.empty(0, dtype=np.int64)
+        self._begins: Numbers = np.zeros(1, dtype=np.int64)
+        self._sizes: Numbers = np.zeros(0, dtype=np.int64)
+        # the links that are full
+        self._full: Numbers = np.zeros(0, dtype=np.int64)
+        self._full_at: Floats = np.zeros(0)
+        self._many_full = 0
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
         for group in traffic.groups:  # at most one
             assert isinstance(group, FlowGroup)
-            self._line_up(group, traffic.now_s)
-            left, whole = traffic.capacities.copy(), traffic.capacities
-            bytes_per_s, first_finish_s, self._many_moved = serve(
-                *group.rows.whole,
-                self._rows,
-                self._left_bytes,
-                self._there,
-                self._ways,
-                self._moved,
-                self._moved_bytes,
-                self._many_moved,
-                left,
-                rounding_of(left),
-                traffic.now_s,
-            )
-            load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
-            group.timed(bytes_per_s, first_finish_s, load)
+            self._serve(group, traffic)
         return np.inf
 
-    def _line_up(self, group: FlowGroup, now_s: float) -> None:
-        table = group.rows.whole[0]
-        new = np.arange(self._count, group.rows.count)
-        too_many = self._many_moved > _MANY_MOVED + _MOVED * len(self._rows)
-        if too_many or len(new) > _MANY_NEW or group.layout != self._layout:
-            self._sort(group, now_s)
-            return
-        if not group.only_ended:  # some may have been cancelled
-            self._there &= table[WEIGHT, self._rows] > 0
-        self._count = group.rows.count
-        after = self._many_moved + len(new)
-        self._moved[self._many_moved : after] = new
-        self._many_moved = bring_up_to_date(table, self._moved, self._moved_bytes, after, now_s)
-
-    def _sort(self, group: FlowGroup, now_s: float) -> None:
+    # Inside --------------------------------------------------------------------------------------
+    def _serve(self, group: FlowGroup, traffic: Traffic) -> None:
         table, paths = group.rows.whole
-        rows = np.flatnonzero(group.weights)
-        left_bytes = all_left_bytes(table, rows, now_s)
-        order = np.argsort(left_bytes, kind="stable")
-        self._rows, self._left_bytes = rows[order], left_bytes[order]
-        self._there = np.ones(len(rows), dtype=np.bool_)
-        self._ways = np.ascontiguousarray(paths[:, self._rows])
-        sending = self._rows[table[RATE, self._rows] > 0]
-        self._there[table[RATE, self._rows] > 0] = False
-        room = 2 * len(rows) + _MANY_MOVED
-        self._moved, self._moved_bytes = np.empty(room, dtype=np.int64), np.empty(room)
-        self._moved[: len(sending)] = sending
-        self._many_moved = bring_up_to_date(
-            table, self._moved, self._moved_bytes, len(sending), now_s
+        whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
+        if group.layout != self._layout or len(paths) != len(self._line[1]) - _WAY:
+            self._begin(group, len(left))
+        room, many = self._line[0].shape[1], group.rows.count
+        if room < self._length + many - self._count:
+            more = self._length + many - self._count
+            self._line = tuple(_with_room(array, more) for array in self._line)
+        order = line_up(table, paths, *self._line, self._length, self._count, many, now_s)
+        *line, self._length, self._keys, self._rows, self._many_full, bytes_per_s, first_s = serve(
+            table,
+            paths,
+            *self._line,
+            order,
+            *self._spare,
+            self._keys,
+            self._rows,
+            self._begins,
+            self._sizes,
+            self._full_at,
+            self._full,
+            self._many_full,
+            left,
+            rounding_of(left),
+            now_s,
         )
-        self._count, self._layout = group.rows.count, group.layout
+        self._line, self._spare, self._count = tuple(line), self._line, many
+        load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
+        sending = self._line[1][_ROW, : self._length]
+        group.timed(bytes_per_s, first_s, load, sending)
+
+    def _begin(self, group: FlowGroup, links: int) -> None:
+        """Know nothing but what rows there are."""
+        self._layout, self._count, self._length = group.layout, 0, 0
+        positions = len(group.rows.whole[1])
+        self._line, self._spare = _no_line(positions), _no_line(positions)
+        self._sizes, self._begins = np.zeros(links, np.int64), np.zeros(links + 1, np.int64)
+        self._full_at, self._full = np.full(links, np.inf), np.zeros(links, np.int64)
+        self._many_full = 0
+
+
+def _no_line(positions: int) -> tuple[Floats, Numbers]:
+    return np.empty((_LINKS + 2 * positions, 64)), np.empty((_WAY + positions, 64), np.int64)
+
+
+def _with_room(array: Any, more: int) -> Any:
+    return np.concatenate([array, np.empty((len(array), more), array.dtype)], axis=1)
