@@ -52,14 +52,14 @@ def line_up(
     """
     order, kept = np.empty(count + many_rows - first_new, np.int64), 0
     for place in range(count):
-        if table[WEIGHT, marks[_ROW, place]] == 0:
+        if table[WEIGHT, marks[place, _ROW]] == 0:
             continue
-        mine, passed_s = facts[_WERE_LEFT, place], now_s - facts[_SINCE_S, place]
+        mine, passed_s = facts[place, _WERE_LEFT], now_s - facts[place, _SINCE_S]
         if passed_s > 0:
-            mine = max(mine - facts[_RATE, place] * passed_s, 0.0)
-        facts[_LEFT, place] = mine
+            mine = max(mine - facts[place, _RATE] * passed_s, 0.0)
+        facts[place, _LEFT] = mine
         at = kept
-        while at > 0 and facts[_LEFT, order[at - 1]] > mine:  # most are in order already
+        while at > 0 and facts[order[at - 1], _LEFT] > mine:  # most are in order already
             order[at] = order[at - 1]
             at -= 1
         order[at] = place
@@ -71,11 +71,11 @@ def line_up(
             end += 1
     if end == count:
         return order[:kept]
-    new = count + np.argsort(facts[_LEFT, count:end], kind="mergesort")
+    new = count + np.argsort(facts[count:end, _LEFT], kind="mergesort")
     before, later = kept - 1, len(new) - 1
     for at in range(kept + len(new) - 1, -1, -1):
         if before < 0 or (
-            later >= 0 and facts[_LEFT, order[before]] <= facts[_LEFT, new[later]]
+            later >= 0 and facts[order[before], _LEFT] <= facts[new[later], _LEFT]
         ):
             order[at] = new[later]
             later -= 1
@@ -99,12 +99,12 @@ def _enter(
     weight = table[WEIGHT, row]
     served = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
     left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
-    facts[_LEFT, place] = facts[_WERE_LEFT, place] = left_bytes
-    facts[_SINCE_S, place], facts[_RATE, place] = now_s, table[RATE, row] * weight
-    facts[_FINISH_S, place] = table[FINISH_S, row]
-    marks[_ROW, place], marks[_CLASS, place], marks[_SIZE, place] = row, -1, 0
+    facts[place, _LEFT] = facts[place, _WERE_LEFT] = left_bytes
+    facts[place, _SINCE_S], facts[place, _RATE] = now_s, table[RATE, row] * weight
+    facts[place, _FINISH_S] = table[FINISH_S, row]
+    marks[place, _ROW], marks[place, _CLASS], marks[place, _SIZE] = row, -1, 0
     for position in range(len(paths)):
-        marks[_WAY + position, place] = paths[position, row]
+        marks[place, _WAY + position] = paths[position, row]
 
 
 @njit(cache=True)
@@ -152,10 +152,10 @@ def serve(
     while True:
         first, longest = total, -1.0
         while True:
-            while place < len(order) and _least(marks[_WAY:], order[place], left) == 0:
+            while place < len(order) and _is_closed(marks, order[place], left):
                 paused[many_paused] = order[place]
                 many_paused, place = many_paused + 1, place + 1
-            mine = facts[_LEFT, order[place]] if place < len(order) else np.inf
+            mine = facts[order[place], _LEFT] if place < len(order) else np.inf
             while turn < many_full and full_at[full[turn]] < min(mine, next_key):
                 link = full[turn]
                 if total > first and _is_longer(full_at[link], longest):
@@ -177,11 +177,13 @@ def serve(
             if shortest == np.inf or (total > first and _is_longer(shortest, longest)):
                 break
             longest = shortest
-            if total == next_facts.shape[1]:
+            if total == len(next_facts):
                 next_facts, next_marks = _longer(next_facts), _longer_marks(next_marks)
             if mine <= next_key:
-                next_facts[:, total] = facts[:, order[place]]
-                next_marks[:, total] = marks[:, order[place]]
+                for column in range(facts.shape[1]):  # quicker than slices, which are so short
+                    next_facts[total, column] = facts[order[place], column]
+                for column in range(marks.shape[1]):
+                    next_marks[total, column] = marks[order[place], column]
                 place += 1
             else:
                 row = rows[at[chosen]]
@@ -212,12 +214,12 @@ def serve(
                 numbers,
             )
         for number in range(first, total):
-            next_marks[_CLASS, number], next_marks[_SIZE, number] = classes, total - first
-            bytes_per_s += next_facts[_RATE, number]
-            first_s = min(first_s, next_facts[_FINISH_S, number])
+            next_marks[number, _CLASS], next_marks[number, _SIZE] = classes, total - first
+            bytes_per_s += next_facts[number, _RATE]
+            first_s = min(first_s, next_facts[number, _FINISH_S])
             for position in range(positions):
-                link = next_marks[_WAY + position, number]
-                left[link] = next_facts[_LINKS + positions + position, number]
+                link = next_marks[number, _WAY + position]
+                left[link] = next_facts[number, _LINKS + positions + position]
                 if left[link] == 0 and now_full_at[link] == np.inf:
                     now_full[many_now_full], now_full_at[link] = link, longest
                     many_now_full += 1
@@ -269,15 +271,15 @@ def _first_loose(
 
 @njit(cache=True)
 def _longer(facts: Floats) -> Floats:
-    longer = np.empty((facts.shape[0], 2 * facts.shape[1]))
-    longer[:, : facts.shape[1]] = facts
+    longer = np.empty((2 * facts.shape[0], facts.shape[1]))
+    longer[: len(facts)] = facts
     return longer
 
 
 @njit(cache=True)
 def _longer_marks(marks: Numbers) -> Numbers:
-    longer = np.empty((marks.shape[0], 2 * marks.shape[1]), np.int64)
-    longer[:, : marks.shape[1]] = marks
+    longer = np.empty((2 * marks.shape[0], marks.shape[1]), np.int64)
+    longer[: len(marks)] = marks
     return longer
 
 
@@ -296,18 +298,27 @@ def _least(ways: Numbers, place: int, left: Floats) -> float:
 
 
 @njit(cache=True)
+def _is_closed(marks: Numbers, place: int, left: Floats) -> bool:
+    """Whether nothing is left on the way of the row at a place of the line."""
+    for column in range(_WAY, marks.shape[1]):
+        if left[marks[place, column]] == 0:
+            return True
+    return False
+
+
+@njit(cache=True)
 def _as_before(
     facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
 ) -> bool:
     """Whether these rows were a class last time, and just as much was left of their links."""
-    number, positions = marks[_CLASS, first], len(marks) - _WAY
-    if number < 0 or marks[_SIZE, first] != end - first:
+    number, positions = marks[first, _CLASS], marks.shape[1] - _WAY
+    if number < 0 or marks[first, _SIZE] != end - first:
         return False
     for place in range(first, end):
-        if marks[_CLASS, place] != number:
+        if marks[place, _CLASS] != number:
             return False
         for position in range(positions):
-            link, was = marks[_WAY + position, place], facts[_LINKS + position, place]
+            link, was = marks[place, _WAY + position], facts[place, _LINKS + position]
             if left[link] != was and not abs(left[link] - was) <= rounding[link]:
                 return False
     return True
@@ -328,13 +339,13 @@ def _serve_class(
     numbers: Numbers,
 ) -> None:
     """Share what is ``left`` among the rows at these places of the line."""
-    positions, some = len(marks) - _WAY, end - first
+    positions, some = marks.shape[1] - _WAY, end - first
     ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
     for number in range(some):
-        weights[number] = table[WEIGHT, marks[_ROW, first + number]]
+        weights[number] = table[WEIGHT, marks[first + number, _ROW]]
         for position in range(positions):
-            link = ways[position, number] = marks[_WAY + position, first + number]
-            facts[_LINKS + position, first + number] = left[link]
+            link = ways[position, number] = marks[first + number, _WAY + position]
+            facts[first + number, _LINKS + position] = left[link]
     if some == 1:
         least = _least(ways, 0, left)
         rates[0] = least / weights[0]
@@ -344,17 +355,17 @@ def _serve_class(
     else:
         fill(ways, weights, left, levels, rates, floats, numbers)
     for number in range(some):
-        place, row = first + number, marks[_ROW, first + number]
+        place, row = first + number, marks[first + number, _ROW]
         if abs(rates[number] - table[RATE, row]) > table[RATE, row] * _STAYS:
             change_rate(table, row, rates[number], now_s)
-            facts[_RATE, place] = rates[number] * weights[number]
-            facts[_WERE_LEFT, place], facts[_SINCE_S, place] = facts[_LEFT, place], now_s
-            facts[_FINISH_S, place] = table[FINISH_S, row]
+            facts[place, _RATE] = rates[number] * weights[number]
+            facts[place, _WERE_LEFT], facts[place, _SINCE_S] = facts[place, _LEFT], now_s
+            facts[place, _FINISH_S] = table[FINISH_S, row]
         for position in range(positions):
             link = ways[position, number]
             if left[link] <= rounding[link]:
                 left[link] = 0.0
-            facts[_LINKS + positions + position, place] = left[link]
+            facts[place, _LINKS + positions + position] = left[link]
 
 
 @njit(cache=True)
@@ -372,21 +383,21 @@ def _pause(
     """Let the rows at these places of the line wait; returns the lists of those that do."""
     if len(paused) == 0:
         return keys, rows
-    positions = len(marks) - _WAY
+    positions = marks.shape[1] - _WAY
     more = np.zeros(len(sizes), np.int64)
     for place in paused:
         for position in range(positions):
-            more[marks[_WAY + position, place]] += 1
+            more[marks[place, _WAY + position]] += 1
     more[-1] = 0  # stands for no link
     keys, rows = make_room(keys, rows, begins, sizes, more)
     for place in paused:
-        row = marks[_ROW, place]
+        row = marks[place, _ROW]
         if table[RATE, row] > 0:
             change_rate(table, row, 0.0, now_s)
         for position in range(positions):
-            link = marks[_WAY + position, place]
+            link = marks[place, _WAY + position]
             if link < len(sizes) - 1:
-                insert(keys, rows, begins, sizes, link, facts[_LEFT, place], row)
+                insert(keys, rows, begins, sizes, link, facts[place, _LEFT], row)
     return keys, rows
 
 
@@ -422,9 +433,9 @@ class CompiledShortestFirst(ShortestFirst):
     def _serve(self, group: FlowGroup, traffic: Traffic) -> None:
         table, paths = group.rows.whole
         whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
-        if group.layout != self._layout or len(paths) != len(self._line[1]) - _WAY:
+        if group.layout != self._layout or len(paths) != len(self._line[1][0]) - _WAY:
             self._begin(group, len(left))
-        room, many = self._line[0].shape[1], group.rows.count
+        room, many = len(self._line[0]), group.rows.count
         if room < self._length + many - self._count:
             more = self._length + many - self._count
             self._line = tuple(_with_room(array, more) for array in self._line)
@@ -448,7 +459,7 @@ class CompiledShortestFirst(ShortestFirst):
         )
         self._line, self._spare, self._count = tuple(line), self._line, many
         load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
-        sending = self._line[1][_ROW, : self._length]
+        sending = self._line[1][: self._length, _ROW]
         group.timed(bytes_per_s, first_s, load, sending)
 
     def _begin(self, group: FlowGroup, links: int) -> None:
@@ -462,8 +473,8 @@ class CompiledShortestFirst(ShortestFirst):
 
 
 def _no_line(positions: int) -> tuple[Floats, Numbers]:
-    return np.empty((_LINKS + 2 * positions, 64)), np.empty((_WAY + positions, 64), np.int64)
+    return np.empty((64, _LINKS + 2 * positions)), np.empty((64, _WAY + positions), np.int64)
 
 
 def _with_room(array: Any, more: int) -> Any:
-    return np.concatenate([array, np.empty((len(array), more), array.dtype)], axis=1)
+    return np.concatenate([array, np.empty((more, array.shape[1]), array.dtype)])
