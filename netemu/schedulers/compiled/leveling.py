@@ -36,23 +36,12 @@ def link_rows(
     An entry, ``entries[:, place]``, is a row and the other links on its way.  A link's list begins
     at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
     """
-    none, more, enough = len(sizes) - 1, np.zeros(len(sizes), np.int64), True
+    none, more = len(sizes) - 1, np.zeros(len(sizes), np.int64)
     for position in range(len(paths)):
         for row in range(first, count):
             more[paths[position, row]] += 1
     more[none] = 0
-    for link in range(none):
-        enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
-    if not enough:
-        times = 1 if first == 0 else 2
-        old, begin = entries, 0
-        entries = np.empty((len(paths), times * (sizes.sum() + more.sum())), np.int64)
-        for link in range(none):
-            size, was = sizes[link], begins[link]
-            entries[:, begin : begin + size] = old[:, was : was + size]
-            begins[link] = begin
-            begin += times * (size + more[link])
-        begins[none] = begin
+    entries = _with_room(entries, begins, sizes, more, 1 if first == 0 else 2)
     for row in range(first, count):
         for position in range(len(paths)):
             link = paths[position, row]
@@ -66,6 +55,27 @@ def link_rows(
                     other += 1
                     entries[other, place] = paths[elsewhere, row]
     return entries
+
+
+@njit(cache=True)
+def _with_room(
+    entries: Numbers, begins: Numbers, sizes: Numbers, more: Numbers, times: int
+) -> Numbers:
+    """The same lists with room for so many more; so many ``times`` that if it is not there yet."""
+    none, enough = len(sizes) - 1, True
+    for link in range(none):
+        enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
+    if enough:
+        return entries
+    roomier = np.empty((len(entries), times * (sizes.sum() + more.sum())), np.int64)
+    begin = 0
+    for link in range(none):
+        size, was = sizes[link], begins[link]
+        roomier[:, begin : begin + size] = entries[:, was : was + size]
+        begins[link] = begin
+        begin += times * (size + more[link])
+    begins[none] = begin
+    return roomier
 
 
 @njit(cache=True)
@@ -206,17 +216,11 @@ def _level(elsewhere: Floats, weights: Floats, capacity: float, before: float) -
         return np.inf
     # Newton's method: what a link carries is a concave function of its level, so that from
     # anywhere one step leads below the right one, and those that follow only rise
-    least: float = capacity / weights.sum()
+    least: float = capacity / _held(elsewhere, weights, -1.0)[1]
     level = before if least < before < np.inf else least
     held_before = -1
     while True:
-        held, held_weight, others = 0, 0.0, 0.0
-        for row in range(len(weights)):
-            if elsewhere[row] >= level:
-                held += 1
-                held_weight += weights[row]
-            else:
-                others += elsewhere[row] * weights[row]
+        held, held_weight, others = _held(elsewhere, weights, level)
         if held == 0:
             if held_before < 0 and level > least:
                 level = least
@@ -224,9 +228,20 @@ def _level(elsewhere: Floats, weights: Floats, capacity: float, before: float) -
             return np.inf if others <= capacity * _ROUNDING else level
         if held == held_before:
             return level
-        next_level = (capacity - others) / held_weight
-        level = max(next_level, least if held_before < 0 else level)
+        level = max((capacity - others) / held_weight, least if held_before < 0 else level)
         held_before = held
+
+
+@njit(cache=True, fastmath={"reassoc", "nsz"})  # several rows at a time
+def _held(elsewhere: Floats, weights: Floats, level: float) -> tuple[int, float, float]:
+    """How many rows a level holds up, their weight, and what the others send at."""
+    held, held_weight, others = 0, 0.0, 0.0
+    for row in range(len(weights)):
+        is_held, weight, bytes_per_s = elsewhere[row] >= level, weights[row], elsewhere[row]
+        held += 1 if is_held else 0
+        held_weight += weight if is_held else 0.0
+        others += 0.0 if is_held else bytes_per_s * weight
+    return held, held_weight, others
 
 
 @njit(cache=True)
