@@ -11,7 +11,7 @@ from numba import njit
 
 from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.compiled.filling import fill, scratch
+from netemu.schedulers.compiled.filling import fill
 from netemu.schedulers.compiled.rows import change_rate
 
 #: A rate that would change by less than this share stays.
@@ -94,17 +94,6 @@ def enter(
 
 
 @njit(cache=True)
-def copy(
-    facts: Floats, marks: Numbers, place: int, to_facts: Floats, to_marks: Numbers, to: int
-) -> None:
-    """Let a row have a place in another line."""
-    for column in range(facts.shape[1]):  # they are too short for slices
-        to_facts[to, column] = facts[place, column]
-    for column in range(marks.shape[1]):
-        to_marks[to, column] = marks[place, column]
-
-
-@njit(cache=True)
 def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
     """The same line with twice the room."""
     room = 2 * len(facts)
@@ -115,20 +104,16 @@ def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
 
 
 @njit(cache=True)
-def first_open(marks: Numbers, order: Numbers, turn: int, left: Floats) -> int:
-    """The first turn from this one on of a row on whose way something is left."""
-    while turn < len(order):
-        least = np.inf
-        for column in range(WAY, marks.shape[1]):
-            least = min(least, left[marks[order[turn], column]])
-        if least > 0:
-            break
-        turn += 1
-    return turn
+def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
+    """Whether nothing is left on the way of the row at a place of the line."""
+    least = np.inf
+    for column in range(WAY, marks.shape[1]):
+        least = min(least, left[marks[place, column]])
+    return least == 0
 
 
 @njit(cache=True)
-def _is_as_before(
+def is_as_before(
     facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
 ) -> bool:
     """Whether these rows were a class last time, and just as much was left of their links."""
@@ -146,7 +131,7 @@ def _is_as_before(
 
 
 @njit(cache=True)
-def _share(
+def share(
     table: Floats,
     facts: Floats,
     marks: Numbers,
@@ -155,8 +140,13 @@ def _share(
     left: Floats,
     rounding: Floats,
     now_s: float,
+    floats: Floats,
+    numbers: Numbers,
 ) -> None:
-    """Share what is ``left`` among the rows at these places of the line."""
+    """Share what is ``left`` among the rows at these places of the line.
+
+    ``floats`` and ``numbers`` are what ``fill`` works with.
+    """
     positions, some = marks.shape[1] - WAY, end - first
     ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
     for number in range(some):
@@ -164,7 +154,7 @@ def _share(
         for position in range(positions):
             link = ways[position, number] = marks[first + number, WAY + position]
             facts[first + number, LINKS + position] = left[link]
-    _take(ways, weights, left, rates)
+    _take(ways, weights, left, rates, floats, numbers)
     for number in range(some):
         place, row = first + number, marks[first + number, ROW]
         if abs(rates[number] - table[RATE, row]) > table[RATE, row] * _STAYS:
@@ -180,10 +170,17 @@ def _share(
 
 
 @njit(cache=True)
-def _take(ways: Numbers, weights: Floats, left: Floats, rates: Floats) -> None:
+def _take(
+    ways: Numbers,
+    weights: Floats,
+    left: Floats,
+    rates: Floats,
+    floats: Floats,
+    numbers: Numbers,
+) -> None:
     """Hand out what is ``left``; ``rates`` gets bytes/s for each unit of weight."""
     if len(weights) > 1:
-        fill(ways, weights, left, np.empty(len(left)), rates, *scratch(len(left)))
+        fill(ways, weights, left, np.empty(len(left)), rates, floats, numbers)
         return
     least = np.inf
     for position in range(len(ways)):
@@ -192,32 +189,3 @@ def _take(ways: Numbers, weights: Floats, left: Floats, rates: Floats) -> None:
     if least < np.inf:
         for position in range(len(ways)):
             left[ways[position, 0]] -= least
-
-
-@njit(cache=True)
-def serve_class(
-    table: Floats,
-    facts: Floats,
-    marks: Numbers,
-    number: int,
-    first: int,
-    end: int,
-    left: Floats,
-    rounding: Floats,
-    now_s: float,
-) -> tuple[float, float]:
-    """Share what is ``left`` among the rows from a place to another, which are equals.
-
-    If they were a class last time, and as much was left of their links, all stays as it was.
-    Returns at how many bytes/s they send, and when the first of them finishes.
-    """
-    if not _is_as_before(facts, marks, first, end, left, rounding):
-        _share(table, facts, marks, first, end, left, rounding, now_s)
-    bytes_per_s, first_s, positions = 0.0, np.inf, marks.shape[1] - WAY
-    for place in range(first, end):
-        marks[place, CLASS], marks[place, SIZE] = number, end - first
-        bytes_per_s += facts[place, SENDS]
-        first_s = min(first_s, facts[place, ENDS_S])
-        for position in range(positions):
-            left[marks[place, WAY + position]] = facts[place, LINKS + positions + position]
-    return bytes_per_s, first_s

@@ -18,38 +18,38 @@ from numba import njit
 from netemu.flowgroups import FlowGroup
 from netemu.rowtable import RATE
 from netemu.schedulers.base import Floats, Numbers, Traffic
+from netemu.schedulers.compiled.filling import scratch
 from netemu.schedulers.compiled.line import (
+    CLASS,
+    ENDS_S,
     LEFT,
     LINKS,
     ROW,
+    SENDS,
+    SIZE,
     WAY,
-    copy,
     enter,
-    first_open,
+    is_as_before,
+    is_closed,
     line_up,
     longer,
-    serve_class,
+    share,
 )
 from netemu.schedulers.compiled.rows import change_rate
 from netemu.schedulers.compiled.waiting import (
-    Waiting,
-    first_of,
+    first_loose,
     insert,
     least_left,
+    make_room,
     place_after,
     remove,
-    with_room,
 )
-from netemu.schedulers.filling import Bools, rounding_of
+from netemu.schedulers.filling import rounding_of
 from netemu.schedulers.sjf import SAME_BYTES, SAME_SHARE, ShortestFirst
-
-#: How far ``_gather`` has come: turns in the line's order, and links of ``full``; how many links
-#: are loose, and in which one's list the first row is (-1: there is none).
-_TURN, _CHECKED, _LOOSE, _CHOSEN = range(4)
 
 
 @njit(cache=True)
-def serve(
+def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all arrays at calls)
     table: Floats,
     paths: Numbers,
     facts: Floats,
@@ -57,180 +57,121 @@ def serve(
     order: Numbers,
     next_facts: Floats,
     next_marks: Numbers,
-    waiting: Waiting,
+    keys: Floats,
+    rows: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
     full_at: Floats,
     full: Numbers,
     many_full: int,
     left: Floats,
     rounding: Floats,
     now_s: float,
-) -> tuple[Floats, Numbers, int, Waiting, int, float, float]:
+) -> tuple[Floats, Numbers, int, Floats, Numbers, int, float, float]:
     """Serve all rows, the shortest first; equals share in a max-min way.
 
     ``full`` are the links that were full at the end, in the order in which they became so;
     ``full_at`` tells what the last that used them had left then.  Both are brought up to date.
 
-    Returns the line of those that send from now on (``facts``, ``marks`` and its length), those
-    that wait, how many links are full, at how many bytes/s all rows send, and when the first one
-    finishes.
+    Returns the line of those that send from now on (``facts``, ``marks`` and its length), the lists
+    of those that wait, how many links are full, at how many bytes/s all rows send, and when the
+    first one finishes.
     """
-    bytes_per_s, first_s, total, classes = 0.0, np.inf, 0, 0
-    paused = np.zeros(len(order), np.bool_)
-    now_full, now_full_at = np.empty_like(full), np.full(len(left), np.inf)
-    none_left = np.flatnonzero(left == 0)
-    many_now_full = len(none_left)
-    now_full[:many_now_full], now_full_at[none_left] = none_left, -1.0
-    state, loose, at = np.array([0, 0, 0, -1]), np.empty_like(full), np.full(len(left), -1)
+    links, positions = len(left), len(paths)
+    bytes_per_s, first_s = 0.0, np.inf
+    floats, numbers = scratch(links)
+    paused, many_paused = np.empty(len(order), np.int64), 0
+    now_full, now_full_at, many_now_full = np.empty(links, np.int64), np.full(links, np.inf), 0
+    for link in range(links):
+        if left[link] == 0:
+            now_full[many_now_full], now_full_at[link] = link, -1.0
+            many_now_full += 1
+    # links that are free beyond where they were full, and where their lists have to go on
+    loose, at, many_loose = np.empty(links, np.int64), np.full(links, -1), 0
+    turn, place, total, classes = 0, 0, 0, 0
+    chosen, next_key = -1, np.inf  # the first of those in these lists
     while True:
-        first = total
-        next_facts, next_marks, total, longest = _gather(
-            table,
-            paths,
-            facts,
-            marks,
-            order,
-            paused,
-            next_facts,
-            next_marks,
-            total,
-            waiting,
-            full_at,
-            full[:many_full],
-            loose,
-            at,
-            state,
-            left,
-            now_s,
-        )
+        first, longest = total, -1.0
+        while True:
+            while place < len(order) and is_closed(marks, order[place], left):
+                paused[many_paused] = order[place]
+                many_paused, place = many_paused + 1, place + 1
+            mine = facts[order[place], LEFT] if place < len(order) else np.inf
+            while turn < many_full and full_at[full[turn]] < min(mine, next_key):
+                link = full[turn]
+                if total > first and _is_longer(full_at[link], longest):
+                    break  # this class may fill it
+                turn += 1
+                if left[link] > 0:
+                    at[link] = place_after(keys, begins[link], sizes[link], full_at[link])
+                    loose[many_loose] = link
+                    many_loose += 1
+                    many_loose, chosen, next_key = first_loose(
+                        table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                    )
+            if next_key < mine and least_left(paths, rows[at[chosen]], left) == 0:
+                many_loose, chosen, next_key = first_loose(
+                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                )
+                continue
+            shortest = min(mine, next_key)
+            if shortest == np.inf or (total > first and _is_longer(shortest, longest)):
+                break
+            longest = shortest
+            if total == len(next_facts):
+                next_facts, next_marks = longer(next_facts, next_marks)
+            if mine <= next_key:
+                for column in range(facts.shape[1]):  # quicker than slices, which are so short
+                    next_facts[total, column] = facts[order[place], column]
+                for column in range(marks.shape[1]):
+                    next_marks[total, column] = marks[order[place], column]
+                place += 1
+            else:
+                row = rows[at[chosen]]
+                enter(table, paths, next_facts, next_marks, total, row, now_s)
+                for position in range(positions):
+                    link = paths[position, row]
+                    if link < links - 1:
+                        gone = remove(keys, rows, begins, sizes, link, next_key, row)
+                        at[link] -= at[link] > gone
+                many_loose, chosen, next_key = first_loose(
+                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                )
+            total += 1
         if total == first:
             break
-        sends, ends_s = serve_class(
-            table, next_facts, next_marks, classes, first, total, left, rounding, now_s
-        )
-        bytes_per_s, first_s, classes = bytes_per_s + sends, min(first_s, ends_s), classes + 1
-        for place in range(first, total):
-            for column in range(WAY, next_marks.shape[1]):
-                link = next_marks[place, column]
+        if not is_as_before(next_facts, next_marks, first, total, left, rounding):
+            share(
+                table,
+                next_facts,
+                next_marks,
+                first,
+                total,
+                left,
+                rounding,
+                now_s,
+                floats,
+                numbers,
+            )
+        for number in range(first, total):
+            next_marks[number, CLASS], next_marks[number, SIZE] = classes, total - first
+            bytes_per_s += next_facts[number, SENDS]
+            first_s = min(first_s, next_facts[number, ENDS_S])
+            for position in range(positions):
+                link = next_marks[number, WAY + position]
+                left[link] = next_facts[number, LINKS + positions + position]
                 if left[link] == 0 and now_full_at[link] == np.inf:
                     now_full[many_now_full], now_full_at[link] = link, longest
                     many_now_full += 1
+        classes += 1
     full[:], full_at[:] = now_full, now_full_at
-    waiting = _pause(table, facts, marks, order[paused], waiting, now_s)
-    return next_facts, next_marks, total, waiting, many_now_full, bytes_per_s, first_s
+    keys, rows = _pause(table, facts, marks, paused[:many_paused], keys, rows, begins, sizes, now_s)
+    return next_facts, next_marks, total, keys, rows, many_now_full, bytes_per_s, first_s
 
 
 @njit(cache=True)
-def _gather(
-    table: Floats,
-    paths: Numbers,
-    facts: Floats,
-    marks: Numbers,
-    order: Numbers,
-    paused: Bools,
-    next_facts: Floats,
-    next_marks: Numbers,
-    total: int,
-    waiting: Waiting,
-    full_at: Floats,
-    full: Numbers,
-    loose: Numbers,
-    at: Numbers,
-    state: Numbers,
-    left: Floats,
-    now_s: float,
-) -> tuple[Floats, Numbers, int, float]:
-    """Add the next class to the next line, after its ``total`` rows.
-
-    ``loose`` are links that are free beyond where they were full, and ``at`` where their lists have
-    to go on; ``state`` tells how far this has come.  Returns the line, which may have more room
-    than before, how many rows it has now, and what the last of them has left.
-    """
-    longest, most = -1.0, np.inf
-    chosen = state[_CHOSEN]
-    if chosen >= 0 and least_left(paths, waiting.rows[at[chosen]], left) == 0:
-        _choose(waiting, table, paths, loose, at, state, left)
-    while True:
-        turn = first_open(marks, order, state[_TURN], left)
-        paused[state[_TURN] : turn] = True
-        state[_TURN] = turn
-        mine = facts[order[turn], LEFT] if turn < len(order) else np.inf
-        other = _chosen_bytes(waiting, at, state)
-        if _loosen(waiting, full_at, full, min(mine, other, most), loose, at, state, left):
-            _choose(waiting, table, paths, loose, at, state, left)
-            other = _chosen_bytes(waiting, at, state)
-        shortest = min(mine, other)
-        if shortest == np.inf or shortest > most:
-            return next_facts, next_marks, total, longest
-        longest, most = shortest, shortest * (1 + SAME_SHARE) + SAME_BYTES
-        if total == len(next_facts):
-            next_facts, next_marks = longer(next_facts, next_marks)
-        if mine <= other:
-            copy(facts, marks, order[turn], next_facts, next_marks, total)
-            state[_TURN] += 1
-        else:
-            row = waiting.rows[at[state[_CHOSEN]]]
-            enter(table, paths, next_facts, next_marks, total, row, now_s)
-            _take_out(waiting, paths, row, other, at)
-            _choose(waiting, table, paths, loose, at, state, left)
-        total += 1
-
-
-@njit(cache=True)
-def _chosen_bytes(waiting: Waiting, at: Numbers, state: Numbers) -> float:
-    """What the shortest row that waits and can send has left; inf: there is none."""
-    chosen = state[_CHOSEN]
-    return waiting.keys[at[chosen]] if chosen >= 0 else np.inf
-
-
-@njit(cache=True)
-def _choose(
-    waiting: Waiting,
-    table: Floats,
-    paths: Numbers,
-    loose: Numbers,
-    at: Numbers,
-    state: Numbers,
-    left: Floats,
-) -> None:
-    """Find that row."""
-    state[_LOOSE], state[_CHOSEN] = first_of(waiting, table, paths, loose, at, state[_LOOSE], left)
-
-
-@njit(cache=True)
-def _loosen(
-    waiting: Waiting,
-    full_at: Floats,
-    full: Numbers,
-    before: float,
-    loose: Numbers,
-    at: Numbers,
-    state: Numbers,
-    left: Floats,
-) -> bool:
-    """Have those lists count whose links were full ``before`` so many bytes, and are not now.
-
-    Returns whether there are such.
-    """
-    many: int = state[_LOOSE]
-    while state[_CHECKED] < len(full) and full_at[full[state[_CHECKED]]] < before:
-        link = full[state[_CHECKED]]
-        state[_CHECKED] += 1
-        if left[link] > 0:
-            at[link] = place_after(waiting, link, full_at[link])
-            loose[state[_LOOSE]] = link
-            state[_LOOSE] += 1
-    return bool(state[_LOOSE] > many)
-
-
-@njit(cache=True)
-def _take_out(waiting: Waiting, paths: Numbers, row: int, key: float, at: Numbers) -> None:
-    """Let a row wait no more; lists go on behind where they are ``at``."""
-    for position in range(len(paths)):
-        link = paths[position, row]
-        if link < len(at) - 1:
-            gone = remove(waiting, link, key, row)
-            if at[link] > gone:
-                at[link] -= 1
+def _is_longer(left_bytes: float, than: float) -> bool:
+    return left_bytes > than * (1 + SAME_SHARE) + SAME_BYTES
 
 
 @njit(cache=True)
@@ -239,26 +180,31 @@ def _pause(
     facts: Floats,
     marks: Numbers,
     paused: Numbers,
-    waiting: Waiting,
+    keys: Floats,
+    rows: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
     now_s: float,
-) -> Waiting:
-    """Let the rows at these places of the line wait; returns those that do."""
-    none = len(waiting.sizes) - 1
-    more = np.zeros(none + 1, np.int64)
+) -> tuple[Floats, Numbers]:
+    """Let the rows at these places of the line wait; returns the lists of those that do."""
+    if len(paused) == 0:
+        return keys, rows
+    positions = marks.shape[1] - WAY
+    more = np.zeros(len(sizes), np.int64)
     for place in paused:
-        for link in marks[place, WAY:]:
-            more[link] += 1
-    more[none] = 0  # stands for no link
-    if len(paused) > 0:
-        waiting = with_room(waiting, more)
+        for position in range(positions):
+            more[marks[place, WAY + position]] += 1
+    more[-1] = 0  # stands for no link
+    keys, rows = make_room(keys, rows, begins, sizes, more)
     for place in paused:
         row = marks[place, ROW]
         if table[RATE, row] > 0:
             change_rate(table, row, 0.0, now_s)
-        for link in marks[place, WAY:]:
-            if link < none:
-                insert(waiting, link, facts[place, LEFT], row)
-    return waiting
+        for position in range(positions):
+            link = marks[place, WAY + position]
+            if link < len(sizes) - 1:
+                insert(keys, rows, begins, sizes, link, facts[place, LEFT], row)
+    return keys, rows
 
 
 class CompiledShortestFirst(ShortestFirst):
@@ -271,7 +217,11 @@ class CompiledShortestFirst(ShortestFirst):
         # the line of those that send, and room for the next one
         self._line = self._spare = _no_line(0)
         self._length = 0
-        self._waiting = _nobody(0)
+        # those that wait, see ``waiting``
+        self._keys: Floats = np.zeros(0)
+        self._rows: Numbers = np.zeros(0, dtype=np.int64)
+        self._begins: Numbers = np.zeros(1, dtype=np.int64)
+        self._sizes: Numbers = np.zeros(0, dtype=np.int64)
         # the links that were full, see ``serve``
         self._full: Numbers = np.zeros(0, dtype=np.int64)
         self._full_at: Floats = np.zeros(0)
@@ -300,7 +250,10 @@ class CompiledShortestFirst(ShortestFirst):
             marks,
             order,
             *self._spare,
-            self._waiting,
+            self._keys,
+            self._rows,
+            self._begins,
+            self._sizes,
             self._full_at,
             self._full,
             self._many_full,
@@ -308,7 +261,8 @@ class CompiledShortestFirst(ShortestFirst):
             rounding_of(left),
             now_s,
         )
-        line, sending, length, self._waiting, self._many_full, bytes_per_s, first_s = served
+        line, sending, length, self._keys, self._rows = served[:5]
+        self._many_full, bytes_per_s, first_s = served[5:]
         self._line, self._spare = (line, sending), (facts, marks)
         self._count, self._length = many, length
         load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
@@ -319,7 +273,8 @@ class CompiledShortestFirst(ShortestFirst):
         self._layout, self._count, self._length = group.layout, 0, 0
         positions = len(group.rows.whole[1])
         self._line, self._spare = _no_line(positions), _no_line(positions)
-        self._waiting = _nobody(links)
+        self._begins = np.zeros(links + 1, dtype=np.int64)
+        self._sizes = np.zeros(links, dtype=np.int64)
         self._full_at, self._full = np.full(links, np.inf), np.zeros(links, dtype=np.int64)
         self._many_full = 0
 
@@ -339,9 +294,3 @@ def _no_line(positions: int) -> tuple[Floats, Numbers]:
         np.empty((64, LINKS + 2 * positions)),
         np.empty((64, WAY + positions), dtype=np.int64),
     )
-
-
-def _nobody(links: int) -> Waiting:
-    none = np.zeros(0, dtype=np.int64)
-    begins, sizes = np.zeros(links + 1, dtype=np.int64), np.zeros(links, dtype=np.int64)
-    return Waiting(np.zeros(0), none, begins, sizes)
