@@ -40,6 +40,7 @@ class Batch:
         "flows",
         "group",
         "held_since",
+        "place",
         "rides",
         "src",
         "src_bit",
@@ -61,6 +62,7 @@ class Batch:
         self.waits = False  #: whether it is without a circuit and wants one
         self.turn: Turn = (0.0, 0, src, dst)  #: its place in line, if it waits
         self.counted_bytes = 0.0  #: as it is counted in the demand's sums
+        self.place = -1  #: its number while it waits or has a circuit; compiled loops give them
 
 
 class Demand:
@@ -73,6 +75,7 @@ class Demand:
         self.key = key
         self.arrived_s = arrived_s
         self.rank = -1  #: its place in the order of coflows
+        self.slot = -1  #: its number while it rides; compiled loops give them
         self.bit = [1 << rack for rack in range(racks)]
         self.rows: list[dict[int, Batch]] = [{} for _ in range(racks)]  #: [src]: {dst: batch}
         self.size = 0  #: how many batches it has
