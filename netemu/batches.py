@@ -40,7 +40,6 @@ class Batch:
         "flows",
         "group",
         "held_since",
-        "place",
         "rides",
         "src",
         "src_bit",
@@ -62,7 +61,6 @@ class Batch:
         self.waits = False  #: whether it is without a circuit and wants one
         self.turn: Turn = (0.0, 0, src, dst)  #: its place in line, if it waits
         self.counted_bytes = 0.0  #: as it is counted in the demand's sums
-        self.place = -1  #: its number while it waits or has a circuit; compiled loops give them
 
 
 class Demand:

@@ -1,7 +1,7 @@
 """``netemu.circuits`` for crowds, where a port has one circuit at a time: the same choices.
 
-Each coflow that rides has a slot, and each of its batches that waits or has a circuit a place.  The
-places of the batches that wait are linked: a list for each port of each slot.
+Each coflow that rides has a slot, with the turns of its batches in a matrix of the racks that it
+uses: a batch is a slot and two racks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.typed import List
 from numpy.typing import NDArray
 
 from netemu.batches import Batch, Demand
@@ -22,68 +23,32 @@ from netemu.schedulers.compiled.slots import grown
 from netemu.schedulers.filling import Bools
 
 _OUT, _IN = SIDES = 0, 1
-#: Columns of a place: its slot, the ports of its batch and its neighbours in their lists (those
-#: have one for each side), and the distance between the ports.
-_SLOT, _ENDS, _NEXT, _LAST, _FAR = 0, 1, 3, 5, 7
-_COLUMNS = 8
-#: What is known of a port: the place that holds it and the other end of its circuit, if there are
-#: such, and whether it has fallen free since the last choice.
-_HOLDER, _PEER, _FREED = range(3)
-_KINDS = 3
 _NONE = -1
+#: What is known of a port: the slot that holds it and with which other port, the other end of its
+#: circuit, if there are such, and whether it has fallen free since the last choice.
+_SLOT, _PARTNER, _PEER, _FREED = range(4)
+_KINDS = 4
+#: What may be chosen at a port, the least first: whether it has no circuit that carries, its turn
+#: (-bytes, distance, src, dst), and the side of the port.
+_DARK, _BYTES, _FAR, _SRC, _DST, _SIDE = range(6)
+_COLUMNS = 6
+#: So many slots, and racks in a slot's matrix, there are at first.
+_SLOTS, _RACKS = 16, 4
+
 Small = NDArray[np.int32]
-Bits = NDArray[np.uint64]  #: sets of racks; 64 are a word
-#: So many slots and places there are at first.
-_SLOTS, _PLACES = 16, 4096
+Bits = NDArray[np.uint64]  #: sets of racks, 64 to a word
 
 
 class Ground(NamedTuple):
     """What there is to match."""
 
-    places: Small  #: [place, column]
-    left_bytes: Floats  #: of what waits at a place
-    heads: Small  #: the first places in the lists: [slot, side, rack]
-    waits: Bits  #: to or from where a slot's places wait at a port: [slot, side, rack, word]
-    holds: Bits  #: the ports that a slot's places hold: [slot, side, word]
-    ports: Small  #: [side, kind, rack]
+    at: Small  #: where a rack is in a slot's matrix: [slot, side, rack]
+    used: Small  #: how much of the matrix is used: [slot, side]
+    waits: Bits  #: the other ends of what waits at a port: [slot, side, rack, word]
+    holds: Bits  #: ports that a slot holds: [slot, side, word]
     works: Bits  #: ports that have not failed: [side, word]
+    ports: Small  #: [side, kind, rack]
     ready_s: Floats  #: when the circuit from each rack carries
-
-
-@njit(cache=True)
-def join(joining: Numbers, ground: Ground) -> None:
-    """Put places into the lists of their ports, in the order in which they want circuits."""
-    places, heads = ground.places, ground.heads
-    for place in joining[np.argsort(ground.left_bytes[joining])]:  # most go to the front
-        slot = places[place, _SLOT]
-        _flip_waits(place, ground)
-        for side in SIDES:
-            port = places[place, _ENDS + side]
-            before, after = _NONE, heads[slot, side, port]
-            while after != _NONE and _precedes(after, place, ground):
-                before, after = after, places[after, _NEXT + side]
-            places[place, _NEXT + side], places[place, _LAST + side] = after, before
-            if before == _NONE:
-                heads[slot, side, port] = place
-            else:
-                places[before, _NEXT + side] = place
-            if after != _NONE:
-                places[after, _LAST + side] = place
-
-
-@njit(cache=True)
-def leave(place: int, ground: Ground) -> None:
-    """Take a place out of the lists of its ports."""
-    places = ground.places
-    _flip_waits(place, ground)
-    for side in SIDES:
-        after, before = places[place, _NEXT + side], places[place, _LAST + side]
-        if before != _NONE:
-            places[before, _NEXT + side] = after
-        else:
-            ground.heads[places[place, _SLOT], side, places[place, _ENDS + side]] = after
-        if after != _NONE:
-            places[after, _LAST + side] = before
 
 
 @njit(cache=True)
@@ -92,24 +57,27 @@ def choose(
     carries_s: float,
     released: Numbers,
     joining: Numbers,
+    joining_bytes: Floats,
     order: Numbers,
     fresh: Bools,
     ground: Ground,
+    matrices: List,
     cut: Numbers,
     taken: Numbers,
 ) -> tuple[int, int]:
-    """Let slots take ports in ``order``; how many places are ``cut`` and ``taken``.
+    """Let slots take ports in ``order``; how many batches are ``cut`` and ``taken``.
 
-    Before that, places are ``released`` and others ``join`` the lists.  A circuit that is set up
-    now will carry at ``carries_s``.  Of slots that are ``fresh`` all that
-    waits is looked at, of others what is at ports that have fallen free.
+    Before that, batches are ``released``, others wait from now on (or, below 0 bytes, do so no
+    more).  A circuit that is set up now will carry at ``carries_s``.  Of slots that are ``fresh``
+    all that waits is looked at, of others what is at ports that have fallen free.
     """
+    for batch in range(len(released)):
+        _release(released[batch], ground)
+    for batch in range(len(joining)):
+        _wait(joining[batch], joining_bytes[batch], ground, matrices)
     racks = ground.ready_s.size
-    choices = np.empty((2 * racks, 2), dtype=np.int64)  # place, side
+    choices = np.empty((2 * racks, _COLUMNS))
     freed = np.empty((2 * racks, 2), dtype=np.int64)  # side, port; some are taken again
-    for place in released:
-        _release(place, ground)
-    join(joining, ground)
     room = ground.works.copy()  # ports that are free but for slots to come
     those = _freed(ground.ports, freed)
     cuts = takes = 0
@@ -119,23 +87,27 @@ def choose(
             break
         news -= fresh[slot]
         _less_held(room, ground.holds[slot])
-        found = _choices(slot, fresh[slot], freed[:those], now_s, ground, room, choices)
+        left_bytes, found = matrices[slot], 0
+        for number in range(racks if fresh[slot] else those):
+            side, port = (_OUT, number) if fresh[slot] else (freed[number, 0], freed[number, 1])
+            found += _look(slot, side, port, now_s, ground, left_bytes, room, choices[found])
         while found:
-            first = 0
-            for other in range(1, found):
-                if _comes_before(choices[other, 0], choices[first, 0], now_s, ground):
-                    first = other
-            place, side = choices[first, 0], choices[first, 1]
-            if _fits(place, ground, room):
-                cuts, those = _make_room(place, ground, cut, cuts, freed, those)
-                _hold(place, carries_s, ground, room)
-                taken[takes] = place
+            first = _least(choices[:found])
+            src, dst, side = int(first[_SRC]), int(first[_DST]), int(first[_SIDE])
+            if has(room[_OUT], src) and has(room[_IN], dst):
+                for end in SIDES:
+                    if _make_room(end, src if end == _OUT else dst, ground, cut[cuts]):
+                        for number in SIDES:
+                            freed[those, 0], freed[those, 1] = number, cut[cuts, 1 + number]
+                            those += 1
+                        cuts += 1
+                _hold(slot, src, dst, carries_s, ground, room)
+                taken[takes, 0], taken[takes, 1], taken[takes, 2] = slot, src, dst
                 takes += 1
-            port = ground.places[place, _ENDS + side]
-            choices[first, 0] = _first(slot, side, port, now_s, ground, room)
-            if choices[first, 0] == _NONE:
+            port = src if side == _OUT else dst
+            if not _look(slot, side, port, now_s, ground, left_bytes, room, first):
                 found -= 1
-                choices[first] = choices[found]
+                first[:] = choices[found]
     ground.ports[:, _FREED] = 0
     return cuts, takes
 
@@ -147,24 +119,13 @@ def has(bits: Bits, rack: int) -> bool:
 
 
 @njit(cache=True)
-def flip(bits: Bits, rack: int) -> None:
-    """Put a rack into a set, or take it out."""
-    bits[rack >> 6] ^= np.uint64(1) << np.uint64(rack & 63)
-
-
-@njit(cache=True)
-def _less_held(room: Bits, held: Bits) -> None:
-    """Leave out ports that a slot holds."""
-    for side in SIDES:
-        for word in range(room.shape[1]):
-            room[side, word] &= ~held[side, word]
-
-
-@njit(cache=True)
-def _fits(place: int, ground: Ground, room: Bits) -> bool:
-    """Whether there is room at both ports of a place."""
-    src, dst = ground.places[place, _ENDS + _OUT], ground.places[place, _ENDS + _IN]
-    return has(room[_OUT], src) and has(room[_IN], dst)
+def put(bits: Bits, rack: int, is_in: bool) -> None:
+    """Have a rack in a set, or not."""
+    bit = np.uint64(1) << np.uint64(rack & 63)
+    if is_in:
+        bits[rack >> 6] |= bit
+    else:
+        bits[rack >> 6] &= ~bit
 
 
 @njit(cache=True)
@@ -189,141 +150,144 @@ def _are_free(freed: Numbers, ports: Small) -> bool:
 
 
 @njit(cache=True)
-def _choices(
+def _less_held(room: Bits, held: Bits) -> None:
+    """Leave out ports that a slot holds."""
+    for side in SIDES:
+        for word in range(room.shape[1]):
+            room[side, word] &= ~held[side, word]
+
+
+@njit(cache=True)
+def _look(
     slot: int,
-    is_fresh: bool,
-    freed: Numbers,
+    side: int,
+    port: int,
     now_s: float,
     ground: Ground,
+    left_bytes: Floats,
     room: Bits,
-    choices: Numbers,
-) -> int:
-    """Write down a slot's most urgent place at each port that it must look at; how many."""
-    found = 0
-    for number in range(ground.ready_s.size if is_fresh else len(freed)):
-        side, port = (_OUT, number) if is_fresh else (freed[number, 0], freed[number, 1])
-        place = _first(slot, side, port, now_s, ground, room)
-        if place != _NONE:
-            choices[found, 0], choices[found, 1] = place, side
-            found += 1
-    return found
+    choice: Floats,
+) -> bool:
+    """Write down the most urgent of what a slot can take at a port, if there is any."""
+    if not has(room[side], port):
+        return False
+    waits, others, at = ground.waits[slot, side, port], room[1 - side], ground.at[slot]
+    first, most_bytes, least_far, is_dark = _NONE, -1.0, 0, 1.0
+    peer = ground.ports[side, _PEER, port]
+    if peer != _NONE and has(waits, peer) and has(others, peer):
+        if ground.ready_s[port if side == _OUT else peer] <= now_s:
+            first, is_dark = peer, 0.0
+    if first == _NONE:
+        for word in range(len(waits)):
+            bits, end = waits[word] & others[word], word << 6
+            while bits:
+                if bits & np.uint64(1):
+                    src, dst = (port, end) if side == _OUT else (end, port)
+                    size_bytes = left_bytes[at[_OUT, src], at[_IN, dst]]
+                    far = (dst - src) % ground.ready_s.size
+                    if size_bytes > most_bytes or (size_bytes == most_bytes and far < least_far):
+                        first, most_bytes, least_far = end, size_bytes, far
+                bits >>= np.uint64(1)
+                end += 1
+        if first == _NONE:
+            return False
+    src, dst = (port, first) if side == _OUT else (first, port)
+    choice[_DARK], choice[_BYTES] = is_dark, -left_bytes[at[_OUT, src], at[_IN, dst]]
+    choice[_FAR] = (dst - src) % ground.ready_s.size
+    choice[_SRC], choice[_DST], choice[_SIDE] = src, dst, side
+    return True
 
 
 @njit(cache=True)
-def _first(slot: int, side: int, port: int, now_s: float, ground: Ground, room: Bits) -> int:
-    """The most urgent of what a slot can take at a port, if there is any."""
-    waits, others = ground.waits[slot, side, port], room[1 - side]
-    if not has(room[side], port) or not _meet(waits, others):
-        return _NONE
-    peer = ground.ports[side, _PEER, port]  # a circuit there may be lit
-    is_lit = peer != _NONE and has(waits, peer) and has(others, peer)
-    is_lit &= ground.ready_s[port if side == _OUT else peer] <= now_s
-    place = ground.heads[slot, side, port]
-    while True:
-        end = ground.places[place, _ENDS + 1 - side]
-        if end == peer if is_lit else has(others, end):
-            return place
-        place = ground.places[place, _NEXT + side]
-
-
-@njit(cache=True)
-def _meet(some: Bits, others: Bits) -> bool:
-    """Whether any rack is in both sets."""
-    for word in range(len(some)):
-        if some[word] & others[word]:
-            return True
+def _is_less(one: Floats, other: Floats) -> bool:
+    """Which of two choices comes first; no two have all of this in common."""
+    for column in range(_DST):
+        if one[column] != other[column]:
+            return one[column] < other[column]
     return False
 
 
 @njit(cache=True)
-def _comes_before(one: int, other: int, now_s: float, ground: Ground) -> bool:
-    """Whether one place gets a circuit before another of its slot."""
-    lit = _is_lit(one, now_s, ground)
-    if lit != _is_lit(other, now_s, ground):
-        return lit
-    return _precedes(one, other, ground)
+def _least(choices: Floats) -> Floats:
+    """The choice that comes first."""
+    first = choices[0]
+    for number in range(1, len(choices)):
+        if _is_less(choices[number], first):
+            first = choices[number]
+    return first
 
 
 @njit(cache=True)
-def _precedes(one: int, other: int, ground: Ground) -> bool:
-    """Whether one place's turn is before another's: by size, then by distance, then by rack."""
-    more_bytes = ground.left_bytes[one] - ground.left_bytes[other]
-    if more_bytes:
-        return more_bytes > 0
-    farther = ground.places[one, _FAR] - ground.places[other, _FAR]
-    if farther:
-        return farther < 0
-    return ground.places[one, _ENDS + _OUT] < ground.places[other, _ENDS + _OUT]
-
-
-@njit(cache=True)
-def _flip_waits(place: int, ground: Ground) -> None:
-    """A place waits from now on, or does so no more."""
-    waits = ground.waits[ground.places[place, _SLOT]]
-    src, dst = ground.places[place, _ENDS + _OUT], ground.places[place, _ENDS + _IN]
-    flip(waits[_OUT, src], dst)
-    flip(waits[_IN, dst], src)
-
-
-@njit(cache=True)
-def flip_holds(place: int, ground: Ground) -> None:
-    """A place has its ports from now on, or has them no more."""
-    holds = ground.holds[ground.places[place, _SLOT]]
-    flip(holds[_OUT], ground.places[place, _ENDS + _OUT])
-    flip(holds[_IN], ground.places[place, _ENDS + _IN])
-
-
-@njit(cache=True)
-def _is_lit(place: int, now_s: float, ground: Ground) -> bool:
-    """Whether a place has a circuit that would carry at once, if its ports are open."""
-    src, dst = ground.places[place, _ENDS + _OUT], ground.places[place, _ENDS + _IN]
-    return ground.ports[_OUT, _PEER, src] == dst and ground.ready_s[src] <= now_s
-
-
-@njit(cache=True)
-def _make_room(
-    place: int, ground: Ground, cut: Numbers, cuts: int, freed: Numbers, those: int
-) -> tuple[int, int]:
-    """Cut those who hold a place's ports; how many are cut and how many ports freed by now."""
+def _wait(batch: Numbers, size_bytes: float, ground: Ground, matrices: List) -> None:
+    """A batch waits from now on, with so much to send; below 0: it does so no more."""
+    slot, ends = batch[0], batch[1:]
+    at, used = ground.at[slot], ground.used[slot]
     for side in SIDES:
-        holder = ground.ports[side, _HOLDER, ground.places[place, _ENDS + side]]
-        if holder == _NONE:
-            continue
-        cut[cuts] = holder
-        cuts += 1
-        _release(holder, ground)
-        for end in SIDES:
-            freed[those, 0], freed[those, 1] = end, ground.places[holder, _ENDS + end]
-            those += 1
-    return cuts, those
+        put(ground.waits[slot, side, ends[side]], ends[1 - side], size_bytes >= 0)
+        if at[side, ends[side]] == _NONE:
+            at[side, ends[side]] = used[side]
+            used[side] += 1
+    left_bytes = matrices[slot]
+    rows, columns = left_bytes.shape
+    if used[_OUT] > rows or used[_IN] > columns:
+        wider = np.empty((max(rows, 2 * (used[_OUT] - 1)), max(columns, 2 * (used[_IN] - 1))))
+        wider[:rows, :columns] = left_bytes
+        matrices[slot] = left_bytes = wider
+    left_bytes[at[_OUT, ends[_OUT]], at[_IN, ends[_IN]]] = size_bytes
 
 
 @njit(cache=True)
-def _release(place: int, ground: Ground) -> None:
-    """A place has its ports no more."""
-    flip_holds(place, ground)
+def forget(slot: int, ground: Ground, matrices: List) -> None:
+    """A slot has no batches."""
+    ground.at[slot] = _NONE
+    ground.used[slot] = 0
+    matrices[slot] = np.empty((_RACKS, _RACKS))
+
+
+@njit(cache=True)
+def _make_room(side: int, port: int, ground: Ground, cut: Numbers) -> bool:
+    """Cut the batch that holds a port, if there is one."""
+    slot, partner = ground.ports[side, _SLOT, port], ground.ports[side, _PARTNER, port]
+    if slot == _NONE:
+        return False
+    cut[0], cut[1 + side], cut[2 - side] = slot, port, partner
+    _release(cut, ground)
+    return True
+
+
+@njit(cache=True)
+def _release(batch: Numbers, ground: Ground) -> None:
+    """A batch has its ports no more."""
     for side in SIDES:
-        port = ground.places[place, _ENDS + side]
-        ground.ports[side, _HOLDER, port], ground.ports[side, _FREED, port] = _NONE, 1
+        port = batch[1 + side]
+        put(ground.holds[batch[0], side], port, False)
+        ground.ports[side, _SLOT, port], ground.ports[side, _FREED, port] = _NONE, 1
 
 
 @njit(cache=True)
-def _hold(place: int, carries_s: float, ground: Ground, room: Bits) -> None:
-    """Give a place, which waits, its ports, and a circuit if there is none."""
-    leave(place, ground)
-    flip_holds(place, ground)
-    src, dst = ground.places[place, _ENDS + _OUT], ground.places[place, _ENDS + _IN]
-    flip(room[_OUT], src)
-    flip(room[_IN], dst)
+def _hold(slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits) -> None:
+    """Give a batch, which waits, its ports, and a circuit if there is none."""
+    put(ground.waits[slot, _OUT, src], dst, False)
+    put(ground.waits[slot, _IN, dst], src, False)
+    put(room[_OUT], src, False)
+    put(room[_IN], dst, False)
+    occupy(slot, src, dst, ground)
     ports = ground.ports
-    ports[_OUT, _HOLDER, src] = ports[_IN, _HOLDER, dst] = place
-    ports[_OUT, _FREED, src] = ports[_IN, _FREED, dst] = 0
-    if ports[_OUT, _PEER, src] == dst:
-        return
-    take_down(_OUT, src, ports)
-    take_down(_IN, dst, ports)
-    ports[_OUT, _PEER, src], ports[_IN, _PEER, dst] = dst, src
-    ground.ready_s[src] = carries_s
+    if ports[_OUT, _PEER, src] != dst:
+        take_down(_OUT, src, ports)
+        take_down(_IN, dst, ports)
+        ports[_OUT, _PEER, src], ports[_IN, _PEER, dst] = dst, src
+        ground.ready_s[src] = carries_s
+
+
+@njit(cache=True)
+def occupy(slot: int, src: int, dst: int, ground: Ground) -> None:
+    """A slot holds two ports."""
+    for side in SIDES:
+        port, partner = (src, dst) if side == _OUT else (dst, src)
+        put(ground.holds[slot, side], port, True)
+        ground.ports[side, _SLOT, port], ground.ports[side, _PARTNER, port] = slot, partner
+        ground.ports[side, _FREED, port] = 0
 
 
 @njit(cache=True)
@@ -341,59 +305,52 @@ class CompiledMatching(Matching):
         super().__init__(switch)
         racks = len(switch.racks)
         words = -(-racks // 64)
-        ports = np.zeros((2, _KINDS, racks), dtype=np.int32)
-        ports[:, _HOLDER] = ports[:, _PEER] = _NONE
         self._ground = Ground(
-            places=np.zeros((_PLACES, _COLUMNS), dtype=np.int32),
-            left_bytes=np.zeros(_PLACES),
-            heads=np.full((_SLOTS, 2, racks), _NONE, dtype=np.int32),
+            at=np.full((_SLOTS, 2, racks), _NONE, dtype=np.int32),
+            used=np.zeros((_SLOTS, 2), dtype=np.int32),
             waits=np.zeros((_SLOTS, 2, racks, words), dtype=np.uint64),
             holds=np.zeros((_SLOTS, 2, words), dtype=np.uint64),
-            ports=ports,
             works=np.zeros((2, words), dtype=np.uint64),
+            ports=np.full((2, _KINDS, racks), _NONE, dtype=np.int32),
             ready_s=np.zeros(racks),
         )
+        #: of Floats, by slot: what batches that wait have left to send
+        self._matrices: List = List([np.empty((_RACKS, _RACKS)) for _ in range(_SLOTS)])
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
         self._slots: list[Demand | None] = []
         self._free_slots: list[int] = []
-        self._batches: list[Batch | None] = []  #: by place
-        self._free_places: list[int] = []
-        self._joining: list[int] = []  #: places that are not in the lists yet
-        self._released: list[int] = []  #: places that have their ports no more
-        self._slot_order = np.zeros(0, dtype=np.int64)
-        self._found = np.zeros(racks, dtype=np.int64), np.zeros(racks, dtype=np.int64)
+        self._order = np.zeros(0, dtype=np.int64)  #: of slots
+        # since the last choice, slot, src and dst of batches that
+        self._released: list[int] = []  #: have their circuits no more
+        self._joining: list[int] = []  #: wait, or do so no more,
+        self._joining_bytes: list[float] = []  #: with so much to send; below 0: no more
+        #: room for those that are cut and taken
+        self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
         self._take_over(plain, demands)
 
-    # As Matching has them ------------------------------------------------------------------------
     def wait(self, batch: Batch, size_bytes: float) -> None:
-        if batch.place == _NONE:
-            batch.place = self._new_place(batch)
-        if batch.waits:
-            self._join()
-            leave(batch.place, self._ground)
-        else:
+        """A batch wants a circuit, for so many bytes."""
+        demand = batch.demand
+        if not batch.waits:
             batch.waits = True
-            batch.demand.waiting += 1
-        self._ground.left_bytes[batch.place] = size_bytes
-        self._joining.append(batch.place)
+            demand.waiting += 1
+        self._join(batch, size_bytes)
 
     def stop_waiting(self, batch: Batch) -> None:
-        self._join()
-        leave(batch.place, self._ground)
+        """A batch wants none any more."""
         batch.waits = False
         batch.demand.waiting -= 1
-        self._free_places.append(batch.place)
-        batch.place = _NONE
+        self._join(batch, _NONE)
 
     def release(self, batch: Batch) -> None:
+        """A batch needs its circuit no more, or can't keep it."""
         del batch.demand.serving[batch]
-        self._released.append(batch.place)
-        batch.place = _NONE
+        self._released += (batch.demand.slot, batch.src, batch.dst)
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
-        side, ports, words = _OUT if is_out else _IN, self._ground.ports, self._ground.works
-        if works != has(words[side], rack):
-            flip(words[side], rack)
+        """A port has failed, or works again.  Whoever holds it must have released it."""
+        side, ports = _OUT if is_out else _IN, self._ground.ports
+        put(self._ground.works[side], rack, works)
         ports[side, _FREED, rack] = 1
         if not works:
             take_down(side, rack, ports)
@@ -401,117 +358,106 @@ class CompiledMatching(Matching):
     def choose(
         self, now_s: float, fresh: dict[Demand, None], order: list[Demand] | None = None
     ) -> tuple[list[Batch], list[Batch]]:
+        """Who loses a circuit and who gains one, now; see ``Matching.choose``."""
         if order is not None:
             self._set_order(order)
             fresh = dict.fromkeys(order)
         for demand in fresh:
             self._fresh[demand.slot] = True
-        counts = choose(
+        cuts, takes = choose(
             now_s,
             now_s + self._switch.delta_s,
-            np.array(self._released, dtype=np.int64),
-            np.array(self._joining, dtype=np.int64),
-            self._slot_order,
+            np.array(self._released, dtype=np.int64).reshape(-1, 3),
+            np.array(self._joining, dtype=np.int64).reshape(-1, 3),
+            np.array(self._joining_bytes),
+            self._order,
             self._fresh,
             self._ground,
+            self._matrices,
             *self._found,
         )
-        self._free_places += self._released
-        self._released.clear()
-        self._joining.clear()
-        if order is not None:
-            self._forget_others()
+        for done in (self._released, self._joining, self._joining_bytes):
+            done.clear()
         if fresh:
             self._fresh[:] = False
-        batches = self._batches
-        cut, taken = (
-            [batches[place] for place in found[:count].tolist()]
-            for found, count in zip(self._found, counts, strict=True)
-        )
+        if order is not None:
+            self._forget_others()
+        cut, taken = self._batches(self._found[0][:cuts]), self._batches(self._found[1][:takes])
         for batch in cut:
             del batch.demand.serving[batch]
         for batch in taken:
-            demand = batch.demand
             batch.waits = False
+            demand = batch.demand
             demand.waiting -= 1
             demand.serving[batch] = None
         return cut, taken
 
     # Inside --------------------------------------------------------------------------------------
     def _take_over(self, plain: Matching, demands: Iterable[Demand]) -> None:
-        ports = self._ground.ports
         for rack, (out, into) in enumerate(zip(*plain.works(), strict=True)):
             self.set_port(rack, out, is_out=True)
             self.set_port(rack, into, is_out=False)
+        ground = self._ground
         for circuit in chain.from_iterable(self._switch.out):
-            ports[_OUT, _PEER, circuit.src] = circuit.dst
-            ports[_IN, _PEER, circuit.dst] = circuit.src
-            self._ground.ready_s[circuit.src] = circuit.ready_s
+            ground.ports[_OUT, _PEER, circuit.src] = circuit.dst
+            ground.ports[_IN, _PEER, circuit.dst] = circuit.src
+            ground.ready_s[circuit.src] = circuit.ready_s
         for demand in demands:
             for batch in demand.batches():
-                if batch.waits or batch.circuit is not None:
-                    batch.place = self._new_place(batch)
                 if batch.waits:
-                    self._ground.left_bytes[batch.place] = -batch.turn[0]
-                    self._joining.append(batch.place)
+                    self._join(batch, -batch.turn[0])
             for batch in demand.serving:
-                ports[_OUT, _HOLDER, batch.src] = ports[_IN, _HOLDER, batch.dst] = batch.place
-                flip_holds(batch.place, self._ground)
+                occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
         self._set_order([demand for demand in plain.order if demand.rides])
+
+    def _join(self, batch: Batch, size_bytes: float) -> None:
+        self._joining += (self._slot_of(batch.demand), batch.src, batch.dst)
+        self._joining_bytes.append(size_bytes)
+
+    def _batches(self, found: Numbers) -> list[Batch]:
+        slots, batches = self._slots, []
+        for slot, src, dst in found.tolist():
+            demand = slots[slot]
+            assert demand is not None
+            batches.append(demand.rows[src][dst])
+        return batches
 
     def _set_order(self, order: list[Demand]) -> None:
         """Have coflows in this order; they are all that ride."""
         self.order = order
-        self._slot_order = np.array([demand.slot for demand in order], dtype=np.int64)
+        self._order = np.array([demand.slot for demand in order], dtype=np.int64)
 
     def _forget_others(self) -> None:
         """Coflows that do not ride need no slots."""
         for slot, demand in enumerate(self._slots):
             if demand is not None and not demand.rides:
                 demand.slot, self._slots[slot] = _NONE, None
+                forget(slot, self._ground, self._matrices)
                 self._free_slots.append(slot)
 
-    def _new_place(self, batch: Batch) -> int:
-        """Give a batch a place, and its coflow a slot."""
-        demand = batch.demand
-        if demand.slot == _NONE:
-            demand.slot = self._new_slot(demand)
-        if self._free_places:
-            place = self._free_places.pop()
-            self._batches[place] = batch
-        else:
-            place = len(self._batches)
-            self._batches.append(batch)
-            if place == len(self._ground.places):
-                self._ground = self._ground._replace(
-                    places=grown(self._ground.places, place),
-                    left_bytes=grown(self._ground.left_bytes, place),
-                )
-        columns = self._ground.places
-        columns[place, _SLOT] = demand.slot
-        columns[place, _ENDS + _OUT], columns[place, _ENDS + _IN] = batch.src, batch.dst
-        columns[place, _FAR] = (batch.dst - batch.src) % len(self._switch.racks)
-        return place
-
-    def _new_slot(self, demand: Demand) -> int:
+    def _slot_of(self, demand: Demand) -> int:
+        slot = demand.slot
+        if slot != _NONE:
+            return slot
         if self._free_slots:
             slot = self._free_slots.pop()
             self._slots[slot] = demand
-            return slot
-        self._slots.append(demand)
-        slots = len(self._fresh)
-        if len(self._slots) > slots:
-            heads = grown(self._ground.heads, slots)
-            heads[slots:] = _NONE
-            self._ground = self._ground._replace(
-                heads=heads,
-                waits=grown(self._ground.waits, slots),
-                holds=grown(self._ground.holds, slots),
-            )
-            self._fresh = grown(self._fresh, slots)
-        return len(self._slots) - 1
+        else:
+            slot = len(self._slots)
+            self._slots.append(demand)
+            if slot == len(self._fresh):
+                self._make_slots(slot)
+        demand.slot = slot
+        return slot
 
-    def _join(self) -> None:
-        if self._joining:
-            join(np.array(self._joining), self._ground)
-            self._joining.clear()
+    def _make_slots(self, more: int) -> None:
+        ground = self._ground
+        for _ in range(more):
+            self._matrices.append(np.empty((_RACKS, _RACKS)))
+        self._fresh = grown(self._fresh, more)
+        self._ground = ground._replace(
+            at=np.concatenate([ground.at, np.full((more, *ground.at.shape[1:]), _NONE, np.int32)]),
+            used=grown(ground.used, more),
+            waits=grown(ground.waits, more),
+            holds=grown(ground.holds, more),
+        )
