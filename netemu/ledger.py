@@ -88,6 +88,7 @@ class Ledger:
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when the flows under way are looked at next
         self._look_s = math.inf  #: when those that were dark are
+        self._has_lit = False  #: whether a circuit did: they are looked at once more, at once
 
     # What happens ------------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
@@ -98,8 +99,11 @@ class Ledger:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._dark and min(self.fabric.next_event_s(), self._next_lit_s()) <= now_s:
-            self._look_soon(now_s)
+        if self._dark:
+            lit_s = self._next_lit_s()
+            if min(self.fabric.next_event_s(), lit_s) <= now_s:
+                self._look_soon(now_s)
+            self._has_lit |= lit_s <= now_s
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
@@ -204,7 +208,11 @@ class Ledger:
         if self._senders and self.fabric.now_s >= self._tick_s:
             self._tick(self.fabric.now_s)
         if self.fabric.now_s >= self._look_s:
+            self._look_s = math.inf
             self._look()
+        elif self._has_lit:
+            self._look()
+        self._has_lit = False
         if self._growing:
             self._grant_all_there_is()
         out, self._out = self._out, {}
@@ -228,9 +236,7 @@ class Ledger:
 
     def _next_lit_s(self) -> float:
         """When a circuit that somebody waits for will carry: no event where it alone limits."""
-        now_s = self.fabric.now_s
-        ready_s = [c.ready_s for c in self.fabric.circuits()] if self._dark else []
-        return min((due_s for due_s in ready_s if due_s > now_s), default=math.inf)
+        return self.fabric.next_lit_s() if self._dark else math.inf
 
     def _look_soon(self, now_s: float) -> None:
         after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))
@@ -238,7 +244,6 @@ class Ledger:
 
     def _look(self) -> None:
         """Tell those that were dark and are not any more."""
-        self._look_s = math.inf
         for flow, sent_bytes in zip(
             list(self._dark), self.fabric.sent_bytes_of(self._dark), strict=True
         ):
