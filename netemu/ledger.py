@@ -88,7 +88,9 @@ class Ledger:
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when the flows under way are looked at next
         self._look_s = math.inf  #: when those that were dark are
-        self._has_lit = False  #: whether a circuit did: they are looked at once more, at once
+        #: those among them that may have something to send already, as their circuit has lit or
+        #: their sender has come late: they are looked at once more, at once
+        self._look_now: dict[FlowId, None] = {}
 
     # What happens ------------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
@@ -103,7 +105,8 @@ class Ledger:
             lit_s = self._next_lit_s()
             if min(self.fabric.next_event_s(), lit_s) <= now_s:
                 self._look_soon(now_s)
-            self._has_lit |= lit_s <= now_s
+            if lit_s <= now_s:
+                self._look_now.update(dict.fromkeys(self._dark))
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
@@ -147,11 +150,8 @@ class Ledger:
             self._outbox(sender).finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
-            sent_bytes = self.fabric.sent_bytes(flow)
-            if sent_bytes >= self._scale:
-                self._grant(flow, self._senders[flow], sent_bytes)
-            else:  # its first bytes may be due at any time
-                self._dark[flow] = True
+            self._dark[flow] = True  # as far as its sender knows
+            self._look_now[flow] = None
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
@@ -198,7 +198,7 @@ class Ledger:
     # What comes of it --------------------------------------------------------------------------
     def next_turn_s(self) -> float:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
-        if self._out:
+        if self._out or self._look_now:
             return self.fabric.now_s
         due_s = min(self.fabric.next_event_s(), self._look_s, self._next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
@@ -209,10 +209,10 @@ class Ledger:
             self._tick(self.fabric.now_s)
         if self.fabric.now_s >= self._look_s:
             self._look_s = math.inf
-            self._look()
-        elif self._has_lit:
-            self._look()
-        self._has_lit = False
+            self._look(list(self._dark))
+        elif self._look_now:
+            self._look([flow for flow in self._look_now if flow in self._dark])
+        self._look_now.clear()
         if self._growing:
             self._grant_all_there_is()
         out, self._out = self._out, {}
@@ -242,11 +242,9 @@ class Ledger:
         after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))
         self._look_s = min(self._look_s, now_s + after_s)
 
-    def _look(self) -> None:
+    def _look(self, flows: list[FlowId]) -> None:
         """Tell those that were dark and are not any more."""
-        for flow, sent_bytes in zip(
-            list(self._dark), self.fabric.sent_bytes_of(self._dark), strict=True
-        ):
+        for flow, sent_bytes in zip(flows, self.fabric.sent_bytes_of(flows), strict=True):
             sender = self._senders[flow]
             if sent_bytes - sender.told_bytes < self._scale:
                 self._dark[flow] = True
