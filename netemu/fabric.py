@@ -280,6 +280,11 @@ class Fabric:
         self._refresh()
         return [] if self._plane is None else self._plane.switch.circuits()
 
+    def next_lit_s(self) -> float:
+        """When the first of the circuits that are dark will carry; inf if none is."""
+        self._refresh()
+        return np.inf if self._plane is None else self._plane.switch.next_ready_s(self.now_s)
+
     def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """What has become of circuits, but for the first ``after`` changes, and how many in all."""
         self._refresh()

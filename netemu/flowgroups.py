@@ -17,7 +17,7 @@ from netemu.flowclasses import Flow, FlowClass
 from netemu.routes import Route
 from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import load_of
+from netemu.schedulers.filling import crossed, load_of
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -76,6 +76,11 @@ class FlowGroup:
     def paths(self) -> Numbers:
         """Numbers of the limited links of each class: [position, row]."""
         return self.rows.paths
+
+    @property
+    def crossed(self) -> int:
+        """The links on these paths, as bits."""
+        return crossed(self.rows.paths, self._world.links)
 
     @property
     def weights(self) -> Floats:
