@@ -30,7 +30,7 @@ class Slots:
     def __init__(self, links: int) -> None:
         self.tables: List = List()  #: of Floats, [column, row]
         self.paths: List = List()  #: of Numbers, [position, row]
-        self.nexts: List = List()  #: of Numbers, like paths: see ``leveling.link_rows``
+        self.entries: List = List()  #: of Numbers: see ``leveling.link_rows``
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
         self.changed = np.zeros(0, dtype=np.bool_)  #: since the last decision
         self.only_ended = np.zeros(0, dtype=np.bool_)  #: whether all that happened is that
@@ -96,7 +96,7 @@ class Slots:
             self._known[slot] = (table, paths)
             _put(self.tables, slot, table)
             _put(self.paths, slot, paths)
-            _put(self.nexts, slot, np.empty_like(paths))
+            _put(self.entries, slot, np.empty((len(paths), 0), dtype=np.int64))
             self._layouts[slot] = -1
         if self._layouts[slot] != group.layout:
             self._layouts[slot] = group.layout
@@ -105,6 +105,7 @@ class Slots:
         self.only_ended[slot] = group.only_ended
         self.counts[slot] = group.rows.count
         self.loads[slot] = group.load
+        self.bytes_per_s[slot] = group.rate_bytes_per_s
 
     def _free_slot(self, group: Group) -> None:
         slot = self._slot_of.pop(group)
@@ -120,7 +121,7 @@ class Slots:
         self._layouts.append(-1)
         self.tables.append(np.empty((len(COLUMNS), 0)))
         self.paths.append(_NO_LINKS)
-        self.nexts.append(_NO_LINKS)
+        self.entries.append(_NO_LINKS)
         if slot == len(self.counts):
             more = max(16, slot)
             self.counts = grown(self.counts, more)
