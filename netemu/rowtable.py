@@ -51,13 +51,14 @@ class RowTable:
 
     def set_paths(self, first: int, paths: Sequence[tuple[int, ...]]) -> None:
         """Give the rows from the ``first`` on these paths."""
-        most = max(len(links) for links in paths)
+        lengths = set(map(len, paths))
+        most = max(lengths)
         if most > len(self._paths):
             more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
             self._paths = np.concatenate([self._paths, more])
         new = self._paths[:, first : first + len(paths)]
         new[:] = self._filler
-        if all(len(links) == most for links in paths):
+        if len(lengths) == 1:
             new[:most] = np.array(paths, dtype=np.int64).reshape(len(paths), most).T
         else:
             for row, links in enumerate(paths):
