@@ -6,6 +6,7 @@ Rows have no lasting numbers: where some are dropped, others from the end take t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -59,10 +60,11 @@ class RowTable:
         new = self._paths[:, first : first + len(paths)]
         new[:] = self._filler
         if len(lengths) == 1:
-            new[:most] = np.array(paths, dtype=np.int64).reshape(len(paths), most).T
+            links = np.fromiter(chain.from_iterable(paths), np.int64, len(paths) * most)
+            new[:most] = links.reshape(len(paths), most).T
         else:
-            for row, links in enumerate(paths):
-                new[: len(links), row] = links
+            for row, path in enumerate(paths):
+                new[: len(path), row] = path
 
     def drop(self, rows: Numbers) -> tuple[list[int], list[int]]:
         """Forget rows, given in ascending order.
