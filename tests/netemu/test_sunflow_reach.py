@@ -262,11 +262,12 @@ def test_links_that_a_circuit_s_flows_have_left_are_reached():
 
 
 def test_a_capacity_that_changes_reaches_all(network):
-    network.start("e", "r1n0", "r0n1")
-    assert network.rates()["e"] == 0.5
+    """Also packets that share no link with the circuits."""
+    network.start("e", "r1n0", "r0n0")
+    assert network.rates()["e"] == 1.0
     network.fabric.set_capacity("r1.up", GB / 4)  # no circuit goes there
     assert network.reached() == (5, 5)
-    assert network.rates() == {"A": 0.5, "B": 0.5, "C": 0.5, "D": 0.75, "e": 0.25}
+    assert network.rates() == {"A": 0.5, "B": 0.5, "C": 0.5, "D": 1.0, "e": 0.25}
 
 
 @pytest.mark.parametrize(
