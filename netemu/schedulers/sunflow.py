@@ -16,6 +16,8 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from netemu.schedulers.base import CoflowsOnCircuits, Floats, FlowScheduler, Group, Traffic
@@ -42,15 +44,22 @@ class Sunflow(FlowScheduler):
         longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
         return longest
 
-    def __init__(self) -> None:
-        self._packets = MaxMin()
+    def __init__(self, sharing: Callable[[], FlowScheduler] = MaxMin) -> None:
+        self._sharing = sharing  #: makes what shares packet switches
+        self._packets = sharing()
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+
+        return Sunflow(CompiledMaxMin)
 
     def decide(self, traffic: Traffic) -> float:
         """Fill packet switches, together with the circuits that share NICs."""
         groups = list(traffic.groups)
         if any(np.isfinite(group.circuit_bytes_per_s) for group in groups):
             _fill_together(groups, traffic)
-            self._packets = MaxMin()  # what it remembers no longer holds
+            self._packets = self._sharing()  # what it remembers no longer holds
             return np.inf
         return self._packets.decide(traffic)
 
