@@ -82,7 +82,8 @@ class World:
         stage.live[attempt.id] = attempt
         job.live[attempt.id] = attempt
         self.free -= 1
-        self._update_free(attempt.node)
+        if not attempt.node.free:
+            self._update_free(attempt.node)
         self._last_turn = attempt.node.turn
         self.touched[job.id] = job
 
@@ -97,7 +98,8 @@ class World:
         job.record.slot_s += self.now_s - attempt.launched_s
         if node.alive:
             self.free += 1
-            self._update_free(node)
+            if node.free == 1:
+                self._update_free(node)
             self.freed[node.id] = node
         self.touched[job.id] = job
         self.policies.tell("attempt_ended", attempt)
