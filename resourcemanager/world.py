@@ -105,7 +105,7 @@ class World:
         self.policies.tell("attempt_ended", attempt)
         if job.id in self.draining and not job.live:
             del self.draining[job.id]
-            self.emit(DiscardJob(job=job.id))
+            self.discard(job)
 
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
@@ -136,6 +136,11 @@ class World:
         self.asking[job.id] = job
         self.touched[job.id] = job
         self.review_wants(job)
+
+    def discard(self, job: Job) -> None:
+        """A job is over and holds no slot."""
+        self.emit(DiscardJob(job=job.id))
+        job.dissolve()
 
     def review_wants(self, job: Job) -> None:
         """Tell the policies if the job's wish for slots has come up or is gone."""
