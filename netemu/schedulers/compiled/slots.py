@@ -16,6 +16,7 @@ from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 
 T = TypeVar("T", bound=np.generic)
 
+
 @njit(cache=True)
 def _lists(columns: int) -> tuple[List, List, List]:
     """Tables, paths and nexts of one slot without rows.
