@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: The network's clock comes before all others; then those who decide, who need little; then those
 #: who send and receive by its grants.
@@ -35,6 +35,19 @@ def take_priority(rank: int) -> bool:
         except PermissionError:
             return False
     return True
+
+
+def go_ahead() -> None:
+    """Have this process, and those that it forks, run before others that compute, if permitted."""
+    with suppress(PermissionError):
+        os.nice(-_NICER)
+
+
+def fall_back() -> None:
+    """Be as others again, after ``go_ahead`` of this process or of the one that forked it."""
+    niceness = os.nice(0)
+    if niceness < 0:
+        os.nice(-niceness)
 
 
 @contextmanager

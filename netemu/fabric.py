@@ -280,6 +280,11 @@ class Fabric:
         self._refresh()
         return [] if self._plane is None else self._plane.switch.circuits()
 
+    def next_lit_s(self) -> float:
+        """When the first of the circuits that are dark will carry; inf if none is."""
+        self._refresh()
+        return np.inf if self._plane is None else self._plane.switch.next_ready_s(self.now_s)
+
     def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """What has become of circuits, but for the first ``after`` changes, and how many in all."""
         self._refresh()
@@ -410,6 +415,8 @@ class Fabric:
         if not self._stale:
             return
         self._stale = False
+        if len(self._flows) >= self.compiles_at:
+            self._compile()
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
@@ -418,8 +425,6 @@ class Fabric:
                 self._note_finishes()
                 return
         self._capacity_changed = False
-        if len(self._flows) >= self.compiles_at:
-            self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -434,6 +439,11 @@ class Fabric:
         traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
+
+    def _compile(self) -> None:
+        self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
+        if self._plane is not None:
+            self._plane.compile()
 
     def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network

@@ -38,7 +38,7 @@ def file():
 
 def block_file(file, *splits):
     splits = [Split(path="/f", stored_offset=at, stored_length=length) for at, length in splits]
-    return BlockFile(file, splits, ComputeClock())
+    return BlockFile(file, splits, ComputeClock(), on_read=lambda: None)
 
 
 def test_a_split_is_read_once_as_a_whole(file):
@@ -67,7 +67,7 @@ def test_any_range_of_several_splits(file):
 
 def test_waiting_for_other_nodes_bytes_does_not_count_as_computing(file):
     clock = ComputeClock()
-    reader = BlockFile(file, [], clock)
+    reader = BlockFile(file, [], clock, on_read=lambda: None)
     for offset in range(10):
         reader.read(offset, 1)
     assert clock.elapsed_s < 0.05  # of at least 0.1 s
