@@ -61,7 +61,7 @@ class FlowGroup:
         #: bytes/s that it puts on each link
         self.load = np.zeros(world.links)
         self._world = world
-        self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
+        self._by_key: dict[tuple[tuple[int, ...], Hashable], FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
@@ -156,7 +156,7 @@ class FlowGroup:
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        key = (id(flow.route), apart)
+        key = (flow.route.links, apart)
         joined = self._by_key.get(key)
         if joined is None:
             joined = self._by_key[key] = FlowClass(flow.route, apart)
@@ -415,7 +415,7 @@ class FlowGroup:
         self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
         for row in rows:
             gone = self._classes[row]
-            del self._by_key[id(gone.route), gone.apart]
+            del self._by_key[gone.route.links, gone.apart]
         if self._world.rows_stay:
             for column in (WEIGHT, SERVED, RATE, TOTAL):
                 self.rows.column(column)[ended] = 0.0
