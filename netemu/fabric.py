@@ -60,8 +60,8 @@ class Fabric:
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {id of a route: those of its links that are limited}
-        self._limits_of: dict[int, tuple[int, ...]] = {}
+        #: {links of a route: those of them that are limited}
+        self._limits_of: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._has_endless = not np.isfinite(self.network.capacities).all()
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
@@ -306,7 +306,7 @@ class Fabric:
         spec = flow.spec
         find = self.network.route if circuit is None else self.network.circuit
         route = find(spec.src, spec.dst)
-        if route is not flow.route:
+        if route.links != flow.route.links:
             self._carried.book(flow)
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
@@ -415,6 +415,8 @@ class Fabric:
         if not self._stale:
             return
         self._stale = False
+        if len(self._flows) >= self.compiles_at:
+            self._compile()
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
@@ -423,8 +425,6 @@ class Fabric:
                 self._note_finishes()
                 return
         self._capacity_changed = False
-        if len(self._flows) >= self.compiles_at:
-            self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -439,6 +439,11 @@ class Fabric:
         traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
+
+    def _compile(self) -> None:
+        self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
+        if self._plane is not None:
+            self._plane.compile()
 
     def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network
@@ -468,10 +473,10 @@ class Fabric:
     def _limits(self, route: Route) -> tuple[int, ...]:
         if not self._has_endless:
             return route.links
-        limits = self._limits_of.get(id(route))
+        limits = self._limits_of.get(route.links)
         if limits is None:
             limits = tuple(link for link in route.links if np.isfinite(self._capacities[link]))
-            self._limits_of[id(route)] = limits
+            self._limits_of[route.links] = limits
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:

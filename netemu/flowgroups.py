@@ -17,7 +17,7 @@ from netemu.flowclasses import Flow, FlowClass
 from netemu.routes import Route
 from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import load_of
+from netemu.schedulers.filling import crossed, load_of
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -61,13 +61,14 @@ class FlowGroup:
         #: bytes/s that it puts on each link
         self.load = np.zeros(world.links)
         self._world = world
-        self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
+        self._by_key: dict[tuple[tuple[int, ...], Hashable], FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[int] = []  #: rows that have ended and stay
         self._joining: list[Flow] = []
         self._few_times = 0  #: rates may be set so often before all are summed up anew
+        self._those_sending: Numbers | None = None  #: their rows, if they are known
         self._sent_bytes = 0.0
         self._sent_s = world.now_s  #: the above is known as of then
 
@@ -76,6 +77,11 @@ class FlowGroup:
     def paths(self) -> Numbers:
         """Numbers of the limited links of each class: [position, row]."""
         return self.rows.paths
+
+    @property
+    def crossed(self) -> int:
+        """The links on these paths, as bits."""
+        return crossed(self.rows.paths, self._world.links)
 
     @property
     def weights(self) -> Floats:
@@ -121,9 +127,19 @@ class FlowGroup:
             raise InvariantError(f"rates of {self.key or 'all flows'}: kept for other flows")
         self._rates_fit()
 
-    def timed(self, bytes_per_s: float, first_finish_s: float, load: Floats) -> None:
-        """Note that its rows have been given rates, and what comes of them."""
+    def timed(
+        self,
+        bytes_per_s: float,
+        first_finish_s: float,
+        load: Floats,
+        sending: Numbers | None = None,
+    ) -> None:
+        """Note that its rows have been given rates, and what comes of them.
+
+        If they are told, only the rows that are ``sending`` will be looked at when some are due.
+        """
         self._set_total(bytes_per_s)
+        self._those_sending = sending
         self.first_finish_s = first_finish_s
         self.load = load
         self._few_times = 0  # they may have been given unlimited ones
@@ -140,7 +156,7 @@ class FlowGroup:
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        key = (id(flow.route), apart)
+        key = (flow.route.links, apart)
         joined = self._by_key.get(key)
         if joined is None:
             joined = self._by_key[key] = FlowClass(flow.route, apart)
@@ -197,7 +213,7 @@ class FlowGroup:
 
     def take_due(self, slack_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
-        due = np.flatnonzero(self.rows.column(FINISH_S) <= self._world.now_s + slack_s)
+        due = self._due(self._world.now_s + slack_s)
         rates = self.rates[due].tolist()
         if np.isinf(self.rate_bytes_per_s):
             self._end_endless()
@@ -255,6 +271,13 @@ class FlowGroup:
             self.rows.set_paths(0, self._limits(self._classes))
 
     # Inside: rates -------------------------------------------------------------------------------
+    def _due(self, by_s: float) -> Numbers:
+        """The rows that have sent all by then."""
+        finish_s, rows = self.rows.column(FINISH_S), self._those_sending
+        if rows is None:
+            return np.flatnonzero(finish_s <= by_s)
+        return np.sort(rows[finish_s[rows] <= by_s])
+
     def _check(self, rows: Numbers, rates: Floats) -> None:
         who = self.key or "all flows"
         if not rates.min(initial=0.0) >= 0:  # nor no number at all
@@ -304,6 +327,7 @@ class FlowGroup:
 
     def _rates_fit(self) -> None:
         self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
+        self._those_sending = None
         self._is_set()
 
     def _is_set(self) -> None:
@@ -391,7 +415,7 @@ class FlowGroup:
         self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
         for row in rows:
             gone = self._classes[row]
-            del self._by_key[id(gone.route), gone.apart]
+            del self._by_key[gone.route.links, gone.apart]
         if self._world.rows_stay:
             for column in (WEIGHT, SERVED, RATE, TOTAL):
                 self.rows.column(column)[ended] = 0.0
@@ -401,6 +425,7 @@ class FlowGroup:
                 return
             ended, self._ended = np.array(sorted(self._ended)), []
         self.layout += 1
+        self._those_sending = None
         moved, places = self.rows.drop(ended)
         for place, row in zip(places, moved, strict=True):
             flow_class = self._classes[place] = self._classes[row]

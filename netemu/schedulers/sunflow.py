@@ -16,6 +16,8 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from netemu.schedulers.base import (
@@ -49,20 +51,31 @@ class Sunflow(FlowScheduler):
         longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
         return longest
 
-    def __init__(self) -> None:
-        self._packets = MaxMin()
+    def __init__(self, sharing: Callable[[], FlowScheduler] = MaxMin) -> None:
+        self._sharing = sharing  #: makes what shares packet switches
+        self._packets: FlowScheduler | None = None  #: where there are no circuits
         #: the links, as bits, that groups crossed when they were filled together last
         self._crossed: dict[Group, int] = {}
         self._capacities: Floats = np.empty(0)
+        self._ports = self._no_link = 0  #: as bits, too
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+
+        return Sunflow(CompiledMaxMin)
 
     def decide(self, traffic: Traffic) -> float:
         """Fill packet switches, together with the circuits that share NICs."""
         if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
             self._crossed.clear()
+            self._packets = self._packets or self._sharing()
             return self._packets.decide(traffic)
-        self._packets = MaxMin()  # what it remembers no longer holds
+        self._packets = None  # what it remembers no longer holds
         groups = self._reached(traffic)
-        if groups:
+        if len(groups) == 1 and groups[0].weights.size == 1:
+            _fill_alone(groups[0], traffic)
+        elif groups:
             _fill_together(groups, traffic)
         return np.inf
 
@@ -71,15 +84,19 @@ class Sunflow(FlowScheduler):
 
         Also whom these share links with, and so on; the others' rates would come out as they are.
         """
+        if not np.array_equal(self._capacities, traffic.capacities):
+            self._capacities = traffic.capacities
+            self._ports = bits(traffic.is_port)
+            self._no_link = 1 << len(traffic.capacities) - 1
+            self._crossed.clear()
         before = self._crossed
         self._crossed = {
-            group: _crossed_by(group, traffic)
+            group: self._crossed_by(group)
             if group in traffic.changed or group not in before
             else before[group]
             for group in traffic.groups
         }
-        if not np.array_equal(self._capacities, traffic.capacities):
-            self._capacities = traffic.capacities
+        if not before:
             return list(self._crossed)
         reach, reached = 0, dict.fromkeys(traffic.changed)
         for group, there in before.items():
@@ -97,6 +114,11 @@ class Sunflow(FlowScheduler):
                     grows = True
         return [group for group in self._crossed if group in reached]
 
+    def _crossed_by(self, group: Group) -> int:
+        """The links that a group shares: one on a circuit has the ports for itself."""
+        there = group.crossed & ~self._no_link
+        return there if group.circuit_bytes_per_s == np.inf else there & ~self._ports
+
 
 def _path(group: Group, traffic: Traffic) -> Numbers:
     """A group's links; without the ports if it goes by a circuit, which has them for itself."""
@@ -105,11 +127,11 @@ def _path(group: Group, traffic: Traffic) -> Numbers:
     return np.where(traffic.is_port[group.paths], len(traffic.capacities) - 1, group.paths)
 
 
-def _crossed_by(group: Group, traffic: Traffic) -> int:
-    there = np.zeros(len(traffic.capacities), dtype=bool)
-    there[_path(group, traffic)] = True
-    there[-1] = False  # that is no link
-    return bits(there)
+def _fill_alone(group: Group, traffic: Traffic) -> None:
+    """The rate of the only flows on a circuit, whose NICs nobody else uses."""
+    [weight] = group.weights.tolist()
+    least = min(traffic.capacities[_path(group, traffic)].min(), group.circuit_bytes_per_s)
+    group.set_rates(np.array([least / weight if weight else 0.0]))
 
 
 def _fill_together(groups: list[Group], traffic: Traffic) -> None:
@@ -127,10 +149,7 @@ def _fill_together(groups: list[Group], traffic: Traffic) -> None:
     weights = np.concatenate([group.weights for group in groups])
     sending = np.flatnonzero(weights)  # a circuit's lane may have run empty
     rates = np.zeros(len(weights))
-    if len(sending) == 1:  # the usual case: a circuit whose NICs nobody else uses
-        rates[sending] = left[together[:, sending[0]]].min() / weights[sending]
-    else:
-        rates[sending] = fill(together[:, sending], weights[sending], left)
+    rates[sending] = fill(together[:, sending], weights[sending], left)
     for group, span in zip(groups, spans, strict=True):
         if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
             group.set_rates(rates[span])

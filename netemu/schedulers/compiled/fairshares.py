@@ -46,26 +46,30 @@ class _Line:
     def __init__(self) -> None:
         self._slots = Slots(0)
         self._linked: Numbers = np.zeros(0, dtype=np.int64)
-        self._heads: Numbers = np.zeros((0, 0), dtype=np.int64)
+        self._begins: Numbers = np.zeros((0, 0), dtype=np.int64)
+        self._sizes: Numbers = np.zeros((0, 0), dtype=np.int64)
         self._levels: Floats = np.zeros((0, 0))
         self._work: Floats = np.zeros((2, 0))
 
     def serve(self, order: Sequence[Group], traffic: Traffic) -> None:
         """Set their rates."""
         links = len(traffic.capacities)
-        if self._heads.shape[1] != links:
+        if self._begins.shape[1] != links:
             self._slots = Slots(links)
-            self._heads = np.zeros((0, links), dtype=np.int64)
+            self._linked = np.zeros(0, dtype=np.int64)
+            self._begins = np.zeros((0, links), dtype=np.int64)
+            self._sizes = np.zeros((0, links), dtype=np.int64)
             self._levels = np.zeros((0, links))
         slots = self._slots
         slots.update(traffic)
         more = len(slots.counts) - len(self._linked)
         if more:
             self._linked = grown(self._linked, more)
-            self._heads, self._levels = grown(self._heads, more), grown(self._levels, more)
+            self._begins, self._sizes = grown(self._begins, more), grown(self._sizes, more)
+            self._levels = grown(self._levels, more)
         for slot in slots.moved:
             self._linked[slot] = 0
-            self._heads[slot] = -1
+            self._begins[slot] = self._sizes[slot] = 0
         most = int(slots.counts.max(initial=0))
         if self._work.shape[1] < most:
             self._work = np.empty((2, 2 * most))
@@ -74,12 +78,13 @@ class _Line:
             slots.numbers(order),
             slots.tables,
             slots.paths,
-            slots.nexts,
+            slots.entries,
+            self._begins,
+            self._sizes,
             slots.counts,
             slots.changed,
             slots.fresh,
             self._linked,
-            self._heads,
             self._levels,
             slots.loads,
             left,

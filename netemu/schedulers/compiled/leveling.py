@@ -13,7 +13,7 @@ from numba.typed import List
 from netemu.rowtable import RATE, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.compiled.filling import fill, scratch
-from netemu.schedulers.compiled.rows import change_rate, load_links, sum_up
+from netemu.schedulers.compiled.rows import change_rate, first_finish, load_links, sum_up
 from netemu.schedulers.filling import Bools
 
 #: How far what rows need may exceed a capacity: rounding.
@@ -28,46 +28,84 @@ _MANY_TURNS = 0.3
 
 
 @njit(cache=True)
-def link_rows(paths: Numbers, first: int, count: int, heads: Numbers, nexts: Numbers) -> None:
-    """Put rows from the ``first`` into the list of each link that they cross.
+def link_rows(
+    paths: Numbers, first: int, count: int, entries: Numbers, begins: Numbers, sizes: Numbers
+) -> Numbers:
+    """Put rows from the ``first`` into the list of each link that they cross; returns the lists.
 
-    A list begins at ``heads[link]``; an entry is position + row * positions, the next one is
-    ``nexts[position, row]``, and -1 is the end.
+    An entry, ``entries[:, place]``, is a row and the other links on its way.  A link's list begins
+    at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
     """
-    positions = len(paths)
+    none, more = len(sizes) - 1, np.zeros(len(sizes), np.int64)
+    for position in range(len(paths)):
+        for row in range(first, count):
+            more[paths[position, row]] += 1
+    more[none] = 0
+    entries = _with_room(entries, begins, sizes, more, 1 if first == 0 else 2)
     for row in range(first, count):
-        for position in range(positions):
+        for position in range(len(paths)):
             link = paths[position, row]
-            nexts[position, row] = heads[link]
-            heads[link] = position + row * positions
+            if link == none:
+                continue
+            place, other = begins[link] + sizes[link], 0
+            sizes[link] += 1
+            entries[0, place] = row
+            for elsewhere in range(len(paths)):
+                if elsewhere != position:
+                    other += 1
+                    entries[other, place] = paths[elsewhere, row]
+    return entries
+
+
+@njit(cache=True)
+def _with_room(
+    entries: Numbers, begins: Numbers, sizes: Numbers, more: Numbers, times: int
+) -> Numbers:
+    """The same lists with room for so many more; so many ``times`` that if it is not there yet."""
+    none, enough = len(sizes) - 1, True
+    for link in range(none):
+        enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
+    if enough:
+        return entries
+    roomier = np.empty((len(entries), times * (sizes.sum() + more.sum())), np.int64)
+    begin = 0
+    for link in range(none):
+        size, was = sizes[link], begins[link]
+        roomier[:, begin : begin + size] = entries[:, was : was + size]
+        begins[link] = begin
+        begin += times * (size + more[link])
+    begins[none] = begin
+    return roomier
 
 
 @njit(cache=True)
 def level_rows(
     table: Floats,
     paths: Numbers,
-    nexts: Numbers,
+    entries: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
     count: int,
     first_new: int,
-    heads: Numbers,
     levels: Floats,
     load: Floats,
     left: Floats,
     rounding: Floats,
     now_s: float,
     work: Floats,
-) -> bool:
-    """Share what is ``left`` among rows that had these levels; whether any rate has changed.
+) -> tuple[bool, float]:
+    """Share what is ``left`` among rows that had these levels.
 
     ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``work`` has room for two
-    numbers of each row.
+    numbers of each row.  Returns whether any rate has changed, and how many more bytes/s all rows
+    send at now; nan if they have to be summed up.
     """
     links = len(left)
     room, amiss = left - load, np.zeros(links, np.bool_)
     new = _find_new(table, paths, first_new, count, levels, amiss, now_s)
     if new > count * _MANY_NEW:
         fill_rows(table, paths, count, levels, load, left, now_s)
-        return True
+        return True, np.nan
     queue, touched, waiting = np.empty(links, np.int64), np.empty(links, np.int64), 0
     amiss[-1] = False  # stands for no link
     for link in range(links - 1):
@@ -75,21 +113,22 @@ def level_rows(
             amiss[link] = True
             queue[waiting] = link
             waiting += 1
-    changed, first, turns = new != 0, 0, 0
+    changed, total_more, first, turns = new != 0, 0.0, 0, 0
     while waiting > 0:
         link = queue[first]
         first, waiting, turns = (first + 1) % links, waiting - 1, turns + 1
         amiss[link] = False
-        rows = _other_limits(table, paths, nexts, heads, link, levels, work)
-        levels[link] = _level(work[0, :rows], work[1, :rows], left[link])
-        differs, others = _set_level(
+        begin = begins[link]
+        rows = _other_limits(table, entries, begin, sizes[link], levels, work)
+        sizes[link] = rows
+        levels[link] = _level(work[0, :rows], work[1, :rows], left[link], levels[link])
+        differs, others, more = _set_level(
             table,
-            paths,
-            nexts,
-            heads[link],
+            entries,
+            begin,
             link,
             levels[link],
-            work[0],
+            work[:, :rows],
             load,
             room,
             now_s,
@@ -99,8 +138,9 @@ def level_rows(
         room[link] = left[link] - load[link]
         if differs < 0 or turns > links * _MANY_TURNS:
             fill_rows(table, paths, count, levels, load, left, now_s)
-            return True
+            return True, np.nan
         changed |= differs > 0
+        total_more += more
         for other in touched[:others]:  # noted as amiss, which they may not be
             amiss[other] = other < links - 1 and _is_amiss(
                 room[other], rounding[other], levels[other]
@@ -108,7 +148,7 @@ def level_rows(
             if amiss[other]:
                 queue[(first + waiting) % links] = other
                 waiting += 1
-    return changed
+    return changed, total_more
 
 
 @njit(cache=True)
@@ -147,93 +187,89 @@ def _find_new(
 
 @njit(cache=True)
 def _other_limits(
-    table: Floats,
-    paths: Numbers,
-    nexts: Numbers,
-    heads: Numbers,
-    link: int,
-    levels: Floats,
-    work: Floats,
+    table: Floats, entries: Numbers, begin: int, size: int, levels: Floats, work: Floats
 ) -> int:
     """Of each row of a link: the rate that other links on its way allow, and its weight.
 
     Puts them into ``work``, and returns how many there are.  Takes rows that have ended from the
     link's list.
     """
-    entry, rows, last = heads[link], 0, -1
-    while entry >= 0:
-        row, position = entry // len(paths), entry % len(paths)
-        here, entry = entry, nexts[position, row]
-        if table[WEIGHT, row] == 0:
-            if last < 0:
-                heads[link] = entry
-            else:
-                nexts[last % len(paths), last // len(paths)] = entry
+    rows = 0
+    for place in range(begin, begin + size):
+        weight = table[WEIGHT, entries[0, place]]
+        if weight == 0:
             continue
-        last = here
+        if begin + rows < place:
+            entries[:, begin + rows] = entries[:, place]
         least = np.inf
-        for place in range(len(paths)):
-            if paths[place, row] != link:
-                least = min(least, levels[paths[place, row]])
-        work[0, rows], work[1, rows] = least, table[WEIGHT, row]
+        for position in range(1, len(entries)):
+            least = min(least, levels[entries[position, place]])
+        work[0, rows], work[1, rows] = least, weight
         rows += 1
     return rows
 
 
 @njit(cache=True)
-def _level(elsewhere: Floats, weights: Floats, capacity: float) -> float:
+def _level(elsewhere: Floats, weights: Floats, capacity: float, before: float) -> float:
     """The level at which a link is full, inf if it never is."""
     if len(weights) == 0:
         return np.inf
-    # Newton's method, from below: what a link carries is a concave function of its level
-    level: float = capacity / weights.sum()
+    # Newton's method: what a link carries is a concave function of its level, so that from
+    # anywhere one step leads below the right one, and those that follow only rise
+    least: float = capacity / _held(elsewhere, weights, -1.0)[1]
+    level = before if least < before < np.inf else least
     held_before = -1
     while True:
-        held, held_weight, others = 0, 0.0, 0.0
-        for row in range(len(weights)):
-            if elsewhere[row] >= level:
-                held += 1
-                held_weight += weights[row]
-            else:
-                others += elsewhere[row] * weights[row]
+        held, held_weight, others = _held(elsewhere, weights, level)
         if held == 0:
+            if held_before < 0 and level > least:
+                level = least
+                continue
             return np.inf if others <= capacity * _ROUNDING else level
         if held == held_before:
             return level
+        level = max((capacity - others) / held_weight, least if held_before < 0 else level)
         held_before = held
-        level = max((capacity - others) / held_weight, level)
+
+
+@njit(cache=True, fastmath={"reassoc", "nsz"})  # several rows at a time
+def _held(elsewhere: Floats, weights: Floats, level: float) -> tuple[int, float, float]:
+    """How many rows a level holds up, their weight, and what the others send at."""
+    held, held_weight, others = 0, 0.0, 0.0
+    for row in range(len(weights)):
+        is_held, weight, bytes_per_s = elsewhere[row] >= level, weights[row], elsewhere[row]
+        held += 1 if is_held else 0
+        held_weight += weight if is_held else 0.0
+        others += 0.0 if is_held else bytes_per_s * weight
+    return held, held_weight, others
 
 
 @njit(cache=True)
 def _set_level(
     table: Floats,
-    paths: Numbers,
-    nexts: Numbers,
-    head: int,
+    entries: Numbers,
+    begin: int,
     link: int,
     level: float,
-    elsewhere: Floats,
+    work: Floats,
     load: Floats,
     room: Floats,
     now_s: float,
     touched: Numbers,
     noted: Bools,
-) -> tuple[int, int]:
-    """Give the rows of a link what it and the others allow.
+) -> tuple[int, int, float]:
+    """Give the rows of a link what it and the others allow, as they are in ``work``.
 
     Returns how many have other rates than before, or -1 if one has no limit at all, which two of
-    its links have left to one another; and how many links are ``touched`` by that that were not
-    ``noted`` before.
+    its links have left to one another; how many links are ``touched`` by that that were not
+    ``noted`` before; and how many more bytes/s the rows send at.
     """
-    entry, number, changed, others, carries = head, 0, 0, 0, 0.0
-    while entry >= 0:
-        row, position = entry // len(paths), entry % len(paths)
-        entry = nexts[position, row]
-        weight = table[WEIGHT, row]
-        rate, before = min(level, elsewhere[number]), table[RATE, row]
-        number += 1
+    changed, others, carries, total_more = 0, 0, 0.0, 0.0
+    for number in range(work.shape[1]):
+        row, weight = entries[0, begin + number], work[1, number]
+        rate, before = min(level, work[0, number]), table[RATE, row]
         if rate == np.inf:
-            return -1, others
+            return -1, others, total_more
         if abs(rate - before) <= before * _STAYS:
             carries += before * weight
             continue
@@ -241,17 +277,18 @@ def _set_level(
         change_rate(table, row, rate, now_s)
         changed += 1
         more = (rate - before) * weight
-        for place in range(len(paths)):
-            other = paths[place, row]
+        total_more += more
+        for position in range(1, len(entries)):
+            other = entries[position, begin + number]
             load[other] = max(load[other] + more, 0.0)
             room[other] -= more
-            if other != link and not noted[other]:
+            if not noted[other]:
                 noted[other] = True
                 touched[others] = other
                 others += 1
     load[link] = carries  # exactly
     load[-1] = 0.0  # stands for no link
-    return changed, others
+    return changed, others, total_more
 
 
 @njit(cache=True)
@@ -279,12 +316,13 @@ def level_in_order(
     order: Numbers,
     tables: List,
     paths: List,
-    nexts: List,
+    entries: List,
+    begins: Numbers,
+    sizes: Numbers,
     counts: Numbers,
     changed: Bools,
     fresh: Bools,
     linked: Numbers,
-    heads: Numbers,
     levels: Floats,
     loads: Floats,
     left: Floats,
@@ -297,27 +335,32 @@ def level_in_order(
 ) -> int:
     """Let slots share what those before them have ``left``; returns how many are ``touched``.
 
-    ``linked`` tells how many of each slot's rows are in the lists of ``heads`` and ``nexts``;
+    ``linked`` tells how many of each slot's rows are in the lists of its links (``link_rows``);
     ``work`` is any array of two rows as long as those of the largest slot.
     """
     those = 0
     for slot in order:
         table, count, load = tables[slot], counts[slot], loads[slot]
         new = linked[slot]
-        link_rows(paths[slot], new, count, heads[slot], nexts[slot])
-        linked[slot] = count
+        if new < count:
+            entries[slot] = link_rows(
+                paths[slot], new, count, entries[slot], begins[slot], sizes[slot]
+            )
+            linked[slot] = count
+        more = np.nan
         if fresh[slot]:
             fill_rows(table, paths[slot], count, levels[slot], load, left, now_s)
             differs = True
             fresh[slot] = False
         else:
-            differs = level_rows(
+            differs, more = level_rows(
                 table,
                 paths[slot],
-                nexts[slot],
+                entries[slot],
+                begins[slot],
+                sizes[slot],
                 count,
                 new,
-                heads[slot],
                 levels[slot],
                 load,
                 left,
@@ -326,7 +369,13 @@ def level_in_order(
                 work,
             )
         if differs or changed[slot]:
-            bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
+            if np.isfinite(more):
+                first_finish_s[slot] = first_finish(table, count)
+                bytes_per_s[slot] += more
+                if first_finish_s[slot] == np.inf:  # none sends: what is left is rounding
+                    bytes_per_s[slot] = 0.0
+            else:
+                bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
             touched[those] = slot
             those += 1
         for link in range(len(left)):

@@ -45,13 +45,19 @@ def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several rows at a time: twice as fast
 def sum_up(table: Floats, count: int) -> tuple[float, float]:
     """At how many bytes/s all rows send, and when the first of them finishes."""
-    rates, weights, finish_s = table[RATE, :count], table[WEIGHT, :count], table[FINISH_S, :count]
-    bytes_per_s, first_s = 0.0, np.inf
+    rates, weights, bytes_per_s = table[RATE, :count], table[WEIGHT, :count], 0.0
     for row in range(count):
         bytes_per_s += rates[row] * weights[row]
+    return bytes_per_s, first_finish(table, count)
+
+
+@njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})
+def first_finish(table: Floats, count: int) -> float:
+    """When the first of all rows finishes."""
+    finish_s, first_s = table[FINISH_S, :count], np.inf
     for row in range(count):
         first_s = min(first_s, finish_s[row])
-    return bytes_per_s, first_s
+    return first_s
 
 
 @njit(cache=True)

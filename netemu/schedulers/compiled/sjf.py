@@ -1,4 +1,14 @@
-"""``sjf`` for crowds: all flows are gone through at each decision, the shortest first."""
+"""``sjf`` for crowds: what an event does not reach is left as it is.
+
+``netemu.schedulers.sjf`` is the simple version, and decides the same.
+
+Rows that send are a line, the shortest first, which is walked along at each decision.  Equals are
+served together, as a *class*; if they are those of the last decision, and as much is left of their
+links, they and what they leave stay as they are.  Rows that wait have a place in a list for each
+link that they cross (see ``waiting``); they keep it, as they send nothing.  Each of them is longer
+than those who filled one of its links.  So none has a turn before something is left of a link
+at the place of the line where it was full last time; from there on that link's list counts.
+"""
 
 from __future__ import annotations
 
@@ -6,201 +16,249 @@ import numpy as np
 from numba import njit
 
 from netemu.flowgroups import FlowGroup
-from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
+from netemu.rowtable import RATE
 from netemu.schedulers.base import Floats, Numbers, Traffic
-from netemu.schedulers.compiled.filling import fill, scratch
+from netemu.schedulers.compiled.line import (
+    LEFT,
+    LINKS,
+    ROW,
+    WAY,
+    copy,
+    enter,
+    first_open,
+    line_up,
+    longer,
+    serve_class,
+)
 from netemu.schedulers.compiled.rows import change_rate
+from netemu.schedulers.compiled.waiting import (
+    Waiting,
+    first_of,
+    insert,
+    least_left,
+    place_after,
+    remove,
+    with_room,
+)
 from netemu.schedulers.filling import Bools, rounding_of
 from netemu.schedulers.sjf import SAME_BYTES, SAME_SHARE, ShortestFirst
 
-#: A rate that would change by less than this share stays.
-_STAYS = 1e-13
-#: If so many rows, or so large a share of them, are not where they were, all are sorted anew.
-_MANY_MOVED = 1000
-_MOVED = 0.25
-#: With more newcomers than this, too.
-_MANY_NEW = 64
-
-
-@njit(cache=True)
-def bring_up_to_date(
-    table: Floats, rows: Numbers, left_bytes: Floats, count: int, now_s: float
-) -> int:
-    """Note what the first ``count`` rows have left to send, and put them in order.
-
-    Those that have ended are left out; returns how many are left.
-    """
-    kept = 0
-    for place in range(count):
-        row = rows[place]
-        if table[WEIGHT, row] == 0:
-            continue
-        mine, at = _left_bytes(table, row, now_s), kept
-        while at > 0 and left_bytes[at - 1] > mine:  # most are in order already
-            rows[at], left_bytes[at] = rows[at - 1], left_bytes[at - 1]
-            at -= 1
-        rows[at], left_bytes[at] = row, mine
-        kept += 1
-    return kept
-
-
-@njit(cache=True)
-def _left_bytes(table: Floats, row: int, now_s: float) -> float:
-    served: float = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
-    left_bytes: float = table[TOTAL, row] - served * table[WEIGHT, row]
-    return max(left_bytes, 0.0)
-
-
-@njit(cache=True)
-def all_left_bytes(table: Floats, rows: Numbers, now_s: float) -> Floats:
-    """What rows have left to send."""
-    left_bytes = np.empty(len(rows))
-    for number in range(len(rows)):
-        left_bytes[number] = _left_bytes(table, rows[number], now_s)
-    return left_bytes
+#: How far ``_gather`` has come: turns in the line's order, and links of ``full``; how many links
+#: are loose, and in which one's list the first row is (-1: there is none).
+_TURN, _CHECKED, _LOOSE, _CHOSEN = range(4)
 
 
 @njit(cache=True)
 def serve(
     table: Floats,
     paths: Numbers,
-    rows: Numbers,
-    left_bytes: Floats,
-    there: Bools,
-    ways: Numbers,
-    moved: Numbers,
-    moved_bytes: Floats,
-    many_moved: int,
+    facts: Floats,
+    marks: Numbers,
+    order: Numbers,
+    next_facts: Floats,
+    next_marks: Numbers,
+    waiting: Waiting,
+    full_at: Floats,
+    full: Numbers,
+    many_full: int,
     left: Floats,
     rounding: Floats,
     now_s: float,
-) -> tuple[float, float, int]:
+) -> tuple[Floats, Numbers, int, Waiting, int, float, float]:
     """Serve all rows, the shortest first; equals share in a max-min way.
 
-    They are two lines: ``rows`` that have not sent anything since they were sorted, as far as they
-    are still ``there``, with their ``ways``; and those that have, ``moved``.  Returns at how many
-    bytes/s all of them send, when the first one finishes, and how many have ``moved`` now.
+    ``full`` are the links that were full at the end, in the order in which they became so;
+    ``full_at`` tells what the last that used them had left then.  Both are brought up to date.
+
+    Returns the line of those that send from now on (``facts``, ``marks`` and its length), those
+    that wait, how many links are full, at how many bytes/s all rows send, and when the first one
+    finishes.
     """
-    bytes_per_s, first_s = 0.0, np.inf
-    equals, rates = np.empty(len(rows) + many_moved, np.int64), np.empty(len(rows) + many_moved)
-    levels, (floats, numbers) = np.empty(len(left)), scratch(len(left))
-    next_row, next_moved, more_moved = 0, 0, many_moved
+    bytes_per_s, first_s, total, classes = 0.0, np.inf, 0, 0
+    paused = np.zeros(len(order), np.bool_)
+    now_full, now_full_at = np.empty_like(full), np.full(len(left), np.inf)
+    none_left = np.flatnonzero(left == 0)
+    many_now_full = len(none_left)
+    now_full[:many_now_full], now_full_at[none_left] = none_left, -1.0
+    state, loose, at = np.array([0, 0, 0, -1]), np.empty_like(full), np.full(len(left), -1)
     while True:
-        some, longest = 0, -1.0
-        while True:
-            # what is closed now stays so, as less and less is left
-            next_row = _next_open(ways, there, next_row, left)
-            next_moved = _pause_closed(table, paths, moved[:many_moved], next_moved, left, now_s)
-            mine = left_bytes[next_row] if next_row < len(rows) else np.inf
-            other = moved_bytes[next_moved] if next_moved < many_moved else np.inf
-            shortest = min(mine, other)
-            if shortest == np.inf or (some > 0 and _is_longer(shortest, longest)):
-                break
-            longest = shortest
-            if mine <= other:
-                equals[some] = rows[next_row]
-                there[next_row] = False
-                moved[more_moved] = rows[next_row]
-                more_moved += 1
-                next_row += 1
-            else:
-                equals[some] = moved[next_moved]
-                next_moved += 1
-            some += 1
-        if some == 0:
-            return bytes_per_s, first_s, more_moved
-        if some == 1:
-            rates[0] = _take(paths, equals[0], left) / table[WEIGHT, equals[0]]
-        else:
-            _fill(table, paths, equals[:some], left, levels, rates, floats, numbers)
-        for number in range(some):
-            row = equals[number]
-            _set_rate(table, paths, row, rates[number], left, rounding, now_s)
-            bytes_per_s += rates[number] * table[WEIGHT, row]
-            first_s = min(first_s, table[FINISH_S, row])
+        first = total
+        next_facts, next_marks, total, longest = _gather(
+            table,
+            paths,
+            facts,
+            marks,
+            order,
+            paused,
+            next_facts,
+            next_marks,
+            total,
+            waiting,
+            full_at,
+            full[:many_full],
+            loose,
+            at,
+            state,
+            left,
+            now_s,
+        )
+        if total == first:
+            break
+        sends, ends_s = serve_class(
+            table, next_facts, next_marks, classes, first, total, left, rounding, now_s
+        )
+        bytes_per_s, first_s, classes = bytes_per_s + sends, min(first_s, ends_s), classes + 1
+        for place in range(first, total):
+            for column in range(WAY, next_marks.shape[1]):
+                link = next_marks[place, column]
+                if left[link] == 0 and now_full_at[link] == np.inf:
+                    now_full[many_now_full], now_full_at[link] = link, longest
+                    many_now_full += 1
+    full[:], full_at[:] = now_full, now_full_at
+    waiting = _pause(table, facts, marks, order[paused], waiting, now_s)
+    return next_facts, next_marks, total, waiting, many_now_full, bytes_per_s, first_s
 
 
 @njit(cache=True)
-def _is_longer(left_bytes: float, than: float) -> bool:
-    return left_bytes > than * (1 + SAME_SHARE) + SAME_BYTES
-
-
-@njit(cache=True)
-def _set_rate(
+def _gather(
     table: Floats,
     paths: Numbers,
-    row: int,
-    rate: float,
+    facts: Floats,
+    marks: Numbers,
+    order: Numbers,
+    paused: Bools,
+    next_facts: Floats,
+    next_marks: Numbers,
+    total: int,
+    waiting: Waiting,
+    full_at: Floats,
+    full: Numbers,
+    loose: Numbers,
+    at: Numbers,
+    state: Numbers,
     left: Floats,
-    rounding: Floats,
     now_s: float,
+) -> tuple[Floats, Numbers, int, float]:
+    """Add the next class to the next line, after its ``total`` rows.
+
+    ``loose`` are links that are free beyond where they were full, and ``at`` where their lists have
+    to go on; ``state`` tells how far this has come.  Returns the line, which may have more room
+    than before, how many rows it has now, and what the last of them has left.
+    """
+    longest, most = -1.0, np.inf
+    chosen = state[_CHOSEN]
+    if chosen >= 0 and least_left(paths, waiting.rows[at[chosen]], left) == 0:
+        _choose(waiting, table, paths, loose, at, state, left)
+    while True:
+        turn = first_open(marks, order, state[_TURN], left)
+        paused[state[_TURN] : turn] = True
+        state[_TURN] = turn
+        mine = facts[order[turn], LEFT] if turn < len(order) else np.inf
+        other = _chosen_bytes(waiting, at, state)
+        if _loosen(waiting, full_at, full, min(mine, other, most), loose, at, state, left):
+            _choose(waiting, table, paths, loose, at, state, left)
+            other = _chosen_bytes(waiting, at, state)
+        shortest = min(mine, other)
+        if shortest == np.inf or shortest > most:
+            return next_facts, next_marks, total, longest
+        longest, most = shortest, shortest * (1 + SAME_SHARE) + SAME_BYTES
+        if total == len(next_facts):
+            next_facts, next_marks = longer(next_facts, next_marks)
+        if mine <= other:
+            copy(facts, marks, order[turn], next_facts, next_marks, total)
+            state[_TURN] += 1
+        else:
+            row = waiting.rows[at[state[_CHOSEN]]]
+            enter(table, paths, next_facts, next_marks, total, row, now_s)
+            _take_out(waiting, paths, row, other, at)
+            _choose(waiting, table, paths, loose, at, state, left)
+        total += 1
+
+
+@njit(cache=True)
+def _chosen_bytes(waiting: Waiting, at: Numbers, state: Numbers) -> float:
+    """What the shortest row that waits and can send has left; inf: there is none."""
+    chosen = state[_CHOSEN]
+    return waiting.keys[at[chosen]] if chosen >= 0 else np.inf
+
+
+@njit(cache=True)
+def _choose(
+    waiting: Waiting,
+    table: Floats,
+    paths: Numbers,
+    loose: Numbers,
+    at: Numbers,
+    state: Numbers,
+    left: Floats,
 ) -> None:
-    """Give a row its rate, for which what is ``left`` is known already, but for rounding."""
-    if abs(rate - table[RATE, row]) > table[RATE, row] * _STAYS:
-        change_rate(table, row, rate, now_s)
+    """Find that row."""
+    state[_LOOSE], state[_CHOSEN] = first_of(waiting, table, paths, loose, at, state[_LOOSE], left)
+
+
+@njit(cache=True)
+def _loosen(
+    waiting: Waiting,
+    full_at: Floats,
+    full: Numbers,
+    before: float,
+    loose: Numbers,
+    at: Numbers,
+    state: Numbers,
+    left: Floats,
+) -> bool:
+    """Have those lists count whose links were full ``before`` so many bytes, and are not now.
+
+    Returns whether there are such.
+    """
+    many: int = state[_LOOSE]
+    while state[_CHECKED] < len(full) and full_at[full[state[_CHECKED]]] < before:
+        link = full[state[_CHECKED]]
+        state[_CHECKED] += 1
+        if left[link] > 0:
+            at[link] = place_after(waiting, link, full_at[link])
+            loose[state[_LOOSE]] = link
+            state[_LOOSE] += 1
+    return bool(state[_LOOSE] > many)
+
+
+@njit(cache=True)
+def _take_out(waiting: Waiting, paths: Numbers, row: int, key: float, at: Numbers) -> None:
+    """Let a row wait no more; lists go on behind where they are ``at``."""
     for position in range(len(paths)):
         link = paths[position, row]
-        if left[link] <= rounding[link]:
-            left[link] = 0.0
+        if link < len(at) - 1:
+            gone = remove(waiting, link, key, row)
+            if at[link] > gone:
+                at[link] -= 1
 
 
 @njit(cache=True)
-def _pause_closed(
-    table: Floats, paths: Numbers, moved: Numbers, place: int, left: Floats, now_s: float
-) -> int:
-    """The first that moved from a place on for which something is left; others have to wait."""
-    while place < len(moved) and _least(paths, moved[place], left) == 0:
-        if table[RATE, moved[place]] > 0:
-            change_rate(table, moved[place], 0.0, now_s)
-        place += 1
-    return place
-
-
-@njit(cache=True)
-def _next_open(ways: Numbers, there: Bools, place: int, left: Floats) -> int:
-    """The first row from a place on for which something is left."""
-    while place < len(there):
-        if there[place] and left[ways[0, place]] > 0 and _least(ways, place, left) > 0:
-            return place
-        place += 1
-    return place
-
-
-@njit(cache=True)
-def _fill(
+def _pause(
     table: Floats,
-    paths: Numbers,
-    rows: Numbers,
-    left: Floats,
-    levels: Floats,
-    rates: Floats,
-    floats: Floats,
-    numbers: Numbers,
-) -> None:
-    ways, weights = np.empty((len(paths), len(rows)), np.int64), np.empty(len(rows))
-    for number in range(len(rows)):
-        weights[number] = table[WEIGHT, rows[number]]
-        for position in range(len(paths)):
-            ways[position, number] = paths[position, rows[number]]
-    fill(ways, weights, left, levels, rates, floats, numbers)
-
-
-@njit(cache=True)
-def _least(ways: Numbers, place: int, left: Floats) -> float:
-    least = np.inf
-    for position in range(len(ways)):
-        least = min(least, left[ways[position, place]])
-    return least
-
-
-@njit(cache=True)
-def _take(paths: Numbers, row: int, left: Floats) -> float:
-    """Take all that is left on a row's way; returns it."""
-    least = _least(paths, row, left)
-    if least < np.inf:
-        for position in range(len(paths)):
-            left[paths[position, row]] -= least
-    return least
+    facts: Floats,
+    marks: Numbers,
+    paused: Numbers,
+    waiting: Waiting,
+    now_s: float,
+) -> Waiting:
+    """Let the rows at these places of the line wait; returns those that do."""
+    none = len(waiting.sizes) - 1
+    more = np.zeros(none + 1, np.int64)
+    for place in paused:
+        for link in marks[place, WAY:]:
+            more[link] += 1
+    more[none] = 0  # stands for no link
+    if len(paused) > 0:
+        waiting = with_room(waiting, more)
+    for place in paused:
+        row = marks[place, ROW]
+        if table[RATE, row] > 0:
+            change_rate(table, row, 0.0, now_s)
+        for link in marks[place, WAY:]:
+            if link < none:
+                insert(waiting, link, facts[place, LEFT], row)
+    return waiting
 
 
 class CompiledShortestFirst(ShortestFirst):
@@ -208,69 +266,82 @@ class CompiledShortestFirst(ShortestFirst):
 
     def __init__(self) -> None:
         super().__init__()
-        # rows by what they had left to send when they were sorted
-        self._rows: Numbers = np.empty(0, dtype=np.int64)
-        self._left_bytes: Floats = np.empty(0)
-        self._there = np.empty(0, dtype=np.bool_)  #: whether they are not among the next
-        self._ways: Numbers = np.empty((0, 0), dtype=np.int64)
-        # those of them that have sent since then, and those that have come
-        self._moved: Numbers = np.empty(0, dtype=np.int64)
-        self._moved_bytes: Floats = np.empty(0)
-        self._many_moved = 0
+        self._layout = -1  #: of the rows that all of this is about
         self._count = 0  #: rows that there were
-        self._layout = -1
+        # the line of those that send, and room for the next one
+        self._line = self._spare = _no_line(0)
+        self._length = 0
+        self._waiting = _nobody(0)
+        # the links that were full, see ``serve``
+        self._full: Numbers = np.zeros(0, dtype=np.int64)
+        self._full_at: Floats = np.zeros(0)
+        self._many_full = 0
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
         for group in traffic.groups:  # at most one
             assert isinstance(group, FlowGroup)
-            self._line_up(group, traffic.now_s)
-            left, whole = traffic.capacities.copy(), traffic.capacities
-            bytes_per_s, first_finish_s, self._many_moved = serve(
-                *group.rows.whole,
-                self._rows,
-                self._left_bytes,
-                self._there,
-                self._ways,
-                self._moved,
-                self._moved_bytes,
-                self._many_moved,
-                left,
-                rounding_of(left),
-                traffic.now_s,
-            )
-            load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
-            group.timed(bytes_per_s, first_finish_s, load)
+            self._serve(group, traffic)
         return np.inf
 
-    def _line_up(self, group: FlowGroup, now_s: float) -> None:
-        table = group.rows.whole[0]
-        new = np.arange(self._count, group.rows.count)
-        too_many = self._many_moved > _MANY_MOVED + _MOVED * len(self._rows)
-        if too_many or len(new) > _MANY_NEW or group.layout != self._layout:
-            self._sort(group, now_s)
-            return
-        if not group.only_ended:  # some may have been cancelled
-            self._there &= table[WEIGHT, self._rows] > 0
-        self._count = group.rows.count
-        after = self._many_moved + len(new)
-        self._moved[self._many_moved : after] = new
-        self._many_moved = bring_up_to_date(table, self._moved, self._moved_bytes, after, now_s)
-
-    def _sort(self, group: FlowGroup, now_s: float) -> None:
+    # Inside --------------------------------------------------------------------------------------
+    def _serve(self, group: FlowGroup, traffic: Traffic) -> None:
         table, paths = group.rows.whole
-        rows = np.flatnonzero(group.weights)
-        left_bytes = all_left_bytes(table, rows, now_s)
-        order = np.argsort(left_bytes, kind="stable")
-        self._rows, self._left_bytes = rows[order], left_bytes[order]
-        self._there = np.ones(len(rows), dtype=np.bool_)
-        self._ways = np.ascontiguousarray(paths[:, self._rows])
-        sending = self._rows[table[RATE, self._rows] > 0]
-        self._there[table[RATE, self._rows] > 0] = False
-        room = 2 * len(rows) + _MANY_MOVED
-        self._moved, self._moved_bytes = np.empty(room, dtype=np.int64), np.empty(room)
-        self._moved[: len(sending)] = sending
-        self._many_moved = bring_up_to_date(
-            table, self._moved, self._moved_bytes, len(sending), now_s
+        whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
+        if group.layout != self._layout or len(paths) != self._line[1].shape[1] - WAY:
+            self._begin(group, len(left))
+        many = group.rows.count
+        facts, marks = self._with_room(self._length + many - self._count)
+        order = line_up(table, paths, facts, marks, self._length, self._count, many, now_s)
+        served = serve(
+            table,
+            paths,
+            facts,
+            marks,
+            order,
+            *self._spare,
+            self._waiting,
+            self._full_at,
+            self._full,
+            self._many_full,
+            left,
+            rounding_of(left),
+            now_s,
         )
-        self._count, self._layout = group.rows.count, group.layout
+        line, sending, length, self._waiting, self._many_full, bytes_per_s, first_s = served
+        self._line, self._spare = (line, sending), (facts, marks)
+        self._count, self._length = many, length
+        load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
+        group.timed(bytes_per_s, first_s, load, sending[:length, ROW])
+
+    def _begin(self, group: FlowGroup, links: int) -> None:
+        """Know nothing but what rows there are."""
+        self._layout, self._count, self._length = group.layout, 0, 0
+        positions = len(group.rows.whole[1])
+        self._line, self._spare = _no_line(positions), _no_line(positions)
+        self._waiting = _nobody(links)
+        self._full_at, self._full = np.full(links, np.inf), np.zeros(links, dtype=np.int64)
+        self._many_full = 0
+
+    def _with_room(self, length: int) -> tuple[Floats, Numbers]:
+        """The line, with room for so many rows."""
+        facts, marks = self._line
+        more = length - len(facts)
+        if more <= 0:
+            return facts, marks
+        more_marks = np.empty((more, marks.shape[1]), dtype=np.int64)
+        more_facts = np.empty((more, facts.shape[1]))
+        return np.concatenate([facts, more_facts]), np.concatenate([marks, more_marks])
+
+
+def _no_line(positions: int) -> tuple[Floats, Numbers]:
+    return (
+        np.empty((64, LINKS + 2 * positions)),
+        np.empty((64, WAY + positions), dtype=np.int64),
+    )
+
+
+def _nobody(links: int) -> Waiting:
+    none = np.zeros(0, dtype=np.int64)
+    begins, sizes = np.zeros(links + 1, dtype=np.int64), np.zeros(links, dtype=np.int64)
+    return Waiting(np.zeros(0), none, begins, sizes)

@@ -1,0 +1,223 @@
+"""The line of rows that send, for ``sjf``: the shortest first, a record for each.
+
+``facts[place]`` and ``marks[place]`` are what is known of the row at a place, in floats and in
+whole numbers.  Equals are served together, as a *class*.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
+from netemu.schedulers.base import Floats, Numbers
+from netemu.schedulers.compiled.filling import fill, scratch
+from netemu.schedulers.compiled.rows import change_rate
+
+#: A rate that would change by less than this share stays.
+_STAYS = 1e-13
+#: Bytes left now, and as of when the rate was set; bytes/s; when it finishes; and from here on what
+#: is left of each link on its way before its class is served, and after that.
+LEFT, WERE_LEFT, AS_OF_S, SENDS, ENDS_S, LINKS = range(6)
+#: The row's number, that of its class (-1: none yet) and how many rows that has; then its way.
+ROW, CLASS, SIZE, WAY = range(4)
+
+
+@njit(cache=True)
+def line_up(
+    table: Floats,
+    paths: Numbers,
+    facts: Floats,
+    marks: Numbers,
+    count: int,
+    first_new: int,
+    many_rows: int,
+    now_s: float,
+) -> Numbers:
+    """Bring the line up to date, with those rows from the ``first_new`` that have not ended.
+
+    Returns its places in the order of what rows have left.
+    """
+    order, kept = np.empty(count + many_rows - first_new, np.int64), 0
+    for place in range(count):
+        if table[WEIGHT, marks[place, ROW]] == 0:
+            continue
+        mine, passed_s = facts[place, WERE_LEFT], now_s - facts[place, AS_OF_S]
+        if passed_s > 0:
+            mine = max(mine - facts[place, SENDS] * passed_s, 0.0)
+        facts[place, LEFT] = mine
+        at = kept
+        while at > 0 and facts[order[at - 1], LEFT] > mine:  # most are in order already
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = place
+        kept += 1
+    end = count
+    for row in range(first_new, many_rows):
+        if table[WEIGHT, row] > 0:
+            enter(table, paths, facts, marks, end, row, now_s)
+            end += 1
+    if end == count:
+        return order[:kept]
+    new = count + np.argsort(facts[count:end, LEFT], kind="mergesort")
+    before, later = kept - 1, len(new) - 1
+    for at in range(kept + len(new) - 1, -1, -1):
+        if before < 0 or (later >= 0 and facts[order[before], LEFT] <= facts[new[later], LEFT]):
+            order[at] = new[later]
+            later -= 1
+        else:
+            order[at] = order[before]
+            before -= 1
+    return order[: kept + len(new)]
+
+
+@njit(cache=True)
+def enter(
+    table: Floats,
+    paths: Numbers,
+    facts: Floats,
+    marks: Numbers,
+    place: int,
+    row: int,
+    now_s: float,
+) -> None:
+    """Put a row at a place of the line."""
+    weight = table[WEIGHT, row]
+    served = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
+    left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
+    facts[place, LEFT] = facts[place, WERE_LEFT] = left_bytes
+    facts[place, AS_OF_S], facts[place, SENDS] = now_s, table[RATE, row] * weight
+    facts[place, ENDS_S] = table[FINISH_S, row]
+    marks[place, ROW], marks[place, CLASS], marks[place, SIZE] = row, -1, 0
+    for position in range(len(paths)):
+        marks[place, WAY + position] = paths[position, row]
+
+
+@njit(cache=True)
+def copy(
+    facts: Floats, marks: Numbers, place: int, to_facts: Floats, to_marks: Numbers, to: int
+) -> None:
+    """Let a row have a place in another line."""
+    for column in range(facts.shape[1]):  # they are too short for slices
+        to_facts[to, column] = facts[place, column]
+    for column in range(marks.shape[1]):
+        to_marks[to, column] = marks[place, column]
+
+
+@njit(cache=True)
+def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
+    """The same line with twice the room."""
+    room = 2 * len(facts)
+    more_facts = np.empty((room, facts.shape[1]))
+    more_marks = np.empty((room, marks.shape[1]), np.int64)
+    more_facts[: len(facts)], more_marks[: len(marks)] = facts, marks
+    return more_facts, more_marks
+
+
+@njit(cache=True)
+def first_open(marks: Numbers, order: Numbers, turn: int, left: Floats) -> int:
+    """The first turn from this one on of a row on whose way something is left."""
+    while turn < len(order):
+        least = np.inf
+        for column in range(WAY, marks.shape[1]):
+            least = min(least, left[marks[order[turn], column]])
+        if least > 0:
+            break
+        turn += 1
+    return turn
+
+
+@njit(cache=True)
+def _is_as_before(
+    facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
+) -> bool:
+    """Whether these rows were a class last time, and just as much was left of their links."""
+    number, positions = marks[first, CLASS], marks.shape[1] - WAY
+    if number < 0 or marks[first, SIZE] != end - first:
+        return False
+    for place in range(first, end):
+        if marks[place, CLASS] != number:
+            return False
+        for position in range(positions):
+            link, was = marks[place, WAY + position], facts[place, LINKS + position]
+            if left[link] != was and not abs(left[link] - was) <= rounding[link]:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _share(
+    table: Floats,
+    facts: Floats,
+    marks: Numbers,
+    first: int,
+    end: int,
+    left: Floats,
+    rounding: Floats,
+    now_s: float,
+) -> None:
+    """Share what is ``left`` among the rows at these places of the line."""
+    positions, some = marks.shape[1] - WAY, end - first
+    ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
+    for number in range(some):
+        weights[number] = table[WEIGHT, marks[first + number, ROW]]
+        for position in range(positions):
+            link = ways[position, number] = marks[first + number, WAY + position]
+            facts[first + number, LINKS + position] = left[link]
+    _take(ways, weights, left, rates)
+    for number in range(some):
+        place, row = first + number, marks[first + number, ROW]
+        if abs(rates[number] - table[RATE, row]) > table[RATE, row] * _STAYS:
+            change_rate(table, row, rates[number], now_s)
+            facts[place, SENDS] = rates[number] * weights[number]
+            facts[place, WERE_LEFT], facts[place, AS_OF_S] = facts[place, LEFT], now_s
+            facts[place, ENDS_S] = table[FINISH_S, row]
+        for position in range(positions):
+            link = ways[position, number]
+            if left[link] <= rounding[link]:
+                left[link] = 0.0
+            facts[place, LINKS + positions + position] = left[link]
+
+
+@njit(cache=True)
+def _take(ways: Numbers, weights: Floats, left: Floats, rates: Floats) -> None:
+    """Hand out what is ``left``; ``rates`` gets bytes/s for each unit of weight."""
+    if len(weights) > 1:
+        fill(ways, weights, left, np.empty(len(left)), rates, *scratch(len(left)))
+        return
+    least = np.inf
+    for position in range(len(ways)):
+        least = min(least, left[ways[position, 0]])
+    rates[0] = least / weights[0]
+    if least < np.inf:
+        for position in range(len(ways)):
+            left[ways[position, 0]] -= least
+
+
+@njit(cache=True)
+def serve_class(
+    table: Floats,
+    facts: Floats,
+    marks: Numbers,
+    number: int,
+    first: int,
+    end: int,
+    left: Floats,
+    rounding: Floats,
+    now_s: float,
+) -> tuple[float, float]:
+    """Share what is ``left`` among the rows from a place to another, which are equals.
+
+    If they were a class last time, and as much was left of their links, all stays as it was.
+    Returns at how many bytes/s they send, and when the first of them finishes.
+    """
+    if not _is_as_before(facts, marks, first, end, left, rounding):
+        _share(table, facts, marks, first, end, left, rounding, now_s)
+    bytes_per_s, first_s, positions = 0.0, np.inf, marks.shape[1] - WAY
+    for place in range(first, end):
+        marks[place, CLASS], marks[place, SIZE] = number, end - first
+        bytes_per_s += facts[place, SENDS]
+        first_s = min(first_s, facts[place, ENDS_S])
+        for position in range(positions):
+            left[marks[place, WAY + position]] = facts[place, LINKS + positions + position]
+    return bytes_per_s, first_s
