@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 CLOCK, DECIDER, CARRIER = 2, 1, 0
 #: By how much niceness is lowered where real time is out of reach.
 _NICER = 10
+#: By how much ``go_ahead`` has lowered that of this process; forked ones inherit both.
+_ahead_by = 0
 
 
 def take_priority(rank: int) -> bool:
@@ -39,15 +41,17 @@ def take_priority(rank: int) -> bool:
 
 def go_ahead() -> None:
     """Have this process, and those that it forks, run before others that compute, if permitted."""
+    global _ahead_by
+    before = os.nice(0)
     with suppress(PermissionError):
-        os.nice(-_NICER)
+        _ahead_by += before - os.nice(-_NICER)
 
 
 def fall_back() -> None:
     """Be as others again, after ``go_ahead`` of this process or of the one that forked it."""
-    niceness = os.nice(0)
-    if niceness < 0:
-        os.nice(-niceness)
+    global _ahead_by
+    os.nice(_ahead_by)
+    _ahead_by = 0
 
 
 @contextmanager

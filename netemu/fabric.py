@@ -61,8 +61,8 @@ class Fabric:
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {route: those of its links that are limited}
-        self._limits_of: dict[Route, tuple[int, ...]] = {}
+        #: {links of a route: those of them that are limited}
+        self._limits_of: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -303,7 +303,7 @@ class Fabric:
         spec = flow.spec
         find = self.network.route if circuit is None else self.network.circuit
         route = find(spec.src, spec.dst)
-        if route is not flow.route:
+        if route.links != flow.route.links:
             self._carried.book(flow)
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
@@ -469,10 +469,10 @@ class Fabric:
 
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
-        limits = self._limits_of.get(route)
+        limits = self._limits_of.get(route.links)
         if limits is None:
             limits = tuple(link for link in route.links if self._capacities[link] < np.inf)
-            self._limits_of[route] = limits
+            self._limits_of[route.links] = limits
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:

@@ -61,7 +61,7 @@ class FlowGroup:
         #: bytes/s that it puts on each link
         self.load = np.zeros(world.links)
         self._world = world
-        #: by route; where the scheduler tells flows of one route apart, by both
+        #: by links; where the scheduler tells flows of one route apart, by both
         self._by_key: dict[Hashable, FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
@@ -159,7 +159,7 @@ class FlowGroup:
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
         route, sent = flow.route, flow.sent_bytes
-        key = route if apart == () else (route, apart)
+        key = route.links if apart == () else (route.links, apart)
         joined = self._by_key.get(key)
         if joined is None:
             joined = self._by_key[key] = FlowClass(route, apart)
@@ -429,7 +429,8 @@ class FlowGroup:
         self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
         for row in rows:
             gone = self._classes[row]
-            del self._by_key[gone.route if gone.apart == () else (gone.route, gone.apart)]
+            links, apart = gone.route.links, gone.apart
+            del self._by_key[links if apart == () else (links, apart)]
         if self._world.rows_stay:
             for column in (WEIGHT, SERVED, RATE, TOTAL):
                 self.rows.column(column)[ended] = 0.0

@@ -16,6 +16,8 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from netemu.schedulers.base import (
@@ -49,18 +51,25 @@ class Sunflow(FlowScheduler):
         longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
         return longest
 
-    def __init__(self) -> None:
-        self._packets: MaxMin | None = None  #: where there are no circuits
+    def __init__(self, sharing: Callable[[], FlowScheduler] = MaxMin) -> None:
+        self._sharing = sharing  #: makes what shares packet switches
+        self._packets: FlowScheduler | None = None  #: where there are no circuits
         #: the links, as bits, that groups crossed when they were filled together last
         self._crossed: dict[Group, int] = {}
         self._capacities: Floats = np.empty(0)
         self._ports = self._no_link = 0  #: as bits, too
 
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+
+        return Sunflow(CompiledMaxMin)
+
     def decide(self, traffic: Traffic) -> float:
         """Fill packet switches, together with the circuits that share NICs."""
         if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
             self._crossed.clear()
-            self._packets = self._packets or MaxMin()
+            self._packets = self._packets or self._sharing()
             return self._packets.decide(traffic)
         self._packets = None  # what it remembers no longer holds
         groups = self._reached(traffic)
