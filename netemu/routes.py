@@ -32,7 +32,7 @@ _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
 #: Those of millions of pairs of nodes would take a gigabyte.
-_ROUTES_KEPT = 2**14
+_ROUTES_KEPT = 2**15
 
 
 @dataclass(slots=True, eq=False)  # not frozen: there are hundreds of thousands, made one by one
