@@ -131,6 +131,7 @@ class EmulatedNetwork:
                 dst=transfer.dst,
                 size_bytes=size_bytes,
                 coflow=transfer.coflow,
+                given_s=now_s(),
             )
         )
         self._peer(peer_name(transfer.dst)).send(

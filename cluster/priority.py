@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: The network's clock comes before all others; then those who decide, who need little; then those
 #: who send and receive by its grants.
 CLOCK, DECIDER, CARRIER = 2, 1, 0
 #: By how much niceness is lowered where real time is out of reach.
 _NICER = 10
+#: By how much ``go_ahead`` has lowered that of this process; forked ones inherit both.
+_ahead_by = 0
 
 
 def take_priority(rank: int) -> bool:
@@ -35,6 +37,21 @@ def take_priority(rank: int) -> bool:
         except PermissionError:
             return False
     return True
+
+
+def go_ahead() -> None:
+    """Have this process, and those that it forks, run before others that compute, if permitted."""
+    global _ahead_by
+    before = os.nice(0)
+    with suppress(PermissionError):
+        _ahead_by += before - os.nice(-_NICER)
+
+
+def fall_back() -> None:
+    """Be as others again, after ``go_ahead`` of this process or of the one that forked it."""
+    global _ahead_by
+    os.nice(_ahead_by)
+    _ahead_by = 0
 
 
 @contextmanager

@@ -27,9 +27,12 @@ def _kebab(class_name: str) -> str:
 
 
 class Message(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag=_kebab
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag=_kebab, gc=False
 ):
-    """Base of everything that is sent.  Subclasses add ``kw_only=True`` and their fields."""
+    """Base of everything that is sent.  Subclasses add ``kw_only=True`` and their fields.
+
+    Plain values can't refer to their message, so none is looked through for garbage (``gc``).
+    """
 
     @classmethod
     def tag(cls) -> str:

@@ -5,6 +5,7 @@ They are absolute; there is no current folder, and "." and ".." mean nothing.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from cluster.errors import PeerError
@@ -17,6 +18,7 @@ _ORDINARY = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99})+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
+@functools.lru_cache(maxsize=2**13)
 def parse_path(path: str) -> tuple[str, ...]:
     """The names along ``path``; none for "/".  A slash at the end is allowed.
 

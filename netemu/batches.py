@@ -73,6 +73,7 @@ class Demand:
         self.key = key
         self.arrived_s = arrived_s
         self.rank = -1  #: its place in the order of coflows
+        self.slot = -1  #: its number while it rides; compiled loops give them
         self.bit = [1 << rack for rack in range(racks)]
         self.rows: list[dict[int, Batch]] = [{} for _ in range(racks)]  #: [src]: {dst: batch}
         self.size = 0  #: how many batches it has

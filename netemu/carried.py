@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import chain
 
 from netemu.flowclasses import Flow
 from netemu.routes import Route
@@ -16,31 +15,38 @@ class Carried:
     """Counts the bytes of flows that are closed, or have changed their ways."""
 
     def __init__(self, links: int) -> None:
-        self._links = links
-        self._by_route: defaultdict[Route, float] = defaultdict(float)
+        self._by_link = [0.0] * links
+        #: {the categories that count some bytes: those bytes}
+        self._by_kind: defaultdict[tuple[str, ...], float] = defaultdict(float)
 
     def book(self, flow: Flow) -> None:
         """Count what a flow, which is in no group, has sent on its present route."""
         sent = flow.sent_bytes - flow.booked_bytes
         if sent:
             flow.booked_bytes = flow.sent_bytes
-            self._by_route[flow.route] += sent
+            route, by_link = flow.route, self._by_link
+            self._by_kind[route.counted_as] += sent
+            for link in route.links:
+                by_link[link] += sent
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """local, rack, cross_rack, and the last's eps, ocs and wan.
 
         ``under_way`` are bytes, with their routes, that have not been counted yet.
         """
+        by_kind = self._by_kind.copy()
+        for route, sent in under_way:
+            by_kind[route.counted_as] += sent
         totals = dict.fromkeys(_CATEGORIES, 0.0)
-        for route, sent in chain(self._by_route.items(), under_way):
-            for category in route.counted_as:
+        for categories, sent in by_kind.items():
+            for category in categories:
                 totals[category] += sent
         return {category: round(total) for category, total in totals.items()}
 
     def by_link(self, under_way: Iterable[tuple[Route, float]]) -> list[int]:
         """By the links' numbers; as above."""
-        totals = [0.0] * self._links
-        for route, sent in chain(self._by_route.items(), under_way):
+        totals = self._by_link.copy()
+        for route, sent in under_way:
             for link in route.links:
                 totals[link] += sent
         return [round(total) for total in totals]

@@ -14,7 +14,6 @@ import numpy as np
 from netemu.flowclasses import Flow, FlowClass
 from netemu.flowgroups import ROUNDING, World
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import load_of
 
 
 class Lane(FlowClass):
@@ -72,6 +71,15 @@ class CircuitGroup:
         return paths
 
     @property
+    def crossed(self) -> int:
+        """The links on these paths, as bits."""
+        there = 0
+        for lane in self._lanes:
+            for link in self._world.limits(lane.route):
+                there |= 1 << link
+        return there
+
+    @property
     def weights(self) -> Floats:
         """By lane."""
         return np.array([lane.weight for lane in self._lanes])
@@ -89,10 +97,11 @@ class CircuitGroup:
     @property
     def load(self) -> Floats:
         """Bytes/s that it puts on each link."""
-        links = self._world.links
-        if not self._carries:
-            return np.zeros(links)
-        return load_of(self.paths, self.rates * self.weights, links)
+        load = np.zeros(self._world.links)
+        if self._carries:
+            for lane in self._lanes:
+                load[list(self._world.limits(lane.route))] += lane.rate * lane.weight
+        return load
 
     def apart(self, row: int) -> Any:
         """Nothing tells flows apart."""

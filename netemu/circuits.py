@@ -19,6 +19,7 @@ can gain a circuit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from netemu.batches import Batch, Demand, Turn, bits
@@ -45,6 +46,28 @@ class Matching:
         self._held = 0  #: how often a batch has got a circuit
         self._cut: list[Batch] = []
         self._taken: list[Batch] = []
+
+    def compiled(self, demands: Iterable[Demand]) -> Matching:
+        """One that chooses the same for these coflows, quicker if they are crowds; or itself."""
+        if self._room > 1:
+            return self
+        from netemu.schedulers.compiled.matching import CompiledMatching
+
+        return CompiledMatching(self, self._switch, demands)
+
+    def works(self) -> tuple[list[bool], list[bool]]:
+        """Whether the ports out of each rack work, and those into it."""
+        racks = range(len(self._switch.racks))
+        out = [bool(self._works_out >> rack & 1) for rack in racks]
+        return out, [bool(self._works_in >> rack & 1) for rack in racks]
+
+    def wait(self, batch: Batch, size_bytes: float) -> None:
+        """A batch wants a circuit, for so many bytes."""
+        batch.demand.wait(batch, size_bytes)
+
+    def stop_waiting(self, batch: Batch) -> None:
+        """A batch wants none any more."""
+        batch.demand.stop_waiting(batch)
 
     def release(self, batch: Batch) -> None:
         """A batch needs its circuit no more, or can't keep it."""

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from cluster.errors import PeerLost
 from cluster.ids import FlowId, NodeId
+from cluster.reactor import now_s
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from cluster.wire import Done, Message, Refusal
@@ -75,7 +76,15 @@ class NetworkClient:
         size_bytes = stored_bytes * self._scale
         self._ask(
             flow,
-            OpenFlow(flow=flow, src=src, dst=dst, size_bytes=size_bytes, more=more, attach=True),
+            OpenFlow(
+                flow=flow,
+                src=src,
+                dst=dst,
+                size_bytes=size_bytes,
+                more=more,
+                attach=True,
+                given_s=now_s(),
+            ),
         )
 
     def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:

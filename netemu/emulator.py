@@ -87,7 +87,7 @@ class NetworkEmulator:
         """Carry out orders of a class by ``act(order, peer)``; its ``ValueError`` refuses one."""
 
         def handle(request: Request) -> Message | None:
-            self._bring_turn_near()
+            self._bring_turn_near(getattr(request.message, "given_s", math.inf))
             try:
                 act(cast("M", request.message), request.peer)
             except ValueError as error:
@@ -124,14 +124,15 @@ class NetworkEmulator:
     def _now_s(self) -> float:
         return now_s() - self._began_s
 
-    def _bring_turn_near(self) -> None:
+    def _bring_turn_near(self, given_s: float = math.inf) -> None:
         """Bring the model up to now, and take a turn once the messages that are here are done.
 
-        Those count as having come at the same time: rates are computed once for all of them.
+        If the first of them was given earlier, only up to then.  All of them count as having come
+        at the same time: rates are computed once for all of them.
         """
         if not self._turn_is_near:
             self._turn_is_near = True
-            self._ledger.advance(self._now_s())
+            self._ledger.advance(min(self._now_s(), given_s - self._began_s))
             self._turn_at(self._fabric.now_s)
 
     def _turn_at(self, due_s: float) -> None:

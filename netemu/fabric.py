@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -60,9 +61,8 @@ class Fabric:
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {id of a route: those of its links that are limited}
-        self._limits_of: dict[int, tuple[int, ...]] = {}
-        self._has_endless = not np.isfinite(self.network.capacities).all()
+        #: {links of a route: those of them that are limited}
+        self._limits_of: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -110,7 +110,7 @@ class Fabric:
         if spec.size_bytes < 0 or not 0 < spec.weight < np.inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
         route = self.network.route(spec.src, spec.dst)
-        flow = Flow(spec, route, self._sequence, self._group_of(spec))
+        flow = Flow(spec, route, self._sequence, self._group_of(spec), coflow)
         self._sequence += 1
         self._flows[name] = flow
         if coflow is not None:
@@ -182,7 +182,6 @@ class Fabric:
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
             self._limits_of.clear()
-            self._has_endless = not np.isfinite(self._capacities[:-1]).all()
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -200,9 +199,9 @@ class Fabric:
             world.now_s = due_s
             for flow in self._take_ended():
                 self._close(flow)
-                if flow.spec.coflow is not None:
-                    self._coflows[flow.spec.coflow].finished_s = due_s
-                finished.append(Finished(flow.spec.flow, due_s))
+                if flow.coflow is not None:
+                    flow.coflow.finished_s = due_s
+                finished.append(Finished(flow.spec.flow, due_s, flow.spec.coflow))
             self._stale = True
         world.now_s = now_s
         return finished
@@ -250,11 +249,9 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """What of each link's capacity no flow uses now."""
         self._refresh()
-        load = (
-            self._loads.total
-            if self._plane is None
-            else self._loads.total + self._plane.load_of_pipes()
-        )
+        load = self._loads.total
+        if self._plane is not None:
+            load = load + self._plane.load_of_pipes()
         free = np.maximum(self._capacities - load, 0.0)
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
@@ -280,6 +277,11 @@ class Fabric:
         self._refresh()
         return [] if self._plane is None else self._plane.switch.circuits()
 
+    def next_lit_s(self) -> float:
+        """When the first of the circuits that are dark will carry; inf if none is."""
+        self._refresh()
+        return np.inf if self._plane is None else self._plane.switch.next_ready_s(self.now_s)
+
     def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """What has become of circuits, but for the first ``after`` changes, and how many in all."""
         self._refresh()
@@ -301,7 +303,7 @@ class Fabric:
         spec = flow.spec
         find = self.network.route if circuit is None else self.network.circuit
         route = find(spec.src, spec.dst)
-        if route is not flow.route:
+        if route.links != flow.route.links:
             self._carried.book(flow)
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
@@ -343,10 +345,10 @@ class Fabric:
         self._join(flow, flow.belongs, remaining)
 
     def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
-        scheduler = self._scheduler
-        group.add(flow, scheduler.tells_apart(flow.spec), scheduler.weight(flow.spec, remaining))
-        self._sending[group] = None
-        self._note_change(group)
+        spec, scheduler = flow.spec, self._scheduler
+        group.add(flow, scheduler.tells_apart(spec), scheduler.weight(spec, remaining))
+        self._sending[group] = self._changed[group] = None
+        self._stale = True
 
     def _withdraw(self, flow: Flow) -> None:
         """Let a flow send nothing any more."""
@@ -376,20 +378,20 @@ class Fabric:
         limit_s = self._world.now_s + self.together_s
         while self._first_finish_s() <= limit_s:
             group = heapq.heappop(self._finishes)[2]
-            for flow in group.take_due(self.together_s):
+            due = group.take_due(self.together_s)
+            for flow in due if self._plane is not None else ():
                 self._rest(flow)
-                if not flow.more:
-                    ended.append(flow)
+            ended += [flow for flow in due if not flow.more]
             if not isinstance(group, Pipe):
                 self._note_change(group)
-        ended.sort(key=lambda flow: flow.sequence)
+        ended.sort(key=attrgetter("sequence"))
         return ended
 
     def _close(self, flow: Flow) -> None:
-        name, coflow = flow.spec.flow, flow.spec.coflow
+        name = flow.spec.flow
         del self._flows[name]
-        if coflow is not None:
-            del self._coflows[coflow].flows[name]
+        if flow.coflow is not None:
+            del flow.coflow.flows[name]
         elif self._scheduler.by_coflow:
             self._groups.pop(flow.belongs.key, None)
         self._carried.book(flow)
@@ -410,6 +412,8 @@ class Fabric:
         if not self._stale:
             return
         self._stale = False
+        if len(self._flows) >= self.compiles_at:
+            self._compile()
         carries_s = np.inf
         if self._plane is not None:
             carries_s = self._plane.decide(self._world.now_s, self._capacities)
@@ -418,8 +422,6 @@ class Fabric:
                 self._note_finishes()
                 return
         self._capacity_changed = False
-        if len(self._flows) >= self.compiles_at:
-            self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
         for group in self._changed:
             if group.is_empty:
                 self._sending.pop(group, None)
@@ -430,10 +432,16 @@ class Fabric:
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
         capacities = self._capacities.copy()
-        now_s = self._world.now_s
-        traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
+        traffic = Traffic(
+            self._world.now_s, capacities, self._sending.keys(), changed, self._is_port
+        )
         self._decide_s = min(self._scheduler.decide(traffic), carries_s)
         self._take_rates(changed)
+
+    def _compile(self) -> None:
+        self._scheduler, self.compiles_at = self._scheduler.compiled(), np.inf
+        if self._plane is not None:
+            self._plane.compile()
 
     def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
         """Note the rates that have been set: a scheduler's mistake must not become a network
@@ -461,12 +469,10 @@ class Fabric:
 
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
-        if not self._has_endless:
-            return route.links
-        limits = self._limits_of.get(id(route))
+        limits = self._limits_of.get(route.links)
         if limits is None:
-            limits = tuple(link for link in route.links if np.isfinite(self._capacities[link]))
-            self._limits_of[id(route)] = limits
+            limits = tuple(link for link in route.links if self._capacities[link] < np.inf)
+            self._limits_of[route.links] = limits
         return limits
 
     def _cross_rack_bytes_per_s(self) -> float:

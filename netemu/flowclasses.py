@@ -7,14 +7,14 @@ they will have had enough: O(log flows) in Python for each.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.ids import FlowId
+from cluster.ids import CoflowId, FlowId
 from netemu.routes import Route
 from netemu.schedulers.base import FlowSpec
 
@@ -32,6 +32,7 @@ class Flow:
         "batch",
         "belongs",
         "booked_bytes",
+        "coflow",
         "group",
         "joined_at",
         "more",
@@ -45,20 +46,25 @@ class Flow:
         "weight",
     )
 
-    def __init__(self, spec: FlowSpec, route: Route, sequence: int, belongs: FlowGroup) -> None:
+    # Known while it takes part in a class:
+    weight: float  #: its part of the class's service
+    joined_at: float  #: its class's service when it joined
+    needs: float  #: its class's service when it will be finished
+    sent_before: float  #: bytes sent before it joined
+
+    def __init__(
+        self, spec: FlowSpec, route: Route, sequence: int, belongs: FlowGroup, coflow: Coflow | None
+    ) -> None:
         self.spec = spec
         self.route = route
         self.sequence = sequence  #: flows are numbered as they come
         self.belongs: FlowGroup | CircuitGroup | Pipe = belongs
+        self.coflow = coflow
         self.batch: Batch | None = None  #: between racks, if there are circuits
         self.booked_bytes = 0.0  #: what it sent on other routes than this one
         self.size_bytes = spec.size_bytes  #: as far as it is known
         self.more = spec.more  #: whether it will grow
         self.group: FlowClass | None = None  #: None as long as it takes part in no class
-        self.weight = 0.0  #: its part of the class's service
-        self.joined_at = 0.0  #: its class's service when it joined
-        self.needs = 0.0  #: its class's service when it will be finished
-        self.sent_before = 0.0  #: bytes sent before it joined
         self.sent_bytes = 0.0  #: known while it takes part in no class, and once it is closed
 
     def sent_at(self, service: float) -> float:
@@ -86,7 +92,7 @@ class FlowClass:
             needs, _, flow = self.flows[0]
             if flow.group is self and flow.needs == needs:
                 return flow
-            heapq.heappop(self.flows)
+            heappop(self.flows)
 
     def all(self) -> list[Flow]:
         """The members, if none has left since it was empty."""
@@ -95,12 +101,19 @@ class FlowClass:
     def admit(self, flow: Flow) -> None:
         """Take in a flow that knows what it needs."""
         self.members += 1
-        heapq.heappush(self.flows, (flow.needs, flow.sequence, flow))
+        heappush(self.flows, (flow.needs, flow.sequence, flow))
 
     def release(self, flow: Flow) -> None:
         """Let a member go."""
         flow.group = None
         self.members -= 1
+
+    def take_last(self) -> Flow:
+        """Let the only member go."""
+        flow = self.first()
+        flow.group = None
+        self.members = 0
+        return flow
 
     def take(self, enough: float) -> list[Flow]:
         """Let those members go that need no more service than that."""
@@ -112,7 +125,7 @@ class FlowClass:
                     break
                 self.release(flow)
                 taken.append(flow)
-            heapq.heappop(flows)
+            heappop(flows)
         return taken
 
 
@@ -121,6 +134,7 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
 
     flow: FlowId
     finished_s: float
+    coflow: CoflowId | None = None
 
 
 @dataclass(slots=True)

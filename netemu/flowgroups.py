@@ -17,7 +17,7 @@ from netemu.flowclasses import Flow, FlowClass
 from netemu.routes import Route
 from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import load_of
+from netemu.schedulers.filling import crossed, load_of
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -61,12 +61,14 @@ class FlowGroup:
         #: bytes/s that it puts on each link
         self.load = np.zeros(world.links)
         self._world = world
-        self._by_key: dict[tuple[int, Hashable], FlowClass] = {}
+        #: by links; where the scheduler tells flows of one route apart, by both
+        self._by_key: dict[Hashable, FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[int] = []  #: rows that have ended and stay
-        self._joining: list[Flow] = []
+        self._fresh: list[FlowClass] = []  #: those that have no row yet
+        self._joining: list[Flow] = []  #: what joins others
         self._few_times = 0  #: rates may be set so often before all are summed up anew
         self._those_sending: Numbers | None = None  #: their rows, if they are known
         self._sent_bytes = 0.0
@@ -77,6 +79,11 @@ class FlowGroup:
     def paths(self) -> Numbers:
         """Numbers of the limited links of each class: [position, row]."""
         return self.rows.paths
+
+    @property
+    def crossed(self) -> int:
+        """The links on these paths, as bits."""
+        return crossed(self.rows.paths, self._world.links)
 
     @property
     def weights(self) -> Floats:
@@ -151,38 +158,30 @@ class FlowGroup:
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        key = (id(flow.route), apart)
+        route, sent = flow.route, flow.sent_bytes
+        key = route.links if apart == () else (route.links, apart)
         joined = self._by_key.get(key)
         if joined is None:
-            joined = self._by_key[key] = FlowClass(flow.route, apart)
+            joined = self._by_key[key] = FlowClass(route, apart)
+            self._fresh.append(joined)
         flow.group = joined
         flow.weight = weight
-        flow.sent_before = flow.sent_bytes
-        self._joining.append(flow)
+        flow.sent_before = sent
+        if joined.row < 0:
+            flow.joined_at = 0.0
+            flow.needs = (flow.size_bytes - sent) / weight
+            joined.admit(flow)
+        else:
+            self._joining.append(flow)
         self.stale = True
         self.only_ended = False
 
     def admit(self) -> None:
         """Let the flows that have been added take their rows."""
-        joining, self._joining = self._joining, []
-        fresh: list[FlowClass] = []
-        known: list[tuple[FlowClass, float, float]] = []
-        first_row = len(self._classes)
-        for flow in joining:
-            joined = flow.group
-            assert joined is not None
-            if joined.row < 0:
-                joined.row = first_row + len(fresh)
-                fresh.append(joined)
-            is_new = joined.row >= first_row
-            flow.joined_at = 0.0 if is_new else self._settle(joined.row)
-            flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
-            joined.admit(flow)
-            if not is_new:
-                known.append((joined, flow.weight, flow.weight * flow.needs))
-        if known:
-            self._change_rows(known)
-        if fresh:
+        if self._joining:
+            self._admit_to_rows()
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
             self._add_rows(fresh)
 
     def remove(self, flow: Flow) -> None:
@@ -219,20 +218,19 @@ class FlowGroup:
         for row, rate in zip(due.tolist(), rates, strict=True):
             flow_class = self._classes[row]
             if flow_class.members == 1:
-                flow = flow_class.first()
-                flow_class.release(flow)
-                taken.append(flow)
-            else:
-                some = self._take_some(flow_class, rate, slack_s)
-                taken += some
+                taken.append(flow_class.take_last())
+                ended.append(row)
+                continue
+            some = self._take_some(flow_class, rate, slack_s)
+            taken += some
+            if flow_class.members:
                 weight = sum(flow.weight for flow in some)
                 total = sum(flow.weight * flow.needs for flow in some)
                 fewer.append((flow_class, -weight, -total))
-            if not flow_class.members:
+            else:
                 ended.append(row)
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
-        fewer = [change for change in fewer if change[0].members]
         if fewer:
             self.only_ended = False
             self._change_rows(fewer)
@@ -385,19 +383,40 @@ class FlowGroup:
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
+    def _admit_to_rows(self) -> None:
+        """Let flows join classes that have rows."""
+        joining, self._joining = self._joining, []
+        changes: list[tuple[FlowClass, float, float]] = []
+        for flow in joining:
+            joined = flow.group
+            assert joined is not None
+            flow.joined_at = self._settle(joined.row)
+            flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
+            joined.admit(flow)
+            changes.append((joined, flow.weight, flow.weight * flow.needs))
+        self._change_rows(changes)
+
     def _add_rows(self, fresh: list[FlowClass]) -> None:
+        """Give rows to classes whose flows have only just come."""
         first_row = len(self._classes)
+        for row, flow_class in enumerate(fresh, first_row):
+            flow_class.row = row
         self._classes += fresh
         self.rows.append(self._limits(fresh))
-        flows = [flow_class.all() for flow_class in fresh]
-        new = slice(first_row, None)
-        self.rows.column(WEIGHT)[new] = [sum(f.weight for f in of_class) for of_class in flows]
-        self.rows.column(TOTAL)[new] = [
-            sum(f.weight * f.needs for f in of_class) for of_class in flows
-        ]
-        self.rows.column(NEEDS)[new] = [flow_class.first().needs for flow_class in fresh]
-        self.rows.column(SINCE_S)[new] = self._world.now_s
-        self.rows.column(FINISH_S)[new] = np.inf
+        firsts = [flow_class.flows[0][2] for flow_class in fresh]
+        weights = np.array([flow.weight for flow in firsts])
+        needs = np.array([flow.needs for flow in firsts])
+        new, table = slice(first_row, None), self.rows.column
+        table(WEIGHT)[new] = weights
+        table(TOTAL)[new] = weights * needs
+        table(NEEDS)[new] = needs
+        table(SINCE_S)[new] = self._world.now_s
+        table(FINISH_S)[new] = np.inf
+        for flow_class in fresh:
+            if flow_class.members > 1:
+                flows = flow_class.all()
+                table(WEIGHT)[flow_class.row] = sum(flow.weight for flow in flows)
+                table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
     def _limits(self, classes: list[FlowClass]) -> list[tuple[int, ...]]:
         return [self._world.limits(flow_class.route) for flow_class in classes]
@@ -410,7 +429,8 @@ class FlowGroup:
         self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
         for row in rows:
             gone = self._classes[row]
-            del self._by_key[id(gone.route), gone.apart]
+            links, apart = gone.route.links, gone.apart
+            del self._by_key[links if apart == () else (links, apart)]
         if self._world.rows_stay:
             for column in (WEIGHT, SERVED, RATE, TOTAL):
                 self.rows.column(column)[ended] = 0.0

@@ -88,6 +88,9 @@ class Ledger:
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when the flows under way are looked at next
         self._look_s = math.inf  #: when those that were dark are
+        #: those among them that may have something to send already, as their circuit has lit or
+        #: their sender has come late: they are looked at once more, at once
+        self._look_now: dict[FlowId, None] = {}
 
     # What happens ------------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
@@ -98,8 +101,12 @@ class Ledger:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._dark and min(self.fabric.next_event_s(), self._next_lit_s()) <= now_s:
-            self._look_soon(now_s)
+        if self._dark:
+            lit_s = self._next_lit_s()
+            if min(self.fabric.next_event_s(), lit_s) <= now_s:
+                self._look_soon(now_s)
+            if lit_s <= now_s:
+                self._look_now.update(dict.fromkeys(self._dark))
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
@@ -143,11 +150,8 @@ class Ledger:
             self._outbox(sender).finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
-            sent_bytes = self.fabric.sent_bytes(flow)
-            if sent_bytes >= self._scale:
-                self._grant(flow, self._senders[flow], sent_bytes)
-            else:  # its first bytes may be due at any time
-                self._dark[flow] = True
+            self._dark[flow] = True  # as far as its sender knows
+            self._look_now[flow] = None
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
@@ -194,7 +198,7 @@ class Ledger:
     # What comes of it --------------------------------------------------------------------------
     def next_turn_s(self) -> float:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
-        if self._out:
+        if self._out or self._look_now:
             return self.fabric.now_s
         due_s = min(self.fabric.next_event_s(), self._look_s, self._next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
@@ -204,7 +208,11 @@ class Ledger:
         if self._senders and self.fabric.now_s >= self._tick_s:
             self._tick(self.fabric.now_s)
         if self.fabric.now_s >= self._look_s:
-            self._look()
+            self._look_s = math.inf
+            self._look(list(self._dark))
+        elif self._look_now:
+            self._look([flow for flow in self._look_now if flow in self._dark])
+        self._look_now.clear()
         if self._growing:
             self._grant_all_there_is()
         out, self._out = self._out, {}
@@ -228,20 +236,15 @@ class Ledger:
 
     def _next_lit_s(self) -> float:
         """When a circuit that somebody waits for will carry: no event where it alone limits."""
-        now_s = self.fabric.now_s
-        ready_s = [c.ready_s for c in self.fabric.circuits()] if self._dark else []
-        return min((due_s for due_s in ready_s if due_s > now_s), default=math.inf)
+        return self.fabric.next_lit_s() if self._dark else math.inf
 
     def _look_soon(self, now_s: float) -> None:
         after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))
         self._look_s = min(self._look_s, now_s + after_s)
 
-    def _look(self) -> None:
+    def _look(self, flows: list[FlowId]) -> None:
         """Tell those that were dark and are not any more."""
-        self._look_s = math.inf
-        for flow, sent_bytes in zip(
-            list(self._dark), self.fabric.sent_bytes_of(self._dark), strict=True
-        ):
+        for flow, sent_bytes in zip(flows, self.fabric.sent_bytes_of(flows), strict=True):
             sender = self._senders[flow]
             if sent_bytes - sender.told_bytes < self._scale:
                 self._dark[flow] = True

@@ -13,6 +13,7 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import msgspec
@@ -43,7 +44,10 @@ class FinishCoflow(Command, frozen=True, kw_only=True):
 
 
 class OpenFlow(Command, frozen=True, kw_only=True):
-    """Let a flow compete for bandwidth from now on; answered with ``Done``.
+    """Let a flow compete for bandwidth; answered with ``Done``.
+
+    It does so from when the order was given, ``given_s`` on the machine's monotonic clock, unless
+    the network's time has gone on since: what the order took to come doesn't count then.
 
     With ``attach``, whoever opens it also sends its bytes, and gets its grants.
     """
@@ -57,6 +61,7 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     priority: Priority = ()
     more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
+    given_s: float = math.inf  #: by default when it comes
 
 
 class GrowFlow(Command, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 
 from cluster.topology import Topology
 from netemu.batches import Batch
@@ -132,6 +133,10 @@ class OpticalSwitch:
             for port in self.out
             for c in port
         ]
+
+    def next_ready_s(self, now_s: float) -> float:
+        """When the first of those that are dark will carry; inf if none is."""
+        return min((c.ready_s for port in self.out for c in port if c.ready_s > now_s), default=inf)
 
     def changes(self, now_s: float, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """What has changed, but for the first ``after``; and how many changes there were in all.

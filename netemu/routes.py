@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -30,12 +31,13 @@ _WORDS = {"uplink": "up", "downlink": "down"}
 _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
+#: Those of millions of pairs of nodes would take a gigabyte.
+_ROUTES_KEPT = 2**15
+
+
 @dataclass(slots=True, eq=False)  # not frozen: there are hundreds of thousands, made one by one
 class Route:
-    """The links that a flow takes, as their numbers; none within a node.  Equal only to itself.
-
-    Nobody changes it.
-    """
+    """The links that a flow takes, as their numbers; none within a node.  Nobody changes it."""
 
     links: tuple[int, ...]
     reach: Reach
@@ -76,30 +78,21 @@ class Network:
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
         self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
         self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
-        self._routes: dict[tuple[NodeId, NodeId], Route] = {}
-        self._circuits: dict[tuple[NodeId, NodeId], Route] = {}
+        self._route = lru_cache(_ROUTES_KEPT)(self._new_route)
+        self._circuit = lru_cache(_ROUTES_KEPT)(self._new_circuit)
         #: {(rack, rack): links between the two}, as they were asked for
         self._between: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def route(self, src: NodeId, dst: NodeId) -> Route:
-        """The packet-switched way from one node to another; ``ValueError`` without such a node.
-
-        Two nodes always have the same object.
-        """
-        route = self._routes.get((src, dst))
-        if route is None:
-            route = self._routes[src, dst] = self._new_route(src, dst)
-        return route
+        """The packet-switched way from one node to another; ``ValueError`` without such a node."""
+        return self._route(src, dst)
 
     def circuit(self, src: NodeId, dst: NodeId) -> Route:
-        """The way through the optical circuit switch; the same object for the same two nodes.
+        """The way through the optical circuit switch.
 
         Raises ``ValueError`` without such a node, within a rack, and where there are no circuits.
         """
-        route = self._circuits.get((src, dst))
-        if route is None:
-            route = self._circuits[src, dst] = self._new_circuit(src, dst)
-        return route
+        return self._circuit(src, dst)
 
     def link_named(self, text: str) -> str:
         """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".

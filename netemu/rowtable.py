@@ -6,6 +6,7 @@ Rows have no lasting numbers: where some are dropped, others from the end take t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -51,17 +52,19 @@ class RowTable:
 
     def set_paths(self, first: int, paths: Sequence[tuple[int, ...]]) -> None:
         """Give the rows from the ``first`` on these paths."""
-        most = max(len(links) for links in paths)
+        lengths = set(map(len, paths))
+        most = max(lengths)
         if most > len(self._paths):
             more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
             self._paths = np.concatenate([self._paths, more])
         new = self._paths[:, first : first + len(paths)]
         new[:] = self._filler
-        if all(len(links) == most for links in paths):
-            new[:most] = np.array(paths, dtype=np.int64).reshape(len(paths), most).T
+        if len(lengths) == 1:
+            links = np.fromiter(chain.from_iterable(paths), np.int64, len(paths) * most)
+            new[:most] = links.reshape(len(paths), most).T
         else:
-            for row, links in enumerate(paths):
-                new[: len(links), row] = links
+            for row, path in enumerate(paths):
+                new[: len(path), row] = path
 
     def drop(self, rows: Numbers) -> tuple[list[int], list[int]]:
         """Forget rows, given in ascending order.

@@ -17,6 +17,7 @@ from functools import cached_property
 from cluster.config import Daemon
 from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from cluster.priority import fall_back
 from cluster.reactor import now_s
 from cluster.transport import Transport
 from cluster.units import format_size
@@ -86,6 +87,8 @@ class _Attempt:
 
     def run(self) -> AttemptSucceeded:
         """Read or fetch, compute, write."""
+        if not self._task.splits and not self._task.reads:
+            fall_back()
         result = run_task(self._job, self._task, self)
         output = result.output
         owed_s = paced_s(self._topology, self._task, result.input_bytes)
@@ -141,10 +144,11 @@ class _Attempt:
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         splits = [split for split in self._task.splits if split.path == path]
-        return BlockFile(self._dfs.open(path), splits, self._clock)
+        return BlockFile(self._dfs.open(path), splits, self._clock, on_read=fall_back)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """What the stages that this one reads wrote for it, as it arrives."""
+        fall_back()
         while not self._fetches.complete:
             stage, output = self._fetches.next()
             self._input_bytes += len(output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cluster.messages.execution import Split
 from dfs.client import DfsFile
@@ -13,14 +13,21 @@ from nodemanager.pace import ComputeClock
 class BlockFile:
     """Reads are served from the split that they lie in, which is read as a whole, as one stream.
 
-    A ``jobs.taskio.FileReader``.
+    A ``jobs.taskio.FileReader``.  ``on_read`` is called whenever a split has been read.
     """
 
-    def __init__(self, file: DfsFile, splits: Sequence[Split], clock: ComputeClock) -> None:
+    def __init__(
+        self,
+        file: DfsFile,
+        splits: Sequence[Split],
+        clock: ComputeClock,
+        on_read: Callable[[], None],
+    ) -> None:
         self.stored_bytes = file.stored_bytes
         self._file = file
         self._splits = [(split.stored_offset, split.stored_length) for split in splits]
         self._clock = clock
+        self._on_read = on_read
         self._start = 0  #: where in the file ``_data``, the split that was read last, begins
         self._data = memoryview(b"")
 
@@ -47,4 +54,5 @@ class BlockFile:
         waited_s = self._file.waited_s
         data = self._file.read(offset, length)
         self._clock.leave_out(self._file.waited_s - waited_s)
+        self._on_read()
         return data

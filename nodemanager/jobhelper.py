@@ -17,6 +17,7 @@ from pathlib import Path
 from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
+from cluster.priority import go_ahead
 from cluster.processes import adopt_orphans, environment_of, fork, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
@@ -85,6 +86,7 @@ class _JobHelper:
         gc.collect()
         gc.freeze()
         self._inherited_bytes = data_bytes()
+        go_ahead()  # so that an attempt begins to read or fetch when it should; then it falls back
         self._channel.send(JobLoaded())
 
     def _launch(self, order: LaunchAttempt) -> None:

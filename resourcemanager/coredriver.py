@@ -31,6 +31,7 @@ class CoreDriver(ABC):
 
     def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float]) -> None:
         self.core = core
+        self.told_s = 0.0  #: the core's time when it was told what is being carried out
         self.deciding_s = 0.0  #: by the stopwatch, spent in the core
         self.deciding_s_max = 0.0
         self._log = log
@@ -70,7 +71,8 @@ class CoreDriver(ABC):
             self._busy = False
 
     def _tell(self, event: Event) -> None:
-        at_s, log = self.now_s, self._log
+        self.told_s = at_s = self.now_s
+        log = self._log
         begun_s = self._stopwatch()
         try:
             commands = self.core.handle(event, at_s)

@@ -19,13 +19,13 @@ class Driver(CoreDriver):
     def __init__(self, core: Core, log: EventLog, reactor: Reactor) -> None:
         super().__init__(core, log, now_s)
         self._reactor = reactor
-        self._started_s = now_s()
+        self.started_s = now_s()  #: the core's 0 on the machine's clock
         self._timers: dict[str, Timer] = {}
 
     @property
     def now_s(self) -> float:
         """Seconds since the driver was made: the core's clock."""
-        return now_s() - self._started_s
+        return now_s() - self.started_s
 
     def _set_timer(self, command: SetTimer) -> None:
         earlier = self._timers.pop(command.timer, None)
@@ -36,5 +36,5 @@ class Driver(CoreDriver):
             del self._timers[command.timer]
             self.tell(TimerFired(timer=command.timer))
 
-        when_s = self._started_s + command.at_s
+        when_s = self.started_s + command.at_s
         self._timers[command.timer] = self._reactor.call_at(when_s, fire)

@@ -9,7 +9,6 @@ from collections import deque
 
 from cluster.errors import PeerError, require
 from cluster.ids import JobId
-from cluster.messages.execution import DiscardJob
 from jobs.model import StageSpec, check_stages
 from resourcemanager.commands import CommitJob, EndJob
 from resourcemanager.events import (
@@ -119,7 +118,7 @@ class JobLife:
         if job.live:
             world.draining[job.id] = job
         else:
-            world.emit(DiscardJob(job=job.id))
+            world.discard(job)
         self._ended.append(job.id)
         if self._records_kept is not None and len(self._ended) > self._records_kept:
             del world.records[self._ended.popleft()]

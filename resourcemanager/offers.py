@@ -35,6 +35,8 @@ class Offers:
         self._history = history
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
         self._wake_s: float | None = None  #: when a policy wants to be asked again
+        self._reconsider = world.policies.overriding("reconsider")
+        self._wakes = world.policies.overriding("wake_s")
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -51,7 +53,7 @@ class Offers:
     def make(self) -> None:
         """Offer until nobody takes anything."""
         world = self._world
-        for reconsider in world.policies.overriding("reconsider"):
+        for reconsider in self._reconsider:
             for view in reconsider():
                 job = world.jobs.get(view.id)
                 if job is not None and job.state == "running":
@@ -62,8 +64,10 @@ class Offers:
                 self._offer_node(node)
             else:
                 self._offer_to_asking()
-        self._review_risks()
-        self._set_wake()
+        if world.touched or self._at_risk:
+            self._review_risks()
+        if self._wakes:
+            self._set_wake()
 
     # Offers --------------------------------------------------------------------------------------
     def _offer_node(self, node: Node) -> None:
@@ -169,7 +173,7 @@ class Offers:
     def _set_wake(self) -> None:
         """Have the clock wake the policy that wants it first."""
         world = self._world
-        times_s = [wake_s() for wake_s in world.policies.overriding("wake_s")]
+        times_s = [wake_s() for wake_s in self._wakes]
         at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
         if at_s is not None and at_s != self._wake_s:
             if at_s <= world.now_s:

@@ -241,6 +241,7 @@ class ResourceManager:
                 coflow=order.coflow,
                 weight=order.weight,
                 priority=order.priority,
+                given_s=self._driver.started_s + self._driver.told_s,
             )
             self._network.request(flow, Done, _complain_of(order))
         fetch = FetchOutput(

@@ -385,6 +385,20 @@ class Job:
         return best
 
     # What the core asks --------------------------------------------------------------------------
+    def dissolve(self) -> None:
+        """Nobody will ask about its tasks any more.
+
+        What refers to one another is taken apart, so that it goes without garbage collection.
+        """
+        for stage in self.stages.values():
+            for task in stage.tasks:
+                task.winner = None
+            for things in (stage.tasks, stage.readers, stage.outputs, stage.unreadable):
+                things.clear()
+            stage.merging = None
+        self.stages.clear()
+        self.maps = self.reduces = ()
+
     def has_ready_tasks(self) -> bool:
         """Whether tasks of it could take slots."""
         if self.state != "running":

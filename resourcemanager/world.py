@@ -82,7 +82,8 @@ class World:
         stage.live[attempt.id] = attempt
         job.live[attempt.id] = attempt
         self.free -= 1
-        self._update_free(attempt.node)
+        if not attempt.node.free:
+            self._update_free(attempt.node)
         self._last_turn = attempt.node.turn
         self.touched[job.id] = job
 
@@ -97,13 +98,14 @@ class World:
         job.record.slot_s += self.now_s - attempt.launched_s
         if node.alive:
             self.free += 1
-            self._update_free(node)
+            if node.free == 1:
+                self._update_free(node)
             self.freed[node.id] = node
         self.touched[job.id] = job
         self.policies.tell("attempt_ended", attempt)
         if job.id in self.draining and not job.live:
             del self.draining[job.id]
-            self.emit(DiscardJob(job=job.id))
+            self.discard(job)
 
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
@@ -134,6 +136,11 @@ class World:
         self.asking[job.id] = job
         self.touched[job.id] = job
         self.review_wants(job)
+
+    def discard(self, job: Job) -> None:
+        """A job is over and holds no slot."""
+        self.emit(DiscardJob(job=job.id))
+        job.dissolve()
 
     def review_wants(self, job: Job) -> None:
         """Tell the policies if the job's wish for slots has come up or is gone."""

@@ -154,7 +154,7 @@ class SimulatedAttempt:
         self._began_s = workers.heap.now_s
         self._computing_s = base_s * fate.stretch * workers.slowness.get(self.node, 1.0)
         if fate.fails_at is None:
-            workers.heap.after(self._computing_s, self._computed)
+            workers.heap.at(workers.about(self._began_s + self._computing_s), self._computed)
         else:
             workers.heap.after(self._computing_s * fate.fails_at, self._fail, "it was to fail")
 

@@ -45,7 +45,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     shuffle_flows: int = 0
     #: attempts write their files in blocks of at least so many bytes, which is another
     output_block: int = 0
-    #: flows that would end at most so much later than another end with it, which is a third
+    #: flows that would end at most so much later than another end with it, and attempts have
+    #: computed at the nearest multiple of it, which is a third
     together_s: float = 0.0
 
     def __post_init__(self) -> None:

@@ -64,7 +64,6 @@ class CoflowRun:
         self.finished = 0  #: coflows
         self._scheduler = scheduler
         self._nodes: list[list[NodeId]] = [[node.id for node in rack.nodes] for rack in racks]
-        self._coflow_of: dict[FlowId, CoflowId] = {}  #: of open flows
         self._active_s = 0.0
         self._room_bytes = 0.0
 
@@ -116,7 +115,8 @@ class CoflowRun:
             self._pass(due_s)
             self.events += 1
             for ended in fabric.advance(due_s):
-                self._end_flow(ended.flow, ended.finished_s)
+                assert ended.coflow is not None
+                self._end_flow(ended.coflow, ended.finished_s)
             watch(self)
         if until_s < math.inf:
             self._pass(until_s)
@@ -134,12 +134,10 @@ class CoflowRun:
         self.records[name].open_flows = coflow.width
         for number, (src, dst, size_bytes) in enumerate(coflow.flows()):
             near, far = self._nodes[src], self._nodes[dst]
-            flow = FlowId(f"{name}.{number}")
-            self._coflow_of[flow] = name
             # A rack's nodes take turns, so that no NIC decides what its rack's uplink should.
             self.fabric.start(
                 FlowSpec(
-                    flow=flow,
+                    flow=FlowId(f"{name}.{number}"),
                     src=near[number % len(near)],
                     dst=far[number // len(coflow.mappers) % len(far)],
                     size_bytes=size_bytes,
@@ -147,8 +145,7 @@ class CoflowRun:
                 )
             )
 
-    def _end_flow(self, flow: FlowId, finished_s: float) -> None:
-        name = self._coflow_of.pop(flow)
+    def _end_flow(self, name: CoflowId, finished_s: float) -> None:
         record = self.records[name]
         record.open_flows -= 1
         if record.open_flows == 0:

@@ -95,6 +95,11 @@ class Workers:
         """Expect no more of them."""
         self.network.close_coflow(order.coflow)
 
+    def about(self, time_s: float) -> float:
+        """When something happens that would at that time: then, or near it, with other things."""
+        grid_s = self.behaviour.together_s
+        return round(time_s / grid_s) * grid_s if grid_s else time_s
+
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
         """A node ends all that it does, without a word."""

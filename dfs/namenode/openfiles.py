@@ -12,7 +12,7 @@ from cluster.errors import PeerError
 from cluster.ids import NodeId
 from dfs.loads import Uses
 from dfs.messages import BlockId, PlacementHint
-from dfs.paths import parse_path
+from dfs.paths import join_path, parse_path
 
 #: A file of which nothing was heard for so long is given up: its writer is taken for dead.
 WRITER_PATIENCE_S = 900.0
@@ -60,8 +60,8 @@ class OpenFiles:
     def below(self, path: str) -> list[OpenFile]:
         """The open files at ``path`` or below it."""
         names = parse_path(path)
-        files = self._files.values()
-        return [file for file in files if parse_path(file.path)[: len(names)] == names]
+        within = join_path((*names, ""))
+        return [f for f in self._files.values() if f"{f.path}/".startswith(within)]
 
     def abandoned(self, now_s: float) -> list[OpenFile]:
         """The files whose writers have been silent for too long."""

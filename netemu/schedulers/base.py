@@ -64,6 +64,10 @@ class Group(Protocol):
         """
 
     @property
+    def crossed(self) -> int:
+        """The links on these paths, as the bits of a number: 1 << link."""
+
+    @property
     def weights(self) -> Floats:
         """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
 

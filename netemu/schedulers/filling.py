@@ -122,8 +122,8 @@ def rounding_of(capacities: Floats) -> Floats:
 
 
 def bits(links: Bools) -> int:
-    """A set of links as the bits of a number: quick to compare with others."""
-    return int.from_bytes(np.packbits(links))
+    """A set of links as the bits of a number, 1 << link: quick to compare with others."""
+    return int.from_bytes(np.packbits(links, bitorder="little"), "little")
 
 
 def crossed(paths: Numbers, links: int) -> int:

@@ -16,10 +16,19 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from netemu.schedulers.base import CoflowsOnCircuits, Floats, FlowScheduler, Group, Traffic
-from netemu.schedulers.filling import fill
+from netemu.schedulers.base import (
+    CoflowsOnCircuits,
+    Floats,
+    FlowScheduler,
+    Group,
+    Numbers,
+    Traffic,
+)
+from netemu.schedulers.filling import bits, fill
 from netemu.schedulers.maxmin import MaxMin
 
 
@@ -42,17 +51,87 @@ class Sunflow(FlowScheduler):
         longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
         return longest
 
-    def __init__(self) -> None:
-        self._packets = MaxMin()
+    def __init__(self, sharing: Callable[[], FlowScheduler] = MaxMin) -> None:
+        self._sharing = sharing  #: makes what shares packet switches
+        self._packets: FlowScheduler | None = None  #: where there are no circuits
+        #: the links, as bits, that groups crossed when they were filled together last
+        self._crossed: dict[Group, int] = {}
+        self._capacities: Floats = np.empty(0)
+        self._ports = self._no_link = 0  #: as bits, too
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+
+        return Sunflow(CompiledMaxMin)
 
     def decide(self, traffic: Traffic) -> float:
         """Fill packet switches, together with the circuits that share NICs."""
-        groups = list(traffic.groups)
-        if any(np.isfinite(group.circuit_bytes_per_s) for group in groups):
+        if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
+            self._crossed.clear()
+            self._packets = self._packets or self._sharing()
+            return self._packets.decide(traffic)
+        self._packets = None  # what it remembers no longer holds
+        groups = self._reached(traffic)
+        if len(groups) == 1 and groups[0].weights.size == 1:
+            _fill_alone(groups[0], traffic)
+        elif groups:
             _fill_together(groups, traffic)
-            self._packets = MaxMin()  # what it remembers no longer holds
-            return np.inf
-        return self._packets.decide(traffic)
+        return np.inf
+
+    def _reached(self, traffic: Traffic) -> list[Group]:
+        """The groups whose rates may change: those that changed, and whom they share links with.
+
+        Also whom these share links with, and so on; the others' rates would come out as they are.
+        """
+        if not np.array_equal(self._capacities, traffic.capacities):
+            self._capacities = traffic.capacities
+            self._ports = bits(traffic.is_port)
+            self._no_link = 1 << len(traffic.capacities) - 1
+            self._crossed.clear()
+        before = self._crossed
+        self._crossed = {
+            group: self._crossed_by(group)
+            if group in traffic.changed or group not in before
+            else before[group]
+            for group in traffic.groups
+        }
+        if not before:
+            return list(self._crossed)
+        reach, reached = 0, dict.fromkeys(traffic.changed)
+        for group, there in before.items():
+            if group in traffic.changed or group not in self._crossed:
+                reach |= there
+        for group in reached:
+            reach |= self._crossed[group]
+        grows = True
+        while grows:
+            grows = False
+            for group, there in self._crossed.items():
+                if there & reach and group not in reached:
+                    reach |= there
+                    reached[group] = None
+                    grows = True
+        return [group for group in self._crossed if group in reached]
+
+    def _crossed_by(self, group: Group) -> int:
+        """The links that a group shares: one on a circuit has the ports for itself."""
+        there = group.crossed & ~self._no_link
+        return there if group.circuit_bytes_per_s == np.inf else there & ~self._ports
+
+
+def _path(group: Group, traffic: Traffic) -> Numbers:
+    """A group's links; without the ports if it goes by a circuit, which has them for itself."""
+    if group.circuit_bytes_per_s == np.inf:
+        return group.paths
+    return np.where(traffic.is_port[group.paths], len(traffic.capacities) - 1, group.paths)
+
+
+def _fill_alone(group: Group, traffic: Traffic) -> None:
+    """The rate of the only flows on a circuit, whose NICs nobody else uses."""
+    [weight] = group.weights.tolist()
+    least = min(traffic.capacities[_path(group, traffic)].min(), group.circuit_bytes_per_s)
+    group.set_rates(np.array([least / weight if weight else 0.0]))
 
 
 def _fill_together(groups: list[Group], traffic: Traffic) -> None:
@@ -60,15 +139,12 @@ def _fill_together(groups: list[Group], traffic: Traffic) -> None:
     links = len(traffic.capacities)
     circuits_bytes_per_s = np.array([group.circuit_bytes_per_s for group in groups])
     left = np.concatenate([traffic.capacities, circuits_bytes_per_s])
-    rides = np.isfinite(circuits_bytes_per_s).tolist()
-    paths = [group.paths for group in groups]
+    paths = [_path(group, traffic) for group in groups]
     ends = np.cumsum([path.shape[1] for path in paths]).tolist()
     spans = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
     together = np.full((1 + max(map(len, paths)), ends[-1]), links - 1, dtype=np.int64)
     for number, (path, span) in enumerate(zip(paths, spans, strict=True)):
-        if rides[number]:
-            path = np.where(traffic.is_port[path], links - 1, path)
-            together[-1, span] = links + number
+        together[-1, span] = links + number  # endless where a group goes by packets
         together[: len(path), span] = path
     weights = np.concatenate([group.weights for group in groups])
     sending = np.flatnonzero(weights)  # a circuit's lane may have run empty

@@ -4,7 +4,16 @@ import os
 
 import pytest
 
-from cluster.priority import CARRIER, CLOCK, DECIDER, priority, priority_of, take_priority
+from cluster.priority import (
+    CARRIER,
+    CLOCK,
+    DECIDER,
+    fall_back,
+    go_ahead,
+    priority,
+    priority_of,
+    take_priority,
+)
 from cluster.processes import fork
 
 
@@ -46,5 +55,41 @@ def test_without_permission_there_is_none_and_nothing_breaks():
         with priority(CARRIER) as taken:
             assert not taken
         assert priority_of(0) == "no priority"
+
+    in_a_child(child)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("niceness", [0, 15])
+def test_whoever_went_ahead_falls_back_to_where_it_was(niceness):
+    """A forked child falls back by itself, as often as it likes; its parent stays ahead."""
+
+    def grandchild():
+        for _ in range(2):
+            fall_back()
+            assert os.nice(0) == niceness
+
+    def child():
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
+        fall_back()
+        assert os.nice(0) == niceness
+        go_ahead()
+        assert os.nice(0) < niceness
+        in_a_child(grandchild)
+        assert os.nice(0) < niceness
+        grandchild()
+
+    in_a_child(child)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give it up")
+def test_without_permission_nobody_goes_ahead_and_nobody_falls_back():
+    def child():
+        os.setpriority(os.PRIO_PROCESS, 0, 5)
+        os.setuid(65534)
+        go_ahead()
+        assert os.nice(0) == 5
+        fall_back()
+        assert os.nice(0) == 5
 
     in_a_child(child)

@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import pytest
 
 from cluster.config import ClusterConfig
 from cluster.errors import UsageError
 from cluster.runfolder import RunFolder
-from cluster.topology import load_topology, topology_names
+from cluster.topology import Compute, load_topology, topology_names
 
 SOUND = """
 name = "t"
@@ -96,6 +98,9 @@ def test_figures_become_bytes_and_seconds(write):
             '[compute]\nmode = "fast"\n[storage]',
             'compute.mode = \'fast\': need "paced" or "real"',
         ),
+        ("[links]", "[compute]\nskew = 1\n[links]", "compute.skew = 1.0: need a share in [0, 1)"),
+        ("[racks]", "[compute]\nskew = -0.1\n[racks]", "compute.skew = -0.1: need a share in"),
+        ("[storage]", "[compute]\nskew = nan\n[storage]", "compute.skew = nan: need a share in"),
     ],
     ids=lambda text: text[:24],
 )
@@ -107,6 +112,18 @@ def test_a_mistake_is_told_in_one_line_with_file_place_and_mend(write, was, now,
     assert str(error.value).startswith(f"{path}: ")
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 10, 500])
+@pytest.mark.parametrize("skew", [0.0, 0.25, 0.99])
+def test_skew_spreads_the_tasks_of_a_stage_evenly_about_what_the_rates_say(skew, tasks):
+    compute = Compute(skew=skew)
+    times = sorted(compute.stretch(task) for task in range(tasks))
+    assert 1 - skew <= times[0] <= times[-1] <= 1 + skew
+    assert sum(times) / tasks == pytest.approx(1.0, abs=skew / tasks**0.5)
+    assert all(other - one >= 0.5 * skew / tasks for one, other in pairwise(times))
+    if skew and tasks > 1:
+        assert times[-1] - times[0] >= 2 * skew * (1 - 2 / tasks)
 
 
 def test_unknown_topology_names_the_nearest():

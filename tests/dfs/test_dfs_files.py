@@ -23,6 +23,14 @@ def content(client, path, *range_):
     return b"".join(client.read(path, *range_))
 
 
+def wait_until_disks_are_empty(dfs):
+    deadline_s = time.monotonic() + 10
+    folders = [dfs.folder.node(node.id) / "blocks" for node in dfs.topology.nodes()]
+    while left := [path.name for folder in folders for path in folder.iterdir()]:
+        assert time.monotonic() < deadline_s, left
+        time.sleep(0.01)
+
+
 def test_what_was_written_is_read_from_everywhere(start_dfs):
     dfs = start_dfs(racks=2, nodes=2, replication=3)
     writer = dfs.client("r0n0")
@@ -179,13 +187,44 @@ def test_a_writer_whose_data_fail_leaves_nothing(start_dfs):
     with pytest.raises(RuntimeError, match="the source broke"):
         client.write("/f", data())
     assert not client.exists("/f")
-    deadline_s = time.monotonic() + 10
-    folders = [dfs.folder.node(node.id) / "blocks" for node in dfs.topology.nodes()]
-    while left := [path.name for folder in folders for path in folder.iterdir()]:
-        assert time.monotonic() < deadline_s, left
-        time.sleep(0.01)
+    wait_until_disks_are_empty(dfs)
     client.write("/f", [DATA])
     assert content(client, "/f") == DATA
+
+
+def test_a_file_that_was_begun_is_there_once_it_has_been_filled(start_dfs):
+    dfs = start_dfs()
+    writer, other = dfs.client("r0n0"), dfs.client("r1n0")
+    created = writer.create("/f", replication=1)
+    assert not other.exists("/f")
+    late = writer.create("/f")
+    status = writer.fill("/f", created, [DATA[:120_000], DATA[120_000:]])
+    assert (status.stored_length, status.blocks) == (len(DATA), 4)
+    assert content(other, "/f") == DATA
+    assert {location.nodes for location in other.locations("/f")} == {("r0n0",)}
+    with pytest.raises(Refused, match="/f: exists already"):
+        writer.fill("/f", late, [b"too late"])
+    assert content(other, "/f") == DATA
+
+
+def test_a_file_that_was_begun_and_is_abandoned_leaves_nothing(start_dfs):
+    dfs = start_dfs()
+    client = dfs.client("r0n0")
+    created = client.create("/d/f")
+
+    def data():
+        yield DATA
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        client.fill("/d/f", created, data())
+    assert not client.exists("/d/f")
+    with pytest.raises(Refused):
+        client.fill("/d/f", created, [b"once more"])
+    assert not client.exists("/d/f")
+    wait_until_disks_are_empty(dfs)
+    client.write("/d/f", [b"anew"])
+    assert content(client, "/d/f") == b"anew"
 
 
 def test_usage_and_check(start_dfs):

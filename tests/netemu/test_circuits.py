@@ -47,7 +47,7 @@ class Both:
             batch = Batch(demand, src, dst, rides=True)
             demand.add(batch)
             demand.count(batch, size)
-            demand.wait(batch, size)
+            self.matching.wait(batch, size)
         self.order.insert(place % (len(self.order) + 1), demand)
         self.fresh[demand] = None
         self.reorder = True
@@ -91,7 +91,7 @@ class Both:
                     self.matching.release(batch)
                     self.switch.release(batch.circuit, self.now_s)
                     batch.circuit = None
-                    batch.demand.wait(batch, batch.counted_bytes)
+                    self.matching.wait(batch, batch.counted_bytes)
         rate = 1e9 * self.switch.wavelengths * works
         self.switch.set_port(rack, rate, self.now_s, is_out=is_out)
         self.matching.set_port(rack, works, is_out=is_out)
@@ -113,7 +113,7 @@ class Both:
         for batch in cut:
             self.switch.release(batch.circuit, self.now_s)
             batch.circuit = None
-            batch.demand.wait(batch, batch.counted_bytes)
+            self.matching.wait(batch, batch.counted_bytes)
         for batch in taken:
             batch.circuit = self.switch.connect(batch, self.now_s)
         found = [{(b.src, b.dst) for b in demand.serving} for demand in self.order]
@@ -150,6 +150,15 @@ def follow(steps, both):
 @given(SCHEDULES)
 def test_the_same_choices_as_the_simple_version(steps):
     follow(steps, Both(wavelengths=1, delta_s=0.5))
+
+
+@settings(max_examples=300)
+@given(SCHEDULES, SCHEDULES)
+def test_the_same_choices_by_compiled_loops(before, after):
+    both = Both(wavelengths=1, delta_s=0.5)
+    follow(before, both)
+    both.matching = both.matching.compiled(both.order)
+    follow(after, both)
 
 
 @settings(max_examples=300)

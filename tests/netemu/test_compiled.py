@@ -101,7 +101,7 @@ def ends(fabric: Fabric, until_s: float) -> set[str]:
 
 
 @pytest.mark.parametrize("seed_and_topology", list(enumerate(TOPOLOGIES)))
-@pytest.mark.parametrize("name", ["maxmin", "aalo", "fifo", "varys", "sjf"])
+@pytest.mark.parametrize("name", ["maxmin", "aalo", "fifo", "varys", "sjf", "sunflow"])
 def test_rates_are_those_of_the_simple_version(
     seed_and_topology: tuple[int, str], name: str
 ) -> None:

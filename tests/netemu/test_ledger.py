@@ -8,22 +8,23 @@ from netemu.fabric import Fabric
 from netemu.ledger import GRANT_AFTER_S, KEEP_S, LOOK_AFTER_S, TICK_S_MIN, Ledger
 from netemu.schedulers import flow_scheduler
 from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.maxmin import MaxMin
 
 ANN, BOB = b"ann", b"bob"
 
 
-def ledger_of(scheduler):
+def ledger_of(policy):
     data = {
         "name": "test",
         "racks": {"count": 2, "nodes": 2},
         "links": {"nic": "8Mbps", "uplink": "8Mbps"},  # 10**6 bytes/s
     }
-    return Ledger(Fabric(build(data, Topology, "test"), flow_scheduler(scheduler)), scale=1)
+    return Ledger(Fabric(build(data, Topology, "test"), policy), scale=1)
 
 
 @pytest.fixture
 def ledger():
-    return ledger_of("maxmin")
+    return ledger_of(MaxMin())
 
 
 def spec(flow, size_bytes=10**6, src="r0n0", dst="r1n0", coflow=None, more=False):
@@ -142,7 +143,7 @@ def test_a_flow_that_was_dark_is_told_of_its_first_bytes_at_once(ledger):
 
 
 def test_a_flow_is_dark_again_when_another_takes_its_bandwidth():
-    ledger = ledger_of("sjf")
+    ledger = ledger_of(flow_scheduler("sjf"))
     ledger.open(spec("long"), ANN)
     run(ledger, 0.5)
     ledger.open(spec("short", size_bytes=100_000), BOB)
@@ -259,3 +260,50 @@ def test_whoever_waits_for_a_circuit_is_told_of_its_first_bytes_at_once():
     told = run(ledger, 0.2)
     assert told[0][0] == pytest.approx(0.123, abs=2 * LOOK_AFTER_S)
     assert 0 < told[0][2]["a"] < 5000
+
+
+@pytest.mark.parametrize(("nic", "first_bytes"), [("unlimited", 5000), ("40Mbps", 2500)])
+def test_a_turn_that_is_late_for_a_circuit_tells_of_what_it_carried_meanwhile(nic, first_bytes):
+    """Not only the turn after it, nor the next tick; whether NICs limit flows or circuits alone."""
+    data = {
+        "name": "test",
+        "racks": {"count": 2, "nodes": 1},
+        "links": {"nic": nic, "uplink": "8Mbps"},
+        "ocs": {"port": "80Mbps", "reconfigure": "23ms", "elephant": "1MB"},
+    }
+    ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
+    ledger.open(spec("a", size_bytes=10**7), ANN)
+    assert run(ledger, 0.022) == []
+    assert ledger.next_turn_s() == pytest.approx(0.023)
+    ledger.advance(0.0235)
+    grants = ledger.take_grants()
+    assert grants[ANN].total_bytes == {"a": pytest.approx(first_bytes, abs=1)}
+
+
+class Counting(MaxMin):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def decide(self, traffic):
+        self.asked += 1
+        return super().decide(traffic)
+
+
+def test_rates_are_computed_once_for_all_that_open_and_attach_in_one_turn():
+    ledger = ledger_of(policy := Counting())
+    ledger.open(spec("early"), None)
+    run(ledger, 0.1)
+    before = policy.asked
+    ledger.attach("early", ANN)
+    for number in range(50):
+        ledger.open(spec(f"f{number}", src="r0n1", dst="r1n1"), None)
+        ledger.attach(f"f{number}", BOB)
+        ledger.open(spec(f"own{number}", src="r0n1", dst="r1n1"), BOB)
+    assert ledger.next_turn_s() == 0.1
+    told = ledger.take_grants()
+    assert policy.asked == before + 1
+    assert told.keys() == {ANN}
+    assert told[ANN].total_bytes == {"early": pytest.approx(100_000, abs=1)}
+    assert ledger.take_grants() == {}
+    assert policy.asked == before + 1

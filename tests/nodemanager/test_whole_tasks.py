@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import os
 import random
 
 import psutil
@@ -191,3 +192,38 @@ def test_missing_input_is_a_failure_that_names_it(cluster, job):
     failed = cluster.ending(f"{job}.m0.0")
     assert isinstance(failed, AttemptFailed)
     assert "/nowhere: no such file" in failed.reason
+
+
+NICE = """
+import os
+from jobs import Job, Lines
+
+class Nice(Job):
+    input = Lines()
+    def map(self, line: str):
+        self.counters["niceness"] = os.nice(0)
+        yield line, 1
+    def reduce(self, line, counts):
+        self.counters["niceness"] = os.nice(0)
+        yield line, sum(counts)
+"""
+
+
+def test_code_of_users_runs_with_no_priority(cluster, dfs, job):
+    """Maps fall back once they have read their input, reduces before they fetch theirs.
+
+    Who forks them stays ahead, if that is permitted.
+    """
+    dfs.write("/nice", [b"a\n"])
+    cluster.load(job, NICE)
+    maps, (told,) = run_maps(cluster, dfs, job, "/nice", reduces=1)
+    usual = os.nice(0)
+    assert told.counters["niceness"] == usual
+    reader, dst = f"{job}.r0.0", "r1n0"
+    cluster.launch(reader, dst, reads=("m",), inputs=1, output_path=f"/out/{reader}")
+    process = psutil.Process(cluster.pid(reader))
+    while process.nice() != usual:  # it waits for the order to fetch; else the test's time is up
+        cluster.idle(0.01)
+    assert process.parent().nice() < usual or os.geteuid() != 0
+    fetch_all(cluster, reader, dst, 0, maps, {told.attempt: told})
+    assert cluster.ending(reader).counters["niceness"] == usual

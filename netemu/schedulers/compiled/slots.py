@@ -16,7 +16,26 @@ from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 
 T = TypeVar("T", bound=np.generic)
 
-_NO_LINKS = np.empty((0, 0), dtype=np.int64)
+
+@njit(cache=True)
+def _lists(columns: int) -> tuple[List, List, List]:
+    """Tables, paths and entries of one slot without rows.
+
+    Made here, since what does it from Python is compiled anew in each process.
+    """
+    tables, paths, entries = List(), List(), List()
+    tables.append(np.empty((columns, 0)))
+    paths.append(np.empty((0, 0), np.int64))
+    entries.append(np.empty((0, 0), np.int64))
+    return tables, paths, entries
+
+
+@njit(cache=True)
+def _add(tables: List, paths: List, entries: List, columns: int) -> None:
+    """Make room for one slot more."""
+    tables.append(np.empty((columns, 0)))
+    paths.append(np.empty((0, 0), np.int64))
+    entries.append(np.empty((0, 0), np.int64))
 
 
 @njit(cache=True)
@@ -28,9 +47,9 @@ class Slots:
     """A slot for each group that has something to send."""
 
     def __init__(self, links: int) -> None:
-        self.tables: List = List()  #: of Floats, [column, row]
-        self.paths: List = List()  #: of Numbers, [position, row]
-        self.entries: List = List()  #: of Numbers: see ``leveling.link_rows``
+        #: of Floats, [column, row]; of Numbers, [position, row]; and of Numbers: see
+        #: ``leveling.link_rows``
+        self.tables, self.paths, self.entries = _lists(len(COLUMNS))
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
         self.changed = np.zeros(0, dtype=np.bool_)  #: since the last decision
         self.only_ended = np.zeros(0, dtype=np.bool_)  #: whether all that happened is that
@@ -119,9 +138,8 @@ class Slots:
         self._groups.append(None)
         self._known.append(None)
         self._layouts.append(-1)
-        self.tables.append(np.empty((len(COLUMNS), 0)))
-        self.paths.append(_NO_LINKS)
-        self.entries.append(_NO_LINKS)
+        if slot:
+            _add(self.tables, self.paths, self.entries, len(COLUMNS))
         if slot == len(self.counts):
             more = max(16, slot)
             self.counts = grown(self.counts, more)

@@ -1,0 +1,185 @@
+"""``netemu.circuits`` for crowds, where a port has one circuit at a time: the same choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+import numpy as np
+from numba.typed import List
+
+from netemu.batches import Batch, Demand
+from netemu.circuits import Matching
+from netemu.optical import OpticalSwitch
+from netemu.schedulers.base import Numbers
+from netemu.schedulers.compiled import choosing
+from netemu.schedulers.compiled.choosing import FREED, IN, KINDS, NONE, OUT, PEER, RACKS, Ground
+from netemu.schedulers.compiled.slots import grown
+
+#: So many slots there are at first.
+_SLOTS = 16
+
+
+class CompiledMatching(Matching):
+    """Who has a circuit; it takes over from ``plain``, for these coflows."""
+
+    def __init__(self, plain: Matching, switch: OpticalSwitch, demands: Iterable[Demand]) -> None:
+        super().__init__(switch)
+        racks = len(switch.racks)
+        words = -(-racks // 64)
+        self._ground = Ground(
+            at=np.full((_SLOTS, 2, racks), NONE, dtype=np.int32),
+            used=np.zeros((_SLOTS, 2), dtype=np.int32),
+            waits=np.zeros((_SLOTS, 2, racks, words), dtype=np.uint64),
+            holds=np.zeros((_SLOTS, 2, words), dtype=np.uint64),
+            works=np.zeros((2, words), dtype=np.uint64),
+            ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
+            ready_s=np.zeros(racks),
+        )
+        #: of Floats, by slot: what batches that wait have left to send
+        self._matrices: List = List([np.empty((RACKS, RACKS)) for _ in range(_SLOTS)])
+        self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
+        self._slots: list[Demand | None] = []
+        self._free_slots: list[int] = []
+        self._order = np.zeros(0, dtype=np.int64)  #: of slots
+        # since the last choice, slot, src and dst of batches that
+        self._released: list[int] = []  #: have their circuits no more
+        self._joining: list[int] = []  #: wait, or do so no more,
+        self._joining_bytes: list[float] = []  #: with so much to send; below 0: no more
+        #: room for those that are cut and taken
+        self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
+        self._take_over(plain, demands)
+
+    def wait(self, batch: Batch, size_bytes: float) -> None:
+        """A batch wants a circuit, for so many bytes."""
+        demand = batch.demand
+        if not batch.waits:
+            batch.waits = True
+            demand.waiting += 1
+        self._join(batch, size_bytes)
+
+    def stop_waiting(self, batch: Batch) -> None:
+        """A batch wants none any more."""
+        batch.waits = False
+        batch.demand.waiting -= 1
+        self._join(batch, NONE)
+
+    def release(self, batch: Batch) -> None:
+        """A batch needs its circuit no more, or can't keep it."""
+        del batch.demand.serving[batch]
+        self._released += (batch.demand.slot, batch.src, batch.dst)
+
+    def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
+        """A port has failed, or works again.  Whoever holds it must have released it."""
+        side, ports = OUT if is_out else IN, self._ground.ports
+        choosing.put(self._ground.works[side], rack, works)
+        ports[side, FREED, rack] = 1
+        if not works:
+            choosing.take_down(side, rack, ports)
+
+    def choose(
+        self, now_s: float, fresh: dict[Demand, None], order: list[Demand] | None = None
+    ) -> tuple[list[Batch], list[Batch]]:
+        """Who loses a circuit and who gains one, now; see ``Matching.choose``."""
+        if order is not None:
+            self._set_order(order)
+            fresh = dict.fromkeys(order)
+        for demand in fresh:
+            self._fresh[demand.slot] = True
+        cuts, takes = choosing.choose(
+            now_s,
+            now_s + self._switch.delta_s,
+            np.array(self._released, dtype=np.int64).reshape(-1, 3),
+            np.array(self._joining, dtype=np.int64).reshape(-1, 3),
+            np.array(self._joining_bytes),
+            self._order,
+            self._fresh,
+            self._ground,
+            self._matrices,
+            *self._found,
+        )
+        for done in (self._released, self._joining, self._joining_bytes):
+            done.clear()
+        if fresh:
+            self._fresh[:] = False
+        if order is not None:
+            self._forget_others()
+        cut, taken = self._batches(self._found[0][:cuts]), self._batches(self._found[1][:takes])
+        for batch in cut:
+            del batch.demand.serving[batch]
+        for batch in taken:
+            batch.waits = False
+            demand = batch.demand
+            demand.waiting -= 1
+            demand.serving[batch] = None
+        return cut, taken
+
+    # Inside --------------------------------------------------------------------------------------
+    def _take_over(self, plain: Matching, demands: Iterable[Demand]) -> None:
+        for rack, (out, into) in enumerate(zip(*plain.works(), strict=True)):
+            self.set_port(rack, out, is_out=True)
+            self.set_port(rack, into, is_out=False)
+        ground = self._ground
+        for circuit in chain.from_iterable(self._switch.out):
+            ground.ports[OUT, PEER, circuit.src] = circuit.dst
+            ground.ports[IN, PEER, circuit.dst] = circuit.src
+            ground.ready_s[circuit.src] = circuit.ready_s
+        for demand in demands:
+            for batch in demand.batches():
+                if batch.waits:
+                    self._join(batch, -batch.turn[0])
+            for batch in demand.serving:
+                choosing.occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
+        self._set_order([demand for demand in plain.order if demand.rides])
+
+    def _join(self, batch: Batch, size_bytes: float) -> None:
+        self._joining += (self._slot_of(batch.demand), batch.src, batch.dst)
+        self._joining_bytes.append(size_bytes)
+
+    def _batches(self, found: Numbers) -> list[Batch]:
+        slots, batches = self._slots, []
+        for slot, src, dst in found.tolist():
+            demand = slots[slot]
+            assert demand is not None
+            batches.append(demand.rows[src][dst])
+        return batches
+
+    def _set_order(self, order: list[Demand]) -> None:
+        """Have coflows in this order; they are all that ride."""
+        self.order = order
+        self._order = np.array([demand.slot for demand in order], dtype=np.int64)
+
+    def _forget_others(self) -> None:
+        """Coflows that do not ride need no slots."""
+        for slot, demand in enumerate(self._slots):
+            if demand is not None and not demand.rides:
+                demand.slot, self._slots[slot] = NONE, None
+                choosing.forget(slot, self._ground, self._matrices)
+                self._free_slots.append(slot)
+
+    def _slot_of(self, demand: Demand) -> int:
+        slot = demand.slot
+        if slot != NONE:
+            return slot
+        if self._free_slots:
+            slot = self._free_slots.pop()
+            self._slots[slot] = demand
+        else:
+            slot = len(self._slots)
+            self._slots.append(demand)
+            if slot == len(self._fresh):
+                self._make_slots(slot)
+        demand.slot = slot
+        return slot
+
+    def _make_slots(self, more: int) -> None:
+        ground = self._ground
+        for _ in range(more):
+            self._matrices.append(np.empty((RACKS, RACKS)))
+        self._fresh = grown(self._fresh, more)
+        self._ground = ground._replace(
+            at=np.concatenate([ground.at, np.full((more, *ground.at.shape[1:]), NONE, np.int32)]),
+            used=grown(ground.used, more),
+            waits=grown(ground.waits, more),
+            holds=grown(ground.holds, more),
+        )

@@ -1,0 +1,141 @@
+"""From when an order to open a flow counts: an emulator whose clock and messages the test makes."""
+
+import math
+
+import pytest
+
+from cluster.reactor import Timer
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from cluster.transport import Request
+from cluster.wire import Done
+from netemu import emulator
+from netemu.messages import OpenFlow, RegisterCoflow
+from netemu.schedulers import flow_scheduler
+
+PEER = b"peer"
+BEGAN_S = 100.0
+
+
+class Reactor:
+    """Keeps the timers; the test fires them."""
+
+    def __init__(self):
+        self.timers = []
+
+    def call_at(self, when_s, call):
+        self.timers.append(Timer(when_s, call))
+        return self.timers[-1]
+
+    def call_every(self, period_s, call):
+        pass
+
+
+class Server:
+    """Keeps the handlers, and what was sent: [(time, grants)]."""
+
+    def __init__(self, world):
+        self.handlers = {}
+        self.sent = []
+        self._world = world
+
+    def on(self, kind, handler):
+        self.handlers[kind] = handler
+
+    def push(self, peer, message):
+        self.sent.append((self._world.now_s, message))
+        return True
+
+
+class World:
+    """An emulator that began at 100 s on the machine's clock, between nodes with 1 MB/s each."""
+
+    def __init__(self, monkeypatch):
+        self.now_s = BEGAN_S
+        self.reactor = Reactor()
+        self.served = Server(self)
+        monkeypatch.setattr(emulator, "now_s", lambda: self.now_s)
+        data = {
+            "name": "test",
+            "racks": {"count": 2, "nodes": 2},
+            "links": {"nic": "8Mbps", "uplink": "80Mbps"},
+        }
+        topology = build(data, Topology, "test")
+        emulator.NetworkEmulator(self, topology, flow_scheduler("maxmin"))
+
+    def server(self, name):
+        return self.served
+
+    def order(self, message):
+        """Have it come now."""
+        request = Request(peer=PEER, number=1, message=message, payload=None)
+        assert self.served.handlers[type(message)](request) == Done()
+
+    def open(self, flow, node=0, **given):
+        """A flow of 1 MB, which takes a second."""
+        src, dst = f"r0n{node}", f"r1n{node}"
+        self.order(
+            OpenFlow(flow=flow, src=src, dst=dst, size_bytes=10**6, attach=True, **given),
+        )
+
+    def until(self, at_s):
+        """Take all turns until then, each when it is due."""
+        while due := [timer for timer in self.reactor.timers if timer.call and timer.when_s < at_s]:
+            timer = min(due, key=lambda timer: timer.when_s)
+            self.reactor.timers.remove(timer)
+            self.now_s = max(self.now_s, timer.when_s) + 1e-6  # time goes on
+            timer.call()
+        self.now_s = max(self.now_s, at_s)
+
+    def ends(self):
+        """{flow: when the last of it was granted}, once all is done."""
+        self.until(self.now_s + 5)
+        return {
+            flow: pytest.approx(at_s, abs=1e-3)
+            for at_s, grants in self.served.sent
+            for flow in grants.finished
+        }
+
+
+@pytest.fixture
+def world(monkeypatch):
+    return World(monkeypatch)
+
+
+def test_an_order_counts_from_when_it_was_given(world):
+    world.until(110.0)
+    world.open("a", given_s=109.25)
+    assert world.ends() == {"a": 110.25}
+    at_s, grants = world.served.sent[0]
+    assert at_s == pytest.approx(110.0)
+    assert grants.total_bytes == {"a": 750_000}
+
+
+@pytest.mark.parametrize("given", [{}, {"given_s": 110.5}, {"given_s": math.inf}])
+def test_an_order_never_counts_from_later_than_it_comes(world, given):
+    world.until(110.0)
+    world.open("a", **given)
+    assert world.ends() == {"a": 111.0}
+
+
+@pytest.mark.parametrize("given_s", [109.0, 99.0, -math.inf])
+def test_an_order_does_not_count_from_before_what_the_network_knows(world, given_s):
+    """Something happened at 109.5 s: what was before that is settled."""
+    world.until(109.5)
+    world.order(RegisterCoflow(coflow="j0"))
+    world.until(110.0)
+    world.open("a", given_s=given_s)
+    assert world.ends() == {"a": 110.5}
+
+
+def test_orders_that_come_together_count_from_when_the_first_of_them_was_given(world):
+    world.until(110.0)
+    world.open("a", given_s=109.5)
+    world.open("b", node=1, given_s=109.75)
+    assert world.ends() == {"a": 110.5, "b": 110.5}
+
+
+def test_what_is_no_number_counts_from_now(world):
+    world.until(110.0)
+    world.open("a", given_s=math.nan)
+    assert world.ends() == {"a": 111.0}

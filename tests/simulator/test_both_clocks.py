@@ -1,0 +1,76 @@
+"""What a simulation does just as real processes do, as the two are compared."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.messages.execution import TaskSpec
+from cluster.topology import Compute, Links, RackShape, Topology
+from dfs.messages import BlockLocation, FileBlocks
+from dfs.reading import DfsFile, ReadServices
+from jobs.workloads.model import WorkStage
+from nodemanager.pace import paced_s
+from simulator.blockstore import BlockStore
+from simulator.heap import EventHeap
+from simulator.jobwork import StageWork
+
+
+def topology(**compute: object) -> Topology:
+    return Topology(
+        name="t",
+        racks=RackShape(count=4, nodes=3),
+        links=Links(nic=1e9, uplink=1e9),
+        compute=Compute(map_rate=2e6, reduce_rate=5e6, **compute),
+    )
+
+
+@pytest.mark.parametrize("reads", [(), ("m",)], ids=["map", "reduce"])
+@pytest.mark.parametrize("compute", [{}, {"skew": 0.25}, {"skew": 0.9}, {"mode": "real"}])
+def test_a_task_computes_for_the_same_time(compute: dict[str, object], reads: tuple[str, ...]):
+    place = topology(**compute)
+    work = StageWork(
+        WorkStage(name="s", reads=reads, tasks=40, output_bytes=0), None, (), place.compute
+    )
+    for task in range(40):
+        order = TaskSpec(stage="s", index=task, reads=reads)
+        in_processes_s = paced_s(place, order, stored_bytes=3_000_000)
+        assert work.computing_s(task, 3_000_000) == pytest.approx(in_processes_s)
+
+
+class Asked(Exception):
+    """Whom a reader asked first."""
+
+
+class Peers:
+    def of(self, node: str) -> None:
+        raise Asked(node)
+
+    def is_lost(self, node: str) -> bool:
+        return False
+
+
+def asked_first(reader: str, replicas: tuple[str, ...]) -> str:
+    services = ReadServices(reactor=None, folder=None, namenode=None, peers=Peers(), node=reader)
+    block = BlockLocation(block=1, stored_offset=0, stored_length=9, nodes=replicas)
+    file = DfsFile(services, FileBlocks(path="/f", stored_length=9, blocks=(block,)))
+    with pytest.raises(Asked) as asked:
+        file.read(0, 9)
+    return str(asked.value)
+
+
+def test_a_reader_takes_the_same_replica_whichever_block_it_is():
+    place = topology()
+    store = BlockStore(place, 1, EventHeap(), SimpleNamespace())
+    nodes = [node.id for node in place.nodes()]
+    dice = random.Random(1)
+    blocks = [tuple(dice.sample(nodes, 3)) for _ in range(40)]
+    for block, replicas in zip(store.put("/f", [9] * 40, at=blocks), blocks, strict=True):
+        told_otherwise = tuple(dice.sample(replicas, 3))
+        for reader in nodes:
+            if reader in replicas:
+                assert store.nearest(block, reader) == reader
+            else:
+                assert store.nearest(block, reader) == asked_first(reader, told_otherwise)
