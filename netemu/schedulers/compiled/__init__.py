@@ -3,4 +3,45 @@
 ``FlowScheduler.compiled`` leads here.  Importing this costs half a second and 70 MB, and a first
 run on a machine some seconds, in which the loops are compiled and written to ``__pycache__``; so
 only a simulation with many open flows does.
+
+What is compiled has in it the functions, constants and types of other files than its own, at whose
+changes numba does not look.  So it is kept in a folder that is named after all that source.
 """
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from numba import config
+
+_HERE = Path(__file__).parent
+_SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "rowtable.py")
+
+
+def loops_folder(sources: Iterable[Path], parent: Path) -> Path:
+    """Where under ``parent`` is kept what is compiled from these files, as they are now."""
+    seen = hashlib.sha256()
+    for source in sorted(sources):
+        seen.update(source.name.encode() + b"\0" + source.read_bytes())
+    return parent / f"loops-{seen.hexdigest()[:16]}"
+
+
+def _keep_loops() -> None:
+    """Have numba use this source's folder; those of older source are removed."""
+    settings, parent = vars(config), _HERE / "__pycache__"
+    if settings["CACHE_DIR"]:
+        parent = Path(settings["CACHE_DIR"])
+    elif not os.access(_HERE, os.W_OK):
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        parent = Path(caches) / "railyard"
+    folder = loops_folder(_SOURCES, parent)
+    for other in set(parent.glob("loops-*")) - {folder}:
+        shutil.rmtree(other, ignore_errors=True)
+    settings["CACHE_DIR"] = str(folder)
+
+
+_keep_loops()

@@ -1,0 +1,39 @@
+"""Compiled loops are those of the source as it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from netemu.schedulers.compiled import loops_folder
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_change_of_any_source_is_another_folder(tmp_path):
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text("LIMIT = 1\n")
+    other.write_text("from one import LIMIT\n")
+    before = loops_folder([one, other], tmp_path)
+    assert loops_folder([other, one], tmp_path) == before
+    one.write_text("LIMIT = 2\n")
+    after = loops_folder([one, other], tmp_path)
+    assert after != before
+    assert after.parent == before.parent == tmp_path
+    one.write_text("LIMIT = 1\n")
+    assert loops_folder([one, other], tmp_path) == before
+
+
+def test_older_loops_are_removed_and_a_folder_of_the_users_is_respected(tmp_path):
+    (tmp_path / "loops-0123456789abcdef").mkdir()
+    (tmp_path / "theirs").mkdir()
+    program = "import netemu.schedulers.compiled, numba; print(numba.config.CACHE_DIR)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"NUMBA_CACHE_DIR": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
