@@ -2,8 +2,9 @@
 
 Each runs in a process of its own, one after the other, so that its memory can be told; a short run
 before it has its loops compiled, which is done once on a machine and takes up to 20 s.
-``aalo+weighted``, which is not compiled, takes many minutes and is left out.  Published ratios are those of the papers' abstracts, from EC2 and from simulators whose time goes in steps
-(see ``simulator.coflows``), so they stand beside ours and are no bounds.
+``aalo+weighted``, which is not compiled, takes many minutes and is left out.  Published ratios are
+those of the papers' abstracts, from EC2 and from simulators whose time goes in steps (see
+``simulator.coflows``), so they stand beside ours and are no bounds.
 
     python -m benchmarks.coflows NAME TOPOLOGY COFLOWS       one run, as JSON
 """
