@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
-from netemu.schedulers.filling import Bools, bits, crossed, fill, rounding_of
+from netemu.schedulers.filling import Bools, bits, fill, rounding_of
 from netemu.schedulers.leveling import Leveling
 
 
@@ -94,7 +94,7 @@ class InOrder(FlowScheduler):
     def _serve(self, group: Group, before: _Served | None, line: _Line, changed: bool) -> None:
         """Give a coflow what it can use."""
         if before is None or (changed and not group.only_ended):
-            links = crossed(group.paths, len(line.left))
+            links = group.crossed
         else:
             links = before.links
         leveling = None

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
-from netemu.schedulers.filling import bits, crossed, fill, load_of, rounding_of
+from netemu.schedulers.filling import bits, fill, load_of, rounding_of
 from netemu.schedulers.inorder import by_arrival
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
@@ -116,7 +116,7 @@ def _sum_up(group: Group, traffic: Traffic) -> _Demand:
         link_bytes=link_bytes,
         summed=link_bytes,
         bottleneck_s=_longest_s(link_bytes, traffic.capacities),
-        links=crossed(group.paths, links),
+        links=group.crossed,
     )
 
 
