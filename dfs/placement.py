@@ -66,13 +66,14 @@ class PlacementPolicy(ABC):
         """
         loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken, is_hinted = list(present), bool(hint.first or hint.racks)
+        there, is_hinted = [rack_of(node) for node in present], bool(hint.first or hint.racks)
         barred = {node for node in (*present, *exclude) if node in loads}
-        while len(chosen) < count and len(barred) < len(loads):
-            hinted = _hinted(hint, len(taken), view, barred) if is_hinted else []
+        nodes = len(loads)
+        while len(chosen) < count and len(barred) < nodes:
+            hinted = _hinted(hint, len(there), view, barred) if is_hinted else []
             best: Sequence[NodeId]
             if (
-                not taken
+                not there
                 and self.beside_writer
                 and writer is not None
                 and writer in (hinted or loads)
@@ -82,11 +83,10 @@ class PlacementPolicy(ABC):
             elif hinted:
                 best = _emptiest(hinted, view)
             else:
-                racks = self._liked(loads.racks(barred), [rack_of(node) for node in taken])
-                best = loads.emptiest(racks, barred, view.of_file)
+                best = loads.emptiest(self._liked(loads.racks(barred), there), barred, view.of_file)
             node = self._rng.choice(best)
             chosen.append(node)
-            taken.append(node)
+            there.append(rack_of(node))
             barred.add(node)
         return chosen
 
