@@ -18,6 +18,8 @@ _USE = 1 << 100
 _NEVER = 1 << 200
 #: Up to so many used nodes are passed over one by one; with more, all nodes are put in order.
 _FEW = 16
+#: Of so many sets of racks it is kept which nodes are outside of them.
+_KEPT = 1000
 
 #: From a node's place up to another's, which is not one of them.
 Span = tuple[int, int]
@@ -65,9 +67,9 @@ class _Order:
             insort(others, place)
 
     def smallest(
-        self, names: Sequence[NodeId], hidden: Sequence[Span], barred: Collection[int]
+        self, names: Sequence[NodeId], hidden: Sequence[Span], barred: Iterable[int]
     ) -> Sequence[NodeId]:
-        """Those with the smallest number, but for hidden spans and barred places outside of them.
+        """Those with the smallest number, but for hidden spans and barred places, each given once.
 
         To be looked at before anything changes.
         """
@@ -81,7 +83,7 @@ class _Order:
                     gaps.append((first, last))
                     left -= last - first
             for place in barred:
-                if self.values[place] == value:
+                if self.values[place] == value and not any(b <= place < e for b, e in hidden):
                     first = bisect_left(places, place)
                     gaps.append((first, first + 1))
                     left -= 1
@@ -126,6 +128,9 @@ class Loads(Mapping[NodeId, int]):
         self._names: list[NodeId] = []  #: sorted: rack by rack
         self._place: dict[NodeId, int] = {}
         self._racks: dict[RackId, Span] = {}
+        self._all_racks: tuple[RackId, ...] = ()
+        #: {racks: where the nodes of all others are}
+        self._others: dict[tuple[RackId, ...], Sequence[Span]] = {}
         self._sizes = Counter[RackId]()
         self._least_size = 0  #: of a rack, in nodes
         self._by_load = _Order([])
@@ -167,17 +172,17 @@ class Loads(Mapping[NodeId, int]):
                 self._by_use.change(place, self._by_use.values[place] + stored_bytes)
 
     # What is asked -------------------------------------------------------------------------------
-    def racks(self, barred: Collection[NodeId]) -> Sequence[RackId]:
+    def racks(self, barred: Collection[NodeId]) -> tuple[RackId, ...]:
         """The racks that have nodes other than those."""
         self._look()
         if len(barred) < self._least_size:
-            return list(self._racks)
+            return self._all_racks
         lacking = Counter(rack_of(node) for node in dict.fromkeys(barred) if node in self._place)
         full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
-        return [rack for rack in self._racks if rack not in full]
+        return tuple(rack for rack in self._racks if rack not in full)
 
     def emptiest(
-        self, racks: Sequence[RackId], barred: Collection[NodeId], used: Mapping[NodeId, int]
+        self, racks: tuple[RackId, ...], barred: Collection[NodeId], used: Mapping[NodeId, int]
     ) -> Sequence[NodeId]:
         """Of the nodes of these racks, those with least ``used``, and then the emptiest; by name.
 
@@ -192,49 +197,51 @@ class Loads(Mapping[NodeId, int]):
             self._by_use = None  # what was asked last was of another file
         if 2 * len(racks) < len(self._racks) or len(racks) == 1:
             return self._among(racks, barred, uses, by_use)
-        hidden: list[Span] = []
-        if len(racks) < len(self._racks):
-            hidden = [self._racks[rack] for rack in self._racks.keys() - racks]
+        hidden, place = self._all_but(racks), self._place
         if by_use is None:
-            passed = [*barred, *uses] if uses else barred
-            found = self._by_load.smallest(self._names, hidden, self._outside(hidden, passed))
+            passed = {*barred, *uses} if uses else barred
+            places = [place[node] for node in passed if node in place]
+            found = self._by_load.smallest(self._names, hidden, places)
             if found or not uses:
                 return found
             by_use = self._order_by(uses)
-        return by_use.smallest(self._names, hidden, self._outside(hidden, barred))
+        places = [place[node] for node in barred if node in place]
+        return by_use.smallest(self._names, hidden, places)
 
     # Inside --------------------------------------------------------------------------------------
     def _among(
         self,
-        racks: Sequence[RackId],
+        racks: tuple[RackId, ...],
         barred: Collection[NodeId],
         uses: Uses,
         by_use: _Order | None,
     ) -> Sequence[NodeId]:
         """The least used and then emptiest nodes of few racks, by a look at each."""
         best: list[NodeId] = []
-        least = _NEVER
-        for begin, end in sorted(self._racks[rack] for rack in racks):
-            values = (self._by_load if by_use is None else by_use).values[begin:end]
+        least, names, place = _NEVER, self._names, self._place
+        for begin, end in sorted([self._racks[rack] for rack in racks]):
+            values = (by_use or self._by_load).values[begin:end]
             for node, count in uses.items() if by_use is None else ():
-                if begin <= self._place.get(node, -1) < end:
-                    values[self._place[node] - begin] += _USE * count
+                if node in place and begin <= place[node] < end:
+                    values[place[node] - begin] += _USE * count
             for node in barred:
-                if begin <= self._place.get(node, -1) < end:
-                    values[self._place[node] - begin] = _NEVER
+                if node in place and begin <= place[node] < end:
+                    values[place[node] - begin] = _NEVER
             lowest = min(values)
             if lowest < least:
                 best, least = [], lowest
             if lowest == least:
-                best += [self._names[begin + at] for at, v in enumerate(values) if v == least]
+                best += [names[at] for at, value in enumerate(values, begin) if value == least]
         return best
 
-    def _outside(self, hidden: Sequence[Span], nodes: Iterable[NodeId]) -> Collection[int]:
-        """The places of these nodes, each once, but for those in hidden spans."""
-        places = dict.fromkeys(self._place[node] for node in nodes if node in self._place)
-        for begin, end in hidden:
-            places = {place: None for place in places if not begin <= place < end}
-        return places
+    def _all_but(self, racks: tuple[RackId, ...]) -> Sequence[Span]:
+        """Where the nodes of all other racks are."""
+        spans = self._others.get(racks)
+        if spans is None:
+            spans = [self._racks[rack] for rack in self._racks if rack not in racks]
+            if len(self._others) < _KEPT:
+                self._others[racks] = spans
+        return spans
 
     def _order_by(self, uses: Uses) -> _Order:
         """All nodes by these uses, and then by load; block after block of a file it is kept."""
@@ -264,6 +271,8 @@ class Loads(Mapping[NodeId, int]):
         for place, node in enumerate(self._names):  # those of a rack are together
             rack = rack_of(node)
             self._racks[rack] = self._racks.get(rack, (place, place))[0], place + 1
+        self._all_racks = tuple(self._racks)
+        self._others = {}
         self._sizes = Counter(map(rack_of, self._names))
         self._least_size = min(self._sizes.values(), default=0)
         self._by_load = _Order([self._bytes[node] for node in self._names])

@@ -54,7 +54,7 @@ def test_they_follow_what_a_file_uses_and_what_nodes_hold(few, data, barred):
         else:
             loads.add(node, stored_bytes)
         with patch.object(module, "_FEW", few):
-            found = list(loads.emptiest(among, barred, uses))
+            found = list(loads.emptiest(tuple(among), barred, uses))
         there = [other for other in free if rack_of(other) in among]
         fullness = {other: (uses.get(other, 0), loads[other]) for other in there}
         assert found == sorted(n for n in there if fullness[n] == min(fullness.values()))
