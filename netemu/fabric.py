@@ -61,8 +61,8 @@ class Fabric:
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: {links of a route: those of them that are limited}
-        self._limits_of: dict[tuple[int, ...], tuple[int, ...]] = {}
+        #: links without a limit, but for the last
+        self._unlimited = set(np.flatnonzero(np.isinf(self.network.capacities)).tolist())
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -180,7 +180,7 @@ class Fabric:
             self._plane.limits_changed()
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
-            self._limits_of.clear()
+            self._unlimited ^= {number}
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -455,11 +455,9 @@ class Fabric:
 
     # Inside: small things ------------------------------------------------------------------------
     def _limits(self, route: Route) -> tuple[int, ...]:
-        limits = self._limits_of.get(route.links)
-        if limits is None:
-            limits = tuple(link for link in route.links if self._capacities[link] < np.inf)
-            self._limits_of[route.links] = limits
-        return limits
+        if self._unlimited.isdisjoint(route.links):
+            return route.links
+        return tuple(link for link in route.links if link not in self._unlimited)
 
     def _cross_rack_bytes_per_s(self) -> float:
         links = [self.network.number[name] for name in self.network.cross_rack]

@@ -323,6 +323,8 @@ class FlowGroup:
 
     def _rates_fit(self) -> None:
         self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
+        if self.first_finish_s == np.inf:  # none sends: what its total is then is rounding
+            self._set_total(0.0)
         self._those_sending = None
         self._is_set()
 
