@@ -79,7 +79,7 @@ class Offers:
             job = node.kept_for.pop(0)
             if job.wanting:
                 self._offer(node, [job])
-        while node.free and self._offer(node, None):
+        while self._world.wanting and node.free and self._offer(node, None):
             pass
         while self._has_copies and node.free and self._offer_copy(node):
             pass
