@@ -46,6 +46,25 @@ class Ground(NamedTuple):
 
 
 @njit(cache=True)
+def matrices(slots: int) -> List:
+    """Those of so many slots that have no batches.
+
+    Made here, since what does it from Python is compiled anew in each process.
+    """
+    made = List()
+    for _ in range(slots):
+        made.append(np.empty((RACKS, RACKS)))
+    return made
+
+
+@njit(cache=True)
+def add_matrices(matrices: List, more: int) -> None:
+    """Have those of so many slots more."""
+    for _ in range(more):
+        matrices.append(np.empty((RACKS, RACKS)))
+
+
+@njit(cache=True)
 def choose(
     now_s: float,
     carries_s: float,

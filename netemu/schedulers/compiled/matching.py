@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from itertools import chain
 
 import numpy as np
-from numba.typed import List
 
 from netemu.batches import Batch, Demand
 from netemu.circuits import Matching
 from netemu.optical import OpticalSwitch
 from netemu.schedulers.base import Numbers
 from netemu.schedulers.compiled import choosing
-from netemu.schedulers.compiled.choosing import FREED, IN, KINDS, NONE, OUT, PEER, RACKS, Ground
+from netemu.schedulers.compiled.choosing import FREED, IN, KINDS, NONE, OUT, PEER, Ground
 from netemu.schedulers.compiled.slots import grown
 
 #: So many slots there are at first.
@@ -37,7 +36,7 @@ class CompiledMatching(Matching):
             ready_s=np.zeros(racks),
         )
         #: of Floats, by slot: what batches that wait have left to send
-        self._matrices: List = List([np.empty((RACKS, RACKS)) for _ in range(_SLOTS)])
+        self._matrices = choosing.matrices(_SLOTS)
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
         self._slots: list[Demand | None] = []
         self._free_slots: list[int] = []
@@ -174,8 +173,7 @@ class CompiledMatching(Matching):
 
     def _make_slots(self, more: int) -> None:
         ground = self._ground
-        for _ in range(more):
-            self._matrices.append(np.empty((RACKS, RACKS)))
+        choosing.add_matrices(self._matrices, more)
         self._fresh = grown(self._fresh, more)
         self._ground = ground._replace(
             at=np.concatenate([ground.at, np.full((more, *ground.at.shape[1:]), NONE, np.int32)]),
