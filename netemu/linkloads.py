@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
 
 from netemu.schedulers.base import Floats
+
+#: How far rates may exceed a capacity: rounding.
+_ROUNDING = 1 + 1e-9
 
 
 class Carrier(Protocol):
@@ -21,19 +24,28 @@ class Carrier(Protocol):
 class LinkLoads:
     """The sum of what was told last of each group, in bytes/s by link."""
 
-    def __init__(self, links: int) -> None:
-        self.total: Floats = np.zeros(links)
+    def __init__(self, capacities: Floats) -> None:
+        self.total: Floats = np.zeros(len(capacities))
         self._counted: dict[Carrier, Floats] = {}
+        self.limit(capacities)
 
-    def count(self, groups: Sequence[Carrier]) -> None:
-        """Groups, all different, put their loads on the links; the arrays must stay as they are."""
-        before = [load for group in groups if (load := self._counted.get(group)) is not None]
-        loads = [group.load for group in groups]
-        if before:
-            self.total -= np.add.reduce(before)
-        if loads:
-            self.total += np.add.reduce(loads)
-        self._counted.update(zip(groups, loads, strict=True))
+    def limit(self, capacities: Floats) -> None:
+        """The links can carry so much."""
+        self._most = capacities * _ROUNDING + 1e-6
+
+    def count(self, groups: Iterable[Carrier]) -> None:
+        """Groups put their loads on the links; the arrays must stay as they are."""
+        for group in groups:
+            before, load = self._counted.get(group), group.load
+            if before is not None:
+                self.total -= before
+            self.total += load
+            self._counted[group] = load
+
+    def beyond(self) -> set[int]:
+        """The links that carry more than they can."""
+        over = self.total > self._most
+        return set(np.flatnonzero(over).tolist()) if over.any() else set()
 
     def forget(self, group: Carrier) -> None:
         """A group puts nothing on the links any more."""
