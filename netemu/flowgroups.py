@@ -408,7 +408,7 @@ class FlowGroup:
             flow_class.row = row
         self._classes += fresh
         self.rows.append(self._limits(fresh))
-        firsts = [flow_class.flows[0][2] for flow_class in fresh]
+        firsts = [flow_class.only or flow_class.first() for flow_class in fresh]
         weights = np.array([flow.weight for flow in firsts])
         needs = np.array([flow.needs for flow in firsts])
         new, table = slice(first_row, None), self.rows.column

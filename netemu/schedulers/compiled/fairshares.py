@@ -9,6 +9,7 @@ import numpy as np
 from netemu.schedulers.aalo import Aalo
 from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.leveling import level_in_order
+from netemu.schedulers.compiled.queues import Queues
 from netemu.schedulers.compiled.slots import Slots, grown
 from netemu.schedulers.filling import rounding_of
 from netemu.schedulers.maxmin import MaxMin
@@ -33,11 +34,14 @@ class CompiledAalo(Aalo):
     def __init__(self) -> None:
         super().__init__()
         self._line = _Line()
+        self._queues = Queues()
 
     def decide(self, traffic: Traffic) -> float:
         """Serve in order."""
-        self._line.serve(self.order(traffic), traffic)
-        return self.next_decision_s(traffic)
+        queues = self._queues
+        queues.update(traffic)
+        queues.take_rates(self._line.serve(queues.order, traffic), traffic.now_s)
+        return queues.next_move_s()
 
 
 class _Line:
@@ -51,8 +55,8 @@ class _Line:
         self._levels: Floats = np.zeros((0, 0))
         self._work: Floats = np.zeros((2, 0))
 
-    def serve(self, order: Sequence[Group], traffic: Traffic) -> None:
-        """Set their rates."""
+    def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
+        """Set their rates; returns those whose rates have changed, or been kept after others."""
         links = len(traffic.capacities)
         if self._begins.shape[1] != links:
             self._slots = Slots(links)
@@ -95,4 +99,4 @@ class _Line:
             slots.touched,
             self._work,
         )
-        slots.tell(touched)
+        return slots.tell(touched)

@@ -91,15 +91,18 @@ class Slots:
         """The slots of groups."""
         return np.array([self._slot_of[group] for group in groups], dtype=np.int64)
 
-    def tell(self, touched: int) -> None:
-        """Let those of the first slots in ``touched`` know what has been decided."""
+    def tell(self, touched: int) -> list[Group]:
+        """Let those of the first slots in ``touched`` know what has been decided; returns them."""
         slots = self.touched[:touched]
         totals, finishes = self.bytes_per_s[slots].tolist(), self.first_finish_s[slots].tolist()
+        groups: list[Group] = []
         told = zip(slots.tolist(), totals, finishes, self.loads[slots], strict=True)
         for slot, total, finish_s, load in told:
             group = self._groups[slot]
             assert group is not None
             group.timed(total, finish_s, load)
+            groups.append(group)
+        return groups
 
     # Inside --------------------------------------------------------------------------------------
     def _note(self, group: Group) -> None:
