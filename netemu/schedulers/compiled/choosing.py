@@ -53,6 +53,25 @@ class Ground(NamedTuple):
 
 
 @njit(cache=True)
+def add_matrices(matrices: List, slots: int) -> None:
+    """Have matrices for so many slots more."""
+    for _ in range(len(SIDES) * slots):
+        matrices.append(np.empty((RACKS, RACKS)))
+
+
+@njit(cache=True)
+def new_matrices(slots: int) -> List:
+    """Matrices for so many slots.
+
+    Made here, since what does it from Python is compiled anew in each process.
+    """
+    matrices = List()
+    for _ in range(len(SIDES) * slots):
+        matrices.append(np.empty((RACKS, RACKS)))
+    return matrices
+
+
+@njit(cache=True)
 def choose(
     now_s: float,
     carries_s: float,

@@ -21,7 +21,6 @@ from netemu.schedulers.compiled.choosing import (
     NONE,
     OUT,
     PEER,
-    RACKS,
     RELEASED,
     TAKEN,
     WAITS_NO_MORE,
@@ -50,7 +49,7 @@ class CompiledMatching(Matching):
             ready_s=np.zeros(racks),
         )
         #: of Floats, by slot and side: what batches that wait have left to send
-        self._matrices: List = List([np.empty((RACKS, RACKS)) for _ in range(2 * _SLOTS)])
+        self._matrices: List = choosing.new_matrices(_SLOTS)
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
         self._slots: list[Demand | None] = []
         self._free_slots: list[int] = []
@@ -179,8 +178,7 @@ class CompiledMatching(Matching):
 
     def _make_slots(self, more: int) -> None:
         ground = self._ground
-        for _ in range(2 * more):
-            self._matrices.append(np.empty((RACKS, RACKS)))
+        choosing.add_matrices(self._matrices, more)
         self._fresh = grown(self._fresh, more)
         self._ground = ground._replace(
             at=np.concatenate([ground.at, np.full((more, *ground.at.shape[1:]), NONE, np.int32)]),
