@@ -53,22 +53,22 @@ class Ground(NamedTuple):
 
 
 @njit(cache=True)
-def matrices(slots: int) -> List:
-    """Those of so many slots that have no batches, one for each side.
-
-    Made here, since what does it from Python is compiled anew in each process.
-    """
-    made = List()
-    for _ in range(2 * slots):
-        made.append(np.empty((RACKS, RACKS)))
-    return made
+def add_matrices(matrices: List, slots: int) -> None:
+    """Have matrices for so many slots more."""
+    for _ in range(len(SIDES) * slots):
+        matrices.append(np.empty((RACKS, RACKS)))
 
 
 @njit(cache=True)
-def add_matrices(matrices: List, more: int) -> None:
-    """Have those of so many slots more."""
-    for _ in range(2 * more):
+def new_matrices(slots: int) -> List:
+    """Matrices for so many slots.
+
+    Made here, since what does it from Python is compiled anew in each process.
+    """
+    matrices = List()
+    for _ in range(len(SIDES) * slots):
         matrices.append(np.empty((RACKS, RACKS)))
+    return matrices
 
 
 @njit(cache=True)

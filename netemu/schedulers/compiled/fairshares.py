@@ -11,7 +11,6 @@ from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.leveling import level_in_order
 from netemu.schedulers.compiled.queues import Queues
 from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.filling import rounding_of
 from netemu.schedulers.maxmin import MaxMin
 
 
@@ -74,9 +73,8 @@ class _Line:
         for slot in slots.moved:
             self._linked[slot] = 0
             self._begins[slot] = self._sizes[slot] = 0
-        most = int(slots.counts.max(initial=0))
-        if self._work.shape[1] < most:
-            self._work = np.empty((2, 2 * most))
+        if self._work.shape[1] < slots.most_rows:
+            self._work = np.empty((2, 2 * slots.most_rows))
         left = traffic.capacities.copy()
         touched = level_in_order(
             slots.numbers(order),
@@ -92,7 +90,7 @@ class _Line:
             self._levels,
             slots.loads,
             left,
-            rounding_of(left),
+            slots.rounding,
             traffic.now_s,
             slots.bytes_per_s,
             slots.first_finish_s,

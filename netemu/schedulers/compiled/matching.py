@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 import numpy as np
+from numba.typed import List
 
 from netemu.batches import Batch, Demand
 from netemu.circuits import Matching
@@ -48,7 +49,7 @@ class CompiledMatching(Matching):
             ready_s=np.zeros(racks),
         )
         #: of Floats, by slot and side: what batches that wait have left to send
-        self._matrices = choosing.matrices(_SLOTS)
+        self._matrices: List = choosing.new_matrices(_SLOTS)
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
         self._slots: list[Demand | None] = []
         self._free_slots: list[int] = []
