@@ -8,6 +8,7 @@ This process opens the flows, as the ResourceManager does, and hears when the by
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable
@@ -85,6 +86,8 @@ class EmulatedNetwork:
         self._ended: dict[FlowId, Fetched | FlowFailed] = {}
 
     def __enter__(self) -> EmulatedNetwork:
+        gc.collect()
+        gc.freeze()  # as those of a cluster, which the supervisor forks
         self._fork("network", self._become_emulator)
         for rack in self.topology.rack_list():
             name = f"peer-{rack.id}"
@@ -105,6 +108,7 @@ class EmulatedNetwork:
         self.transport.close()
         self.folder.remove()
         os.close(self._alive)
+        gc.unfreeze()
         failed = [f"{name}: {how_it_ended(status)}" for name, status in ended.items() if status]
         if failed and error is None:
             raise RailyardError(f"ended badly: {', '.join(failed)}")

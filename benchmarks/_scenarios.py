@@ -115,7 +115,8 @@ def circuit_batches(topology: Topology, rounds: int) -> list[Batch]:
     """Two coflows, each with a circuit from every rack; the second waits for the first's ports.
 
     The first goes from each rack to the next, the second to the one after that: each circuit of
-    the second is set up when two of the first are done.
+    the second is set up when two of the first are done.  Orders come at other times than those at
+    which circuits light: all that happens at one time waits for the same two cores.
     """
     dice = random.Random(3)
     racks = topology.rack_list()
@@ -128,7 +129,7 @@ def circuit_batches(topology: Topology, rounds: int) -> list[Batch]:
                 dice.choice(rack.nodes).id,
                 dice.choice(racks[(number + step) % len(racks)].nodes).id,
                 dice.uniform(*seconds) * nic_stored / _SHARE_BYTES,
-                start_s + number * 0.005,
+                start_s + number * _ORDERS_APART_S,
                 CoflowId(f"batch{batch}.{step}"),
             )
             for step, seconds, start_s in coflows
@@ -154,6 +155,8 @@ def dark_times_s(arrivals: Sequence[Arrival]) -> list[float]:
     return ordered + changed
 
 
+#: Neither 1, nor 10, nor 100 ms are a multiple of it, nor nearly so.
+_ORDERS_APART_S = 0.0074
 #: What a transfer's share is in stored bytes, before it is given its size.
 _SHARE_BYTES = 1e6
 

@@ -90,8 +90,13 @@ class Crowd:
         ends_s: list[float] = []
         until_s = time.monotonic() + MEASURED_S_MAX
         fabric = self._fabric
-        while len(ends_s) < EVENTS_MAX and (time.monotonic() < until_s or len(ends_s) < EVENTS_MIN):
-            while fabric.open_flows > self._size:  # several may have ended at once, or none
+
+        def goes_on() -> bool:
+            enough = EVENTS_MIN if time.monotonic() > until_s else EVENTS_MAX
+            return len(ends_s) < enough
+
+        while goes_on():
+            while fabric.open_flows > self._size and goes_on():  # several may end at once, or none
                 begun_s = time.process_time()
                 fabric.advance(fabric.next_event_s())
                 fabric.next_event_s()

@@ -6,9 +6,10 @@ then circuits that take 1, 10 or 100 ms to set up, under sunflow.  Each transfer
 counts: its error is how far its time, from the order to start it until all its bytes are at the
 reader, is from what the fabric predicts in virtual time for flows that start at the same times.
 
-Senders and readers have the priority that NodeManagers and DataNodes have.  So has this process
-while it measures: were it late itself, flows would start later than it says, and in a shuffle a
-start that is late by milliseconds can shift another flow's end by tens of them.
+Senders and readers have the priority that NodeManagers and DataNodes have, and this process, while
+it measures, that of the ResourceManager: were its orders late, flows would start later than they
+say, and in a shuffle a start that is late by milliseconds can shift another flow's end by tens of
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks._scenarios import (
     predict,
 )
 from cluster.errors import RailyardError
-from cluster.priority import CARRIER, priority, priority_of
+from cluster.priority import DECIDER, priority, priority_of
 from cluster.processes import fork
 from cluster.topology import Topology, load_topology
 from netemu.messages import NetworkStats
@@ -63,7 +64,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for load in BOUNDS:
         others = _all_cores_busy() if load == "busy" else nullcontext()
-        with others, priority(CARRIER):
+        with others, priority(DECIDER):
             for name in PACKETS:
                 topology = load_topology(name)
                 measured = _measure(topology, "maxmin", packet_batches(topology, rounds))

@@ -79,7 +79,12 @@ def stage_of(attempt: AttemptId) -> StageId:
 
 def task_index(attempt: AttemptId) -> int:
     """The number of the attempt's task within its stage."""
+    return task_place(attempt)[1]
+
+
+def task_place(attempt: AttemptId) -> tuple[str, int]:
+    """The name of the stage of the attempt's task, and its number within that."""
     match = _ATTEMPT.fullmatch(attempt)
     if match is None:
         raise ValueError(f'"{attempt}" is no attempt: need a name such as j3.m7.0')
-    return int(match[5])
+    return match[4], int(match[5])

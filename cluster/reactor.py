@@ -1,7 +1,7 @@
 """One thread's event loop: sockets, file descriptors and timers.
 
-Timers are kept to about 0.1 ms: ZeroMQ's poller counts whole milliseconds and is late by half of
-one, so the loop polls for the whole milliseconds that are left and sleeps the rest.
+Timers are kept to about 0.1 ms, and messages are heard of meanwhile: ZeroMQ's poller counts whole
+milliseconds, so the loop polls an alarm beside the sockets (on Linux; elsewhere it is late).
 
 Never here: threads, and decisions about jobs or flows.
 """
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import zmq
 
-#: How long a sleep that skips polling may be; sockets wait at most this long for us.
-_FINE_SLEEP_S_MAX = 0.0015
+from cluster.alarm import Alarm
 
 now_s = time.monotonic
 
@@ -44,6 +45,9 @@ class Reactor:
 
     def __init__(self) -> None:
         self._poller = zmq.Poller()
+        self._alarm = Alarm() if sys.platform == "linux" else None
+        if self._alarm is not None:
+            self._poller.register(self._alarm.file, zmq.POLLIN)
         self._handlers: dict[Any, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
@@ -87,7 +91,7 @@ class Reactor:
         """Serve until ``stop`` is called."""
         self._stopped = False
         while not self._stopped:
-            self._turn(None)
+            self._turn(math.inf)
 
     def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Serve until ``done()``; False if ``timeout_s`` or a call of ``stop`` came first.
@@ -95,9 +99,9 @@ class Reactor:
         For clients that wait for an answer.  Never call it from within a handler.
         """
         self._stopped = False
-        deadline_s = None if timeout_s is None else now_s() + timeout_s
+        deadline_s = math.inf if timeout_s is None else now_s() + timeout_s
         while not done():
-            if self._stopped or (deadline_s is not None and now_s() >= deadline_s):
+            if self._stopped or now_s() >= deadline_s:
                 return False
             self._turn(deadline_s)
         return True
@@ -106,28 +110,26 @@ class Reactor:
         """Make ``run`` or ``run_until`` return after the handler that is being called."""
         self._stopped = True
 
-    def _turn(self, deadline_s: float | None) -> None:
+    def _turn(self, deadline_s: float) -> None:
         """Wait for the next thing and handle it."""
         self._drop_cancelled()
-        due_s = self._timers[0][0] if self._timers else None
-        if deadline_s is not None:
-            due_s = deadline_s if due_s is None else min(due_s, deadline_s)
+        due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         for readable, _ in self._wait(due_s):
-            handler = self._handlers.get(readable)  # an earlier handler may have removed it
+            handler = self._handlers.get(readable)  # None if an earlier one has removed it
             if handler is not None:
                 handler()
         self._fire_timers()
 
-    def _wait(self, due_s: float | None) -> list[tuple[Any, int]]:
-        if due_s is None:
-            return self._poller.poll(None)
+    def _wait(self, due_s: float) -> list[tuple[Any, int]]:
+        """Wait until something can be read, or until then; what can be read."""
         left_s = due_s - now_s()
-        if left_s > _FINE_SLEEP_S_MAX:
-            return self._poller.poll(int((left_s - 0.0005) * 1000))
-        ready = self._poller.poll(0)
-        if not ready and left_s > 0:
-            time.sleep(left_s)
-        return ready
+        if left_s <= 0:
+            return self._poller.poll(0)
+        if self._alarm is not None:
+            self._alarm.set(due_s)
+        elif left_s < math.inf:
+            return self._poller.poll(math.ceil(left_s * 1000))
+        return self._poller.poll(None)
 
     def _fire_timers(self) -> None:
         now = now_s()

@@ -1,58 +1,122 @@
-"""How full the nodes are, as arrays: so that the emptiest of thousands are found quickly.
+"""How full the nodes are, in order: so that the emptiest of thousands are found quickly.
 
 Never here: which of them is taken; see ``placement.py``.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cluster.ids import NodeId, RackId, rack_of
 
-Numbers = NDArray[np.int64]
-_INT64_MAX = int(np.iinfo(np.int64).max)
+#: What a use counts for where nodes are compared by uses first: more bytes than any node holds.
+_USE = 1 << 100
+#: More than anything that nodes are compared by.
+_NEVER = 1 << 200
+#: Up to so many used nodes are passed over one by one; with more, all nodes are put in order.
+_FEW = 16
+#: Of so many sets of racks it is kept which nodes are outside of them.
+_KEPT = 1000
+
+#: From a node's place up to another's, which is not one of them.
+Span = tuple[int, int]
 
 
-class Uses(Mapping[NodeId, int]):
-    """{node: how often it is used}, also as an array that follows what is added."""
+class Uses(dict[NodeId, int]):
+    """{node: how often it is used}."""
 
-    def __init__(self, counts: Mapping[NodeId, int] | None = None) -> None:
-        self._counts: dict[NodeId, int] = dict(counts or {})
-        self.most = max(self._counts.values(), default=0)  #: the largest of them
-        self.total = sum(self._counts.values())
-        self._place: Mapping[NodeId, int] = {}  #: where nodes are in the array
-        self._array: Numbers = np.empty(0, dtype=np.int64)
+    __slots__ = ("added",)
 
-    def __getitem__(self, node: NodeId) -> int:
-        return self._counts[node]
-
-    def __iter__(self) -> Iterator[NodeId]:
-        return iter(self._counts)
-
-    def __len__(self) -> int:
-        return len(self._counts)
+    def __init__(self, counts: Mapping[NodeId, int] | Iterable[tuple[NodeId, int]] = ()) -> None:
+        super().__init__(counts)
+        self.added: list[NodeId] = []  #: in this order, since it was made
 
     def add(self, node: NodeId) -> None:
         """Use a node once more."""
-        count = self._counts[node] = self._counts.get(node, 0) + 1
-        self.most = max(self.most, count)
-        self.total += 1
-        if node in self._place:
-            self._array[self._place[node]] += 1
+        self[node] = self.get(node, 0) + 1
+        self.added.append(node)
 
-    def by_place(self, place: Mapping[NodeId, int]) -> Numbers:
-        """The counts in that order of nodes; to be read only."""
-        if self._place is not place:
-            self._place = place
-            self._array = np.zeros(len(place), dtype=np.int64)
-            for node, count in self._counts.items():
-                if node in place:
-                    self._array[place[node]] = count
-        return self._array
+
+class _Order:
+    """Places in the order of a number that each of them has."""
+
+    def __init__(self, values: list[int]) -> None:
+        self.values = values  #: by place
+        self._places: dict[int, list[int]] = {}  #: {value: the places that have it, ascending}
+        for place, value in enumerate(values):
+            self._places.setdefault(value, []).append(place)
+        self._ascending = sorted(self._places)
+
+    def change(self, place: int, value: int) -> None:
+        """Give a place another number, in O(places) steps of a memory move."""
+        before, self.values[place] = self.values[place], value
+        places = self._places[before]
+        if len(places) > 1:
+            del places[bisect_left(places, place)]
+        else:
+            del self._places[before]
+            del self._ascending[bisect_left(self._ascending, before)]
+        others = self._places.get(value)
+        if others is None:
+            self._places[value] = [place]
+            insort(self._ascending, value)
+        else:
+            insort(others, place)
+
+    def smallest(
+        self, names: Sequence[NodeId], hidden: Sequence[Span], barred: Iterable[int]
+    ) -> Sequence[NodeId]:
+        """Those with the smallest number, but for hidden spans and barred places, each given once.
+
+        To be looked at before anything changes.
+        """
+        for value in self._ascending:
+            places, gaps = self._places[value], []
+            left = len(places)
+            for begin, end in hidden:
+                first = bisect_left(places, begin)
+                last = bisect_left(places, end, first)
+                if first < last:
+                    gaps.append((first, last))
+                    left -= last - first
+            for place in barred:
+                if self.values[place] == value and not any(b <= place < e for b, e in hidden):
+                    first = bisect_left(places, place)
+                    gaps.append((first, first + 1))
+                    left -= 1
+            if left:
+                gaps.sort()
+                return _Found(names, places, gaps, left)
+        return ()
+
+
+class _Found(Sequence[NodeId]):
+    """Nodes, of which one will be asked for: thousands may be equally empty."""
+
+    __slots__ = ("_count", "_gaps", "_names", "_places")
+
+    def __init__(
+        self, names: Sequence[NodeId], places: list[int], gaps: list[Span], count: int
+    ) -> None:
+        self._names = names
+        self._places = places
+        self._gaps = gaps  #: what of ``places`` does not count, ascending
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, at: Any) -> Any:
+        if at >= self._count:
+            raise IndexError(f"{at} of {self._count} nodes")
+        for first, last in self._gaps:
+            if at < first:
+                break
+            at += last - first
+        return self._names[self._places[at]]
 
 
 class Loads(Mapping[NodeId, int]):
@@ -61,20 +125,18 @@ class Loads(Mapping[NodeId, int]):
     def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
         self._bytes: dict[NodeId, int] = dict(loads or {})
         self._known = False  #: whether what follows is of the nodes that there are
-        self._names: NDArray[np.object_] = np.empty(0, dtype=object)  #: sorted: rack by rack
+        self._names: list[NodeId] = []  #: sorted: rack by rack
         self._place: dict[NodeId, int] = {}
-        self._loads: list[int] = []  #: by place
-        self._rack_of: dict[NodeId, RackId] = {}
-        self._racks: dict[RackId, slice] = {}
-        self._least: dict[RackId, int] = {}  #: what the emptiest of its nodes holds
+        self._racks: dict[RackId, Span] = {}
+        self._all_racks: tuple[RackId, ...] = ()
+        #: {racks: where the nodes of all others are}
+        self._others: dict[tuple[RackId, ...], Sequence[Span]] = {}
         self._sizes = Counter[RackId]()
         self._least_size = 0  #: of a rack, in nodes
-        self._above = 1  #: more than any node holds
-        self._array: Numbers = np.empty(0, dtype=np.int64)  #: ``_loads``
-        self._keys: Numbers = self._array  #: what nodes are compared by, with uses
-        self._keys_of: Uses | None = None  #: those uses; None: nothing is known of them
-        self._keys_total = 0  #: of the uses then
-        self._never = 1  #: a number above all of them
+        self._by_load = _Order([])
+        self._by_use: _Order | None = None  #: by a file's uses, and then by load
+        self._uses = Uses()  #: those uses
+        self._seen = 0  #: how much of what was added to them is known
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -101,116 +163,117 @@ class Loads(Mapping[NodeId, int]):
 
     def add(self, node: NodeId, stored_bytes: int) -> None:
         """A node gets so many bytes more (or fewer, if below 0); ``KeyError`` if not known."""
-        before = self._bytes[node]
-        self._bytes[node] = now_bytes = before + stored_bytes
-        if not self._known:
-            return
-        place, rack = self._place[node], self._rack_of[node]
-        self._loads[place] = self._array[place] = now_bytes
-        self._above = max(self._above, now_bytes + 1)
-        self._keys_of = None
-        least = self._least[rack]
-        if now_bytes < least:
-            self._least[rack] = now_bytes
-        elif before == least:
-            self._least[rack] = min(self._loads[self._racks[rack]])
+        now_bytes = self._bytes[node] + stored_bytes
+        self._bytes[node] = now_bytes
+        if self._known:
+            place = self._place[node]
+            self._by_load.change(place, now_bytes)
+            if self._by_use is not None:
+                self._by_use.change(place, self._by_use.values[place] + stored_bytes)
 
     # What is asked -------------------------------------------------------------------------------
-    def racks(self, barred: Collection[NodeId]) -> Sequence[RackId]:
+    def racks(self, barred: Collection[NodeId]) -> tuple[RackId, ...]:
         """The racks that have nodes other than those."""
         self._look()
         if len(barred) < self._least_size:
-            return list(self._racks)
-        lacking = Counter(self._rack_of[n] for n in dict.fromkeys(barred) if n in self._rack_of)
+            return self._all_racks
+        lacking = Counter(rack_of(node) for node in dict.fromkeys(barred) if node in self._place)
         full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
-        return [rack for rack in self._racks if rack not in full]
+        return tuple(rack for rack in self._racks if rack not in full)
 
     def emptiest(
-        self, racks: Sequence[RackId], barred: Collection[NodeId], used: Mapping[NodeId, int]
+        self, racks: tuple[RackId, ...], barred: Collection[NodeId], used: Mapping[NodeId, int]
     ) -> Sequence[NodeId]:
         """Of the nodes of these racks, those with least ``used``, and then the emptiest; by name.
 
-        One of the nodes must not be barred.  O(racks) if that leaves one rack, otherwise O(nodes)
-        in numpy.
+        One of the nodes must not be barred.  O(racks), or O(nodes of the racks) if they are few;
+        O(nodes) the first time that it is asked of a file with many uses.  To be looked at before
+        anything changes.
         """
         self._look()
-        if used:
-            keys, never = self._fullness(used if isinstance(used, Uses) else Uses(used))
-        else:
-            keys, never = self._array, self._above
-            racks = self._with_emptiest(racks, barred)
-            if len(racks) == 1:
-                return self._emptiest_of(racks[0], barred)
-        places = (self._place[node] for node in barred if node in self._place)
-        hidden = [slice(place, place + 1) for place in places]
-        if len(racks) == 1:
-            among = self._racks[racks[0]]
-        else:
-            among = slice(0, len(keys))
-            if len(racks) < len(self._racks):
-                hidden += [self._racks[other] for other in self._racks.keys() - racks]
-        kept = [keys[span].copy() for span in hidden]
-        for span in hidden:
-            keys[span] = never
-        (best,) = (keys[among] == np.minimum.reduce(keys[among])).nonzero()
-        for span, values in zip(hidden[::-1], kept[::-1], strict=True):
-            keys[span] = values
-        found: Sequence[NodeId] = self._names[among][best]
-        return found
+        uses = used if isinstance(used, Uses) else Uses(used)
+        by_use = self._order_by(uses) if len(uses) > _FEW else None
+        if by_use is None:
+            self._by_use = None  # what was asked last was of another file
+        if 2 * len(racks) < len(self._racks) or len(racks) == 1:
+            return self._among(racks, barred, uses, by_use)
+        hidden, place = self._all_but(racks), self._place
+        if by_use is None:
+            passed = {*barred, *uses} if uses else barred
+            places = [place[node] for node in passed if node in place]
+            found = self._by_load.smallest(self._names, hidden, places)
+            if found or not uses:
+                return found
+            by_use = self._order_by(uses)
+        places = [place[node] for node in barred if node in place]
+        return by_use.smallest(self._names, hidden, places)
 
     # Inside --------------------------------------------------------------------------------------
-    def _with_emptiest(
-        self, racks: Sequence[RackId], barred: Collection[NodeId]
-    ) -> Sequence[RackId]:
-        """Those of the racks that have one of the emptiest nodes, if that is easily seen."""
-        if len(racks) == 1 or not {self._rack_of.get(node) for node in barred}.isdisjoint(racks):
-            return racks
-        least = [self._least[rack] for rack in racks]
-        best = min(least)
-        if least.count(best) > 1:
-            return racks
-        return [racks[least.index(best)]]
+    def _among(
+        self,
+        racks: tuple[RackId, ...],
+        barred: Collection[NodeId],
+        uses: Uses,
+        by_use: _Order | None,
+    ) -> Sequence[NodeId]:
+        """The least used and then emptiest nodes of few racks, by a look at each."""
+        best: list[NodeId] = []
+        least, names, place = _NEVER, self._names, self._place
+        for begin, end in sorted([self._racks[rack] for rack in racks]):
+            values = (by_use or self._by_load).values[begin:end]
+            for node, count in uses.items() if by_use is None else ():
+                if node in place and begin <= place[node] < end:
+                    values[place[node] - begin] += _USE * count
+            for node in barred:
+                if node in place and begin <= place[node] < end:
+                    values[place[node] - begin] = _NEVER
+            lowest = min(values)
+            if lowest < least:
+                best, least = [], lowest
+            if lowest == least:
+                best += [names[at] for at, value in enumerate(values, begin) if value == least]
+        return best
 
-    def _emptiest_of(self, rack: RackId, barred: Collection[NodeId]) -> list[NodeId]:
-        """The emptiest nodes of a rack: few enough to be quicker without numpy."""
-        begin, loads = self._racks[rack].start, self._loads[self._racks[rack]]
-        for node in barred:
-            if self._rack_of.get(node) == rack:
-                loads[self._place[node] - begin] = self._above
-        least = min(loads)
-        return [self._names[begin + at] for at, load in enumerate(loads) if load == least]
+    def _all_but(self, racks: tuple[RackId, ...]) -> Sequence[Span]:
+        """Where the nodes of all other racks are."""
+        spans = self._others.get(racks)
+        if spans is None:
+            spans = [self._racks[rack] for rack in self._racks if rack not in racks]
+            if len(self._others) < _KEPT:
+                self._others[racks] = spans
+        return spans
 
-    def _fullness(self, uses: Uses) -> tuple[Numbers, int]:
-        """What the nodes are compared by, and a number above all of it.
-
-        Computed once for all replicas of a block.
-        """
-        if self._keys_of is not uses or self._keys_total != uses.total:
-            self._keys_of, self._keys_total = uses, uses.total
-            counts, self._never = uses.by_place(self._place), (uses.most + 1) * self._above
-            if self._never > _INT64_MAX:
-                counts = counts.astype(object)
-            self._keys = counts * self._above
-            self._keys += self._array
-        return self._keys, self._never
+    def _order_by(self, uses: Uses) -> _Order:
+        """All nodes by these uses, and then by load; block after block of a file it is kept."""
+        order, place = self._by_use, self._place
+        if order is None or self._uses is not uses:
+            values = self._by_load.values.copy()
+            for node, count in uses.items():
+                if node in place:
+                    values[place[node]] += _USE * count
+            order = self._by_use = _Order(values)
+            self._uses = uses
+        else:
+            for node in uses.added[self._seen :]:
+                if node in place:
+                    order.change(place[node], order.values[place[node]] + _USE)
+        self._seen = len(uses.added)
+        return order
 
     def _look(self) -> None:
         """Know the nodes that there are."""
         if self._known:
             return
         self._known = True
-        names = sorted(self._bytes)
-        self._names = np.array(names, dtype=object)
-        self._loads = [self._bytes[node] for node in names]
-        self._array = np.array(self._loads, dtype=np.int64)
-        self._keys_of = None
-        self._place = {node: place for place, node in enumerate(names)}
-        self._rack_of = {node: rack_of(node) for node in names}
+        self._names = sorted(self._bytes)
+        self._place = {node: place for place, node in enumerate(self._names)}
         self._racks = {}
-        for place, rack in enumerate(self._rack_of.values()):  # those of a rack are together
-            begin = self._racks[rack].start if rack in self._racks else place
-            self._racks[rack] = slice(begin, place + 1)
-        self._least = {rack: min(self._loads[span]) for rack, span in self._racks.items()}
-        self._sizes = Counter(self._rack_of.values())
+        for place, node in enumerate(self._names):  # those of a rack are together
+            rack = rack_of(node)
+            self._racks[rack] = self._racks.get(rack, (place, place))[0], place + 1
+        self._all_racks = tuple(self._racks)
+        self._others = {}
+        self._sizes = Counter(map(rack_of, self._names))
         self._least_size = min(self._sizes.values(), default=0)
-        self._above = max(self._loads, default=0) + 1
+        self._by_load = _Order([self._bytes[node] for node in self._names])
+        self._by_use = None

@@ -5,6 +5,7 @@ Pure: what is alive and how full it is comes in as a view, chance as a ``random.
 
 from __future__ import annotations
 
+import functools
 import random
 import zlib
 from abc import ABC, abstractmethod
@@ -15,6 +16,8 @@ import msgspec
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads
 from dfs.messages import PlacementHint
+
+Racks = tuple[RackId, ...]
 
 NO_HINT = PlacementHint()
 
@@ -66,13 +69,14 @@ class PlacementPolicy(ABC):
         """
         loads = view.load if isinstance(view.load, Loads) else Loads(view.load)
         chosen: list[NodeId] = []
-        taken, is_hinted = list(present), bool(hint.first or hint.racks)
+        there, is_hinted = [rack_of(node) for node in present], bool(hint.first or hint.racks)
         barred = {node for node in (*present, *exclude) if node in loads}
-        while len(chosen) < count and len(barred) < len(loads):
-            hinted = _hinted(hint, len(taken), view, barred) if is_hinted else []
+        nodes = len(loads)
+        while len(chosen) < count and len(barred) < nodes:
+            hinted = _hinted(hint, len(there), view, barred) if is_hinted else []
             best: Sequence[NodeId]
             if (
-                not taken
+                not there
                 and self.beside_writer
                 and writer is not None
                 and writer in (hinted or loads)
@@ -82,11 +86,10 @@ class PlacementPolicy(ABC):
             elif hinted:
                 best = _emptiest(hinted, view)
             else:
-                racks = self._liked(loads.racks(barred), [rack_of(node) for node in taken])
-                best = loads.emptiest(racks, barred, view.of_file)
+                best = loads.emptiest(self._liked(loads.racks(barred), there), barred, view.of_file)
             node = self._rng.choice(best)
             chosen.append(node)
-            taken.append(node)
+            there.append(rack_of(node))
             barred.add(node)
         return chosen
 
@@ -105,7 +108,7 @@ class PlacementPolicy(ABC):
         return gone
 
     @abstractmethod
-    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
+    def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:
         """Those of ``racks`` that the policy likes best; never none.
 
         ``taken``: the racks of the replicas that there are, in order.
@@ -125,13 +128,13 @@ class RackAware(PlacementPolicy):
     name = "rack-aware"
     beside_writer = True
 
-    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
+    def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:
         if not taken:
             return racks
-        if len(set(taken)) == 1:
-            return [rack for rack in racks if rack != taken[0]] or racks
+        if taken.count(taken[0]) == len(taken):
+            return _others(racks, taken[0])
         if len(taken) == 2:
-            return [taken[1]] if taken[1] in racks else racks
+            return (taken[1],) if taken[1] in racks else racks
         return _least_taken(racks, taken)
 
 
@@ -140,7 +143,7 @@ class Spread(PlacementPolicy):
 
     name = "spread"
 
-    def _liked(self, racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
+    def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:
         return _least_taken(racks, taken)
 
 
@@ -186,7 +189,13 @@ def _in_emptiest_rack(nodes: list[NodeId], view: StorageView) -> list[NodeId]:
     return min(by_rack.values(), key=fullness, default=[])
 
 
-def _least_taken(racks: Sequence[RackId], taken: Sequence[RackId]) -> Sequence[RackId]:
+def _least_taken(racks: Racks, taken: Sequence[RackId]) -> Racks:
     """The racks that have the fewest of what is taken."""
     fewest = min(map(taken.count, racks))
-    return [rack for rack in racks if taken.count(rack) == fewest]
+    return tuple(rack for rack in racks if taken.count(rack) == fewest)
+
+
+@functools.lru_cache(maxsize=2**10)
+def _others(racks: Racks, taken: RackId) -> Racks:
+    """All racks but that one, or that one if there is no other."""
+    return tuple(rack for rack in racks if rack != taken) or racks

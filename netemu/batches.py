@@ -12,10 +12,9 @@ from bisect import bisect_left, insort
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from netemu.flowclasses import Flow
-
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
+    from netemu.flowclasses import Flow
     from netemu.optical import Circuit
     from netemu.pipe import Pipe
 

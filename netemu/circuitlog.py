@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from cluster.errors import UsageError
 from cluster.ids import RackId
 
 #: Of a longer run only so many uses are kept, and how many more there were.
@@ -109,12 +110,19 @@ def circuit_rows(uses: Iterable[CircuitUse], left_out: int) -> list[dict[str, An
 
 
 def read_circuits(path: Path) -> list[CircuitUse]:
-    """The uses in a ``network.jsonl``; none if there is no such file."""
+    """The uses in a ``network.jsonl``; none if there is no such file.
+
+    Raises ``UsageError`` for what is no such record.
+    """
     if not path.is_file():
         return []
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [
-        CircuitUse(**{name: row[name] for name in CircuitUse._fields})
-        for row in rows
-        if row.get("type") == "circuit"
-    ]
+    try:
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        return [
+            CircuitUse(**{name: row[name] for name in CircuitUse._fields})
+            for row in rows
+            if row.get("type") == "circuit"
+        ]
+    except (ValueError, KeyError, AttributeError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path}: is no record of the network: {told}") from None

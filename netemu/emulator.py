@@ -49,6 +49,10 @@ _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
+#: Orders given within this time count as given together, or within this share of the time by which
+#: the emulator is late: it must never have more to do than it can.
+_TOGETHER_S = 0.0002
+_TOGETHER_LATE = 0.1
 #: So many changes of circuits are told at once, so that grants never wait for long.
 _CHANGES_TOLD_MAX = 1000
 
@@ -87,7 +91,7 @@ class NetworkEmulator:
         """Carry out orders of a class by ``act(order, peer)``; its ``ValueError`` refuses one."""
 
         def handle(request: Request) -> Message | None:
-            self._bring_turn_near(getattr(request.message, "given_s", math.inf))
+            self._bring_turn_near(getattr(request.message, "given_s", None))
             try:
                 act(cast("M", request.message), request.peer)
             except ValueError as error:
@@ -124,16 +128,23 @@ class NetworkEmulator:
     def _now_s(self) -> float:
         return now_s() - self._began_s
 
-    def _bring_turn_near(self, given_s: float = math.inf) -> None:
+    def _bring_turn_near(self, given_s: float | None = None) -> None:
         """Bring the model up to now, and take a turn once the messages that are here are done.
 
-        If the first of them was given earlier, only up to then.  All of them count as having come
-        at the same time: rates are computed once for all of them.
+        An order that was given earlier brings it up to then only.  What comes before that turn
+        counts as having come at the same time, so that rates are computed once for all of it, but
+        for orders that were given later: each counts from its own time, unless that is too close.
         """
+        now_s = self._now_s()
+        at_s = now_s if given_s is None else min(now_s, given_s - self._began_s)
         if not self._turn_is_near:
             self._turn_is_near = True
-            self._ledger.advance(min(self._now_s(), given_s - self._began_s))
+            self._ledger.advance(at_s)
             self._turn_at(self._fabric.now_s)
+        elif given_s is not None:
+            close_s = max(_TOGETHER_S, (now_s - at_s) * _TOGETHER_LATE)
+            if at_s > self._fabric.now_s + close_s:
+                self._ledger.advance(at_s)
 
     def _turn_at(self, due_s: float) -> None:
         if self._timer is not None:

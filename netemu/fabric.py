@@ -14,7 +14,6 @@ Everything that happens at one time is decided on once, when time or rates are n
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -27,6 +26,7 @@ from netemu.carried import Carried
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
+from netemu.finishes import Finishes
 from netemu.flowclasses import Coflow, Finished, Flow
 from netemu.flowgroups import FlowGroup, World
 from netemu.linkloads import LinkLoads
@@ -71,8 +71,7 @@ class Fabric:
         self._sending: dict[AnyGroup, None] = {}
         #: those whose flows have changed since the last decision
         self._changed: dict[AnyGroup, None] = {}
-        #: heap of (first finish, number, group); may hold entries of groups that changed since
-        self._finishes: list[tuple[float, int, AnyGroup | Pipe]] = []
+        self._finishes: Finishes[AnyGroup | Pipe] = Finishes()
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._stale = False  #: whether the scheduler must decide before time passes
@@ -215,7 +214,7 @@ class Fabric:
         self._refresh()
         if self._instant:
             return self._world.now_s
-        return max(self._world.now_s, min(self._first_finish_s(), self._decide_s))
+        return max(self._world.now_s, min(self._finishes.first_s(), self._decide_s))
 
     def is_open(self, flow: FlowId) -> bool:
         """Whether there is such a flow, and it has not finished."""
@@ -376,8 +375,8 @@ class Fabric:
             return instant
         ended: list[Flow] = []
         limit_s = self._world.now_s + self.together_s
-        while self._first_finish_s() <= limit_s:
-            group = heapq.heappop(self._finishes)[2]
+        while self._finishes.first_s() <= limit_s:
+            group = self._finishes.take()
             due = group.take_due(self.together_s)
             for flow in due if self._plane is not None else ():
                 self._rest(flow)
@@ -397,16 +396,6 @@ class Fabric:
         self._carried.book(flow)
 
     # Inside: rates -------------------------------------------------------------------------------
-    def _first_finish_s(self) -> float:
-        """When the first flow with links to cross will finish; its group is on the heap's top."""
-        finishes = self._finishes
-        while finishes:
-            due_s, _, group = finishes[0]
-            if not group.stale and group.first_finish_s == due_s:
-                return due_s
-            heapq.heappop(finishes)
-        return np.inf
-
     def _refresh(self) -> None:
         """Have rates that fit the flows."""
         if not self._stale:
@@ -461,10 +450,7 @@ class Fabric:
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
 
     def _note_finishes(self) -> None:
-        for group in self._world.retimed:
-            if group.first_finish_s < np.inf:
-                self._sequence += 1
-                heapq.heappush(self._finishes, (group.first_finish_s, self._sequence, group))
+        self._finishes.note(self._world.retimed)
         self._world.retimed.clear()
 
     # Inside: small things ------------------------------------------------------------------------

@@ -311,8 +311,11 @@ class FlowGroup:
 
     def _set_total(self, bytes_per_s: float) -> None:
         """Note at which rate all of it sends from now on."""
-        self._sent_bytes = self.sent_bytes()
-        self._sent_s = self._world.now_s
+        now_s = self._world.now_s
+        passed_s = now_s - self._sent_s
+        if passed_s > 0:
+            self._sent_bytes += self.rate_bytes_per_s * passed_s
+            self._sent_s = now_s
         self.rate_bytes_per_s = bytes_per_s
 
     def _add_load(self, more: Floats) -> None:
@@ -320,6 +323,8 @@ class FlowGroup:
 
     def _rates_fit(self) -> None:
         self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
+        if self.first_finish_s == np.inf:  # none sends: what its total is then is rounding
+            self._set_total(0.0)
         self._those_sending = None
         self._is_set()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from cluster.ids import CoflowId, FlowId
 from netemu.fabric import Fabric
@@ -25,8 +26,10 @@ TICK_S_MIN = 0.005
 TICK_S_MAX = 0.05
 #: Stored bytes that are worth a grant before the flow's end ...
 GRANT_STORED_BYTES = 64 * 2**10
-#: ... and how long a slow flow waits for less.
-GRANT_AFTER_S = 0.1
+#: ... and how long a slow flow waits for less.  Only so many are told at a time, those first who
+#: have waited longest: all that is sent at one time waits for the same few cores.
+GRANT_AFTER_S = 0.5
+SLOW_AT_ONCE = 8
 #: How soon after something happened those that were dark are looked at; at least, and for each of
 #: them, so that a tenth of the time is enough for it.
 LOOK_AFTER_S = 0.0001
@@ -255,17 +258,25 @@ class Ledger:
         """Grant what has become worth it, and look again when the fastest flow has more."""
         self._note_lag(now_s - self._tick_s)
         fastest_bytes_per_s = 0.0
+        slow: list[tuple[float, FlowId, _Sender, int]] = []
         sent = self.fabric.sent_bytes_of(self._senders)
         for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
             more_bytes = sent_bytes - sender.told_bytes
             waited_s = now_s - sender.told_s
             if more_bytes > fastest_bytes_per_s * waited_s:
                 fastest_bytes_per_s = more_bytes / waited_s
-            if more_bytes >= self._worth_bytes or (more_bytes > 0 and waited_s >= GRANT_AFTER_S):
+            if more_bytes >= self._worth_bytes:
                 self._grant(flow, sender, sent_bytes)
             elif more_bytes == 0:
                 self._dark[flow] = True
+            elif waited_s >= GRANT_AFTER_S:
+                slow.append((sender.told_s, flow, sender, sent_bytes))
+        slow.sort(key=itemgetter(0))
+        for _, flow, sender, sent_bytes in slow[:SLOW_AT_ONCE]:
+            self._grant(flow, sender, sent_bytes)
         after_s = self._worth_bytes / fastest_bytes_per_s if fastest_bytes_per_s else TICK_S_MAX
+        if len(slow) > SLOW_AT_ONCE:
+            after_s = 0.0
         self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
 
     def _grant_all_there_is(self) -> None:

@@ -17,23 +17,31 @@ class Carrier(Protocol):
     def load(self) -> Floats:
         """Bytes/s that it puts on each link."""
 
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """At which all of it is sending."""
+
 
 class LinkLoads:
     """The sum of what was told last of each group, in bytes/s by link."""
 
     def __init__(self, links: int) -> None:
         self.total: Floats = np.zeros(links)
-        self._counted: dict[Carrier, Floats] = {}
+        self._counted: dict[Carrier, Floats] = {}  #: of those that send
 
     def count(self, groups: Sequence[Carrier]) -> None:
         """Groups, all different, put their loads on the links; the arrays must stay as they are."""
-        before = [load for group in groups if (load := self._counted.get(group)) is not None]
-        loads = [group.load for group in groups]
+        counted = self._counted
+        before = [load for group in groups if (load := counted.pop(group, None)) is not None]
+        sending = {group: group.load for group in groups if group.rate_bytes_per_s}
+        if len(before) > len(counted):  # quicker, and rounding is gone
+            before, self.total = [], np.zeros(len(self.total))
+            sending.update(counted)
         if before:
             self.total -= np.add.reduce(before)
-        if loads:
-            self.total += np.add.reduce(loads)
-        self._counted.update(zip(groups, loads, strict=True))
+        if sending:
+            self.total += np.add.reduce(list(sending.values()))
+        counted.update(sending)
 
     def forget(self, group: Carrier) -> None:
         """A group puts nothing on the links any more."""

@@ -71,6 +71,8 @@ class RowTable:
 
         Returns which of the others (ascending) have moved, and to which places.
         """
+        if len(rows) == 1:
+            return self._drop_one(int(rows[0]))
         left = self.count - len(rows)
         kept = np.ones(self.count - left, dtype=bool)  # of those that are beyond the new end
         kept[rows[np.searchsorted(rows, left) :] - left] = False
@@ -81,6 +83,14 @@ class RowTable:
             self._table[:, places] = self._table[:, moved]
         self.count = left
         return moved.tolist(), places.tolist()
+
+    def _drop_one(self, row: int) -> tuple[list[int], list[int]]:
+        self.count = last = self.count - 1
+        if row == last:
+            return [], []
+        self._paths[:, row] = self._paths[:, last]
+        self._table[:, row] = self._table[:, last]
+        return [last], [row]
 
     def _make_room(self) -> None:
         more = max(4, self._table.shape[1], self.count - self._table.shape[1])

@@ -331,7 +331,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         index=task.index,
         splits=task.input.splits,
         reads=stage.plan.reads,
-        inputs=sum(source.size for source in stage.reads),
+        inputs=stage.inputs,
         partitions=_partitions(stage),
         output_path=attempt_file(submission.output_path, attempt) if writes else "",
         output_replication=submission.output_replication,

@@ -29,10 +29,10 @@ class Log(Protocol):
 class CoreDriver(ABC):
     """A core and its log.  Subclasses bring the clock and the timers."""
 
-    def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float]) -> None:
+    def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float] | None) -> None:
         self.core = core
         self.told_s = 0.0  #: the core's time when it was told what is being carried out
-        self.deciding_s = 0.0  #: by the stopwatch, spent in the core
+        self.deciding_s = 0.0  #: by the stopwatch, if there is one, spent in the core
         self.deciding_s_max = 0.0
         self._log = log
         self._stopwatch = stopwatch
@@ -72,17 +72,18 @@ class CoreDriver(ABC):
 
     def _tell(self, event: Event) -> None:
         self.told_s = at_s = self.now_s
-        log = self._log
-        begun_s = self._stopwatch()
+        log, stopwatch = self._log, self._stopwatch
+        begun_s = 0.0 if stopwatch is None else stopwatch()
         try:
             commands = self.core.handle(event, at_s)
         except InvariantError:
             if log is not None:
                 log.write(at_s, event)  # so that a replay stops at the same place
             raise
-        took_s = self._stopwatch() - begun_s
-        self.deciding_s += took_s
-        self.deciding_s_max = max(self.deciding_s_max, took_s)
+        if stopwatch is not None:
+            took_s = stopwatch() - begun_s
+            self.deciding_s += took_s
+            self.deciding_s_max = max(self.deciding_s_max, took_s)
         if log is not None:
             log.write(at_s, event, commands)
         for command in commands:

@@ -112,6 +112,8 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is no log of events: need lines of JSON") from None
     whole = lines[:-1]  # what follows the last newline was cut short, or is empty
     try:
         header = json.loads(whole[0]) if whole else {}

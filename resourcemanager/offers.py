@@ -19,11 +19,13 @@ from resourcemanager.commands import SetTimer
 from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
 from resourcemanager.events import TimerFired
 from resourcemanager.history import History
+from resourcemanager.policies import CopyPolicy
 from resourcemanager.state import Attempt, Job, Node, Task, stuck
 from resourcemanager.world import World
 
 _RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
 _WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so
+_LEFT_FREE = (Wait, Pass)
 
 
 class Offers:
@@ -37,6 +39,7 @@ class Offers:
         self._wake_s: float | None = None  #: when a policy wants to be asked again
         self._reconsider = world.policies.overriding("reconsider")
         self._wakes = world.policies.overriding("wake_s")
+        self._has_copies = type(world.policies.copies).offer is not CopyPolicy.offer
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -78,7 +81,7 @@ class Offers:
                 self._offer(node, [job])
         while node.free and self._offer(node, None):
             pass
-        while node.free and self._offer_copy(node):
+        while self._has_copies and node.free and self._offer_copy(node):
             pass
 
     def _offer_to_asking(self) -> None:
@@ -132,7 +135,7 @@ class Offers:
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Note why, and set the clock for when to ask again."""
         world = self._world
-        if not isinstance(decision, Wait | Pass):
+        if not isinstance(decision, _LEFT_FREE):
             self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         job.answer = decision
         if isinstance(decision, Pass):

@@ -7,7 +7,10 @@ OUT/_SUCCESS                          all of the job's output is there
 
 from __future__ import annotations
 
-from cluster.ids import AttemptId, stage_of, task_index
+from collections.abc import Iterable
+
+from cluster.ids import AttemptId, task_place
+from dfs.messages import Move
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
@@ -15,8 +18,8 @@ TEMPORARY = "_temporary"
 
 def part_name(attempt: AttemptId) -> str:
     """The name of the file that the attempt's task writes, such as "part-r-00000"."""
-    stage = stage_of(attempt).split(".", 1)[1]
-    return f"part-{stage}-{task_index(attempt):05d}"
+    stage, task = task_place(attempt)
+    return f"part-{stage}-{task:05d}"
 
 
 def attempt_file(folder: str, attempt: AttemptId) -> str:
@@ -24,6 +27,10 @@ def attempt_file(folder: str, attempt: AttemptId) -> str:
     return f"{folder}/{TEMPORARY}/{attempt}/{part_name(attempt)}"
 
 
-def final_file(folder: str, attempt: AttemptId) -> str:
-    """What ``attempt_file`` is renamed to if the attempt is its task's winner."""
-    return f"{folder}/{part_name(attempt)}"
+def final_moves(folder: str, winners: Iterable[AttemptId]) -> tuple[Move, ...]:
+    """How the files of attempts are renamed that are their tasks' winners."""
+    named = ((attempt, part_name(attempt)) for attempt in winners)
+    return tuple(
+        Move(source=f"{folder}/{TEMPORARY}/{attempt}/{name}", target=f"{folder}/{name}")
+        for attempt, name in named
+    )

@@ -35,7 +35,7 @@ from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Message, Refusal
-from dfs.messages import Move, MoveFiles, Remove, Removed
+from dfs.messages import MoveFiles, Remove, Removed
 from netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -66,7 +66,7 @@ from resourcemanager.messages import (
 )
 from resourcemanager.networkreport import NetworkReports
 from resourcemanager.nodemanagers import NodeManagers
-from resourcemanager.output import SUCCESS, TEMPORARY, attempt_file, final_file
+from resourcemanager.output import SUCCESS, TEMPORARY, final_moves
 from resourcemanager.progress import cluster_status
 from resourcemanager.submission import Submission, submitted
 from resourcemanager.watchers import Watchers
@@ -264,10 +264,7 @@ class ResourceManager:
         if not folder:
             self._driver.tell(JobCommitted(job=order.job))
             return
-        moves = tuple(
-            Move(source=attempt_file(folder, winner), target=final_file(folder, winner))
-            for winner in order.winners
-        )
+        moves = final_moves(folder, order.winners)
         self._namenode.request(
             MoveFiles(
                 moves=moves, markers=(f"{folder}/{SUCCESS}",), remove=(f"{folder}/{TEMPORARY}",)

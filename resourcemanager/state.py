@@ -210,6 +210,7 @@ class Stage:
         "done",
         "fetching",
         "id",
+        "inputs",
         "job",
         "live",
         "merging",
@@ -234,6 +235,9 @@ class Stage:
         self.name = plan.name
         self.reads = reads
         self.readers: list[Stage] = []
+        self.inputs = sum(
+            source.size for source in reads
+        )  #: outputs that each of its tasks fetches
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner

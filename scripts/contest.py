@@ -16,7 +16,7 @@ from cluster.config import ClusterConfig
 from cluster.errors import UsageError, unknown_name
 from cluster.topology import Topology, load_topology
 from jobs.mixes import Defaults, Mix, read_mix
-from jobs.workloads.catalog import FAMILIES, workload
+from jobs.workloads.catalog import workload
 from jobs.workloads.model import Workload
 from netemu.schedulers import flow_scheduler
 from resourcemanager.recipe import Recipe, option_names
@@ -29,6 +29,7 @@ from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.sweep import parse_on, sweep
 from scripts.virtual import VirtualRun, run_virtually
 from scripts.work import SeveralJobs, run_on, session_for
+from scripts.workloadnames import is_simulators, require_known
 from simulator.behaviour import Behaviour
 
 
@@ -152,7 +153,10 @@ class Contest:
 
     def _is_virtual_only(self) -> bool:
         """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
-        families = [word for word in self._terms.words if _family(word) in FAMILIES]
+        families = [word for word in self._terms.words if is_simulators(word)]
+        if "wall" not in self._terms.clocks:
+            for word in self._terms.words:
+                require_known(word)
         if not families:
             return False
         if len(self._terms.words) > 1:
@@ -217,10 +221,6 @@ def _name(run: _Run) -> str:
 def _mix(terms: Terms, seed: int) -> Mix:
     size_bytes = DEFAULT_SIZE_BYTES if terms.size_bytes is None else terms.size_bytes
     return read_mix(terms.words, Defaults(size_bytes=size_bytes, reduces=terms.reduces), seed)
-
-
-def _family(word: str) -> str:
-    return word.partition(",")[0].partition(":")[0]
 
 
 def _sections(recipe: Recipe) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,6 +163,8 @@ def writable_file(_: click.Context, option: click.Parameter, value: str | None) 
     path = Path(value)
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{option.opts[0]} {value}: need a file in a folder that exists")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"{option.opts[0]} {value}: need a place that you may write to")
     return path
 
 
@@ -171,4 +174,6 @@ def new_folder(option: str, path: str | None) -> Path | None:
         return None
     if Path(path).exists() or not Path(path).absolute().parent.is_dir():
         raise UsageError(f"{option} {path}: need a new folder in a folder that exists")
+    if not os.access(Path(path).absolute().parent, os.W_OK):
+        raise UsageError(f"{option} {path}: need a place that you may write to")
     return Path(path)

@@ -22,8 +22,9 @@ _COFLOWS = "coflow-benchmark"
     "--workload",
     required=True,
     metavar="NAME[:FILE][,KEY=VALUE...]",
-    help="terasort, wordcount, or one that railyard workloads lists.  coflow-benchmark:FILE "
-    "without --scheduler is coflows alone.",
+    help="One that railyard workloads lists, or jobs as railyard run takes them: terasort, "
+    "wordcount,size=2GB,times=3, mix,jobs=20, jobs.toml.  coflow-benchmark:FILE without "
+    "--scheduler is coflows alone.",
 )
 @click.option(
     "--scheduler",
@@ -54,9 +55,7 @@ _COFLOWS = "coflow-benchmark"
     metavar="dask:ADDRESS|ray:ADDRESS",
     help="Simulate several runs there, rather than on this machine's cores.",
 )
-@click.option(
-    "--size", "size_bytes", callback=size, help="Input of terasort and wordcount; default: 10GB."
-)
+@click.option("--size", "size_bytes", callback=size, help="Input of each such job; default: 10GB.")
 @click.option("--reduces", type=click.IntRange(min=1), help="Theirs; default: half of the slots.")
 @click.option(
     "--first",

@@ -14,6 +14,7 @@ from cluster.config import ClusterConfig
 from cluster.errors import UsageError
 from cluster.tomlfile import build
 from cluster.units import format_count, format_duration, format_size
+from jobs.mixes import Defaults, read_mix
 from jobs.mixplans import default_reduces
 from jobs.workloads.catalog import workload
 from jobs.workloads.model import Workload
@@ -25,6 +26,7 @@ from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.summary import write_json
 from scripts.virtual import VirtualWatch, faults_end_s
 from scripts.watching import State, watching
+from scripts.workloadnames import is_simulators, require_known
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
 from simulator.faultspec import parse_faults
@@ -86,6 +88,8 @@ def _workload(config: ClusterConfig, wanted: Wanted) -> Workload:
         size_bytes = DEFAULT_SIZE_BYTES if wanted.size_bytes is None else wanted.size_bytes
         reduces = wanted.reduces or default_reduces(topology)
         made = sample_workload(wanted.workload, size_bytes, topology.storage.block, reduces)
+    elif not is_simulators(wanted.workload):
+        made = _measured(config, wanted)
     else:
         for option, value in (("--size", wanted.size_bytes), ("--reduces", wanted.reduces)):
             if value is not None:
@@ -96,6 +100,17 @@ def _workload(config: ClusterConfig, wanted: Wanted) -> Workload:
         right = f"at least the {made.sites} sites of {made.name}"
         raise UsageError(f"topology {topology.name} has {racks} racks: need {right}")
     return made if wanted.first is None else replace(made, jobs=made.jobs[: wanted.first])
+
+
+def _measured(config: ClusterConfig, wanted: Wanted) -> Workload:
+    """Jobs that a cluster could run as well: they are run here, in this process, to know them."""
+    require_known(wanted.workload)
+    from jobs.workloads.measured import measured_workload
+
+    size_bytes = DEFAULT_SIZE_BYTES if wanted.size_bytes is None else wanted.size_bytes
+    defaults = Defaults(size_bytes=size_bytes, reduces=wanted.reduces)
+    mix = read_mix([wanted.workload], defaults, config.seed)
+    return measured_workload(mix, config.topology, config.seed)
 
 
 def _run(run: Simulation, network: VirtualWatch | None) -> float:

@@ -60,7 +60,7 @@ class Simulation:
         behaviour: Behaviour = _IDEAL,
         faults: Sequence[Fault] = (),
         log: Log | None = None,
-        stopwatch: Callable[[], float] = lambda: 0.0,
+        stopwatch: Callable[[], float] | None = None,
         recipe: Recipe | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed

@@ -15,7 +15,7 @@ class VirtualDriver(CoreDriver):
     """A core, a heap of events and perhaps a log."""
 
     def __init__(
-        self, core: Core, heap: EventHeap, log: Log | None, stopwatch: Callable[[], float]
+        self, core: Core, heap: EventHeap, log: Log | None, stopwatch: Callable[[], float] | None
     ) -> None:
         super().__init__(core, log, stopwatch)
         self._heap = heap

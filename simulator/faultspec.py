@@ -29,7 +29,7 @@ from simulator.faults import (
     RackDown,
 )
 
-_FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/]([\d.]+))?@([^+]+)(?:\+(.+))?")
+_FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.. or blocks:r0n0/3@10s"
 #: Nodes for each fault that is drawn by chance.
 _NODES_A_FAULT = 4
@@ -37,7 +37,7 @@ _NODES_A_FAULT = 4
 
 def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
     """The faults of a text; a seed's are over by ``until_s``.  Raises ``UsageError``."""
-    if text.isdecimal():
+    if re.fullmatch(r"\d+", text, re.ASCII):
         return random_faults(random.Random(int(text)), topology, until_s)
     return [_parse(part) for part in text.split(",")]
 
@@ -98,6 +98,6 @@ def _parse(text: str) -> Fault:
             return NodeSlow(node=NodeId(what), factor=float(number), at_s=at_s, lasts_s=lasts_s)
         case "link", str():
             return CapacityDrop(link=what, share=float(number), at_s=at_s, lasts_s=lasts_s)
-        case "blocks", _ if lasts is None:
+        case "blocks", _ if lasts is None and "." not in (number or ""):
             return BlocksLost(node=NodeId(what), every=int(number or 1), at_s=at_s)
     raise UsageError(f"--faults {text}: need {_RIGHT}")

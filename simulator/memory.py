@@ -21,5 +21,6 @@ def few_collections() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # what there is now is old: it would all be looked through at once as young
         gc.set_threshold(*before)
         gc.unfreeze()

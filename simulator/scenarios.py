@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -45,6 +46,8 @@ PATIENCE_S = 5000.0
 _CIRCUITS = ("sunflow",)
 #: How often, in steps, the links' loads are added up.
 _LOOK_AT_LINKS = 16
+#: Bytes of a link that are rounding.
+_ROUNDING_BYTES = 100
 
 
 class Scenario:
@@ -68,6 +71,8 @@ class Scenario:
         self._held: dict[NodeId, dict[AttemptId, None]] = {}
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
+        #: when links were looked at last, what they had carried by then, and what they could carry
+        self._looked: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
         recipe = _recipe(scheduler)
         behaviour = msgspec.structs.replace(_behaviour(dice), shuffle_flows=shuffle_flows)
         self.run = Simulation(config, self.jobs, behaviour, faults, self, recipe=recipe)
@@ -78,7 +83,9 @@ class Scenario:
         while run.jobs.ended < len(self.jobs.jobs):
             run.step()
             steps += 1
-            if steps % _LOOK_AT_LINKS == 0:
+            if run.config.flow_scheduler in _CIRCUITS:
+                self._check_circuits()
+            elif steps % _LOOK_AT_LINKS == 0:
                 self._check_links()
             if run.heap.now_s > FAULTS_END_S + PATIENCE_S:
                 raise InvariantError(f"jobs go on at {run.heap.now_s:.0f} s")
@@ -134,13 +141,8 @@ class Scenario:
 
     # At each time, and in the end ----------------------------------------------------------------
     def _check_links(self) -> None:
-        """Add up the flows' rates, link by link, apart from how the fabric does.
-
-        Not where bytes go by circuits: which way they take is the fabric's to say.
-        """
+        """Add up the flows' rates, link by link, apart from how the fabric does."""
         network = self.run.network
-        if self.run.config.flow_scheduler in _CIRCUITS:
-            return
         fabric = network.fabric
         load = [0.0] * len(fabric.network.number)
         for flow, rate in fabric.rates_bytes_per_s().items():
@@ -151,6 +153,24 @@ class Scenario:
             carried = load[fabric.network.number[name]]
             if carried > capacity * (1 + 1e-6) + 1e-3:
                 raise InvariantError(f"{name} carries {carried} of {capacity} bytes/s")
+
+    def _check_circuits(self) -> None:
+        """Ports have one circuit each, and since the last event links carried what they can.
+
+        Which way a flow takes is the fabric's to say here, so it's bytes that are looked at.
+        """
+        fabric = self.run.network.fabric
+        ports = Counter(end for one in fabric.circuits() for end in (f"{one.src} out", one.dst))
+        if any(circuits > 1 for circuits in ports.values()):
+            raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
+        before_s, before, capacities = self._looked
+        carried = fabric.bytes_by_link()
+        for name, bytes_per_s in capacities.items():
+            most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES
+            new = carried[name] - before[name]
+            if new > most:
+                raise InvariantError(f"{name} has carried {new} bytes where {most} were possible")
+        self._looked = (fabric.now_s, carried, fabric.capacities_bytes_per_s())
 
     def _check_end(self) -> None:
         run = self.run

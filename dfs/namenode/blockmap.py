@@ -12,7 +12,7 @@ it comes back.  Never here: decisions about where replicas go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -74,20 +74,24 @@ class BlockMap:
             self.touched[block] = None
         return alive
 
-    def complete(self, block: BlockId, nodes: Iterable[NodeId]) -> None:
-        """Note that ``nodes`` have acknowledged the block; others that should have it have not."""
+    def complete(self, block: BlockId, nodes: Collection[NodeId]) -> list[NodeId]:
+        """Note that ``nodes`` have acknowledged the block; others that should have it have not.
+
+        Those others are returned.
+        """
         written = [n for n in nodes if n in self._held]
         known = self.blocks[block]
         known.complete = True
-        for node in known.nodes("incoming"):
-            if node not in written:
-                self.drop_replica(block, node)
+        late = [node for node in known.nodes("incoming") if node not in nodes]
+        for node in late:
+            self.drop_replica(block, node)
         for node in written:
             self.set_replica(block, node, "sound")
         if known.is_well:
             self.touched.pop(block, None)
         else:
             self.touched[block] = None
+        return late
 
     def forget(self, block: BlockId) -> tuple[NodeId, ...]:
         """Know a block no longer; the nodes that have it, or will."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -54,6 +54,7 @@ from dfs.namenode.namespace import Namespace
 from dfs.namenode.openfiles import OpenFile, OpenFiles
 from dfs.namenode.replication import Replication
 from dfs.namenode.reports import Reports, status_of
+from dfs.paths import join_path, parse_path
 from dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
 
 
@@ -151,7 +152,10 @@ class NameNode:
     def handle(self, message: Message, now_s: float) -> Outcome:
         """Take a request or a fact at time ``now_s``."""
         reply = self._handlers[type(message)](message, now_s)
-        self._order(self._replication.decide(now_s))
+        more = self._replication.decide(now_s)
+        if not (more or self._orders):  # as with most messages
+            return Outcome(reply, ())
+        self._order(more)
         orders, self._orders = tuple(self._orders), []
         return Outcome(reply, orders)
 
@@ -259,12 +263,12 @@ class NameNode:
         )
         self._open.pop(file.number)
         for block, nodes in written.items():
-            late = [n for n in self.blocks.blocks[block].nodes("incoming") if n not in nodes]
-            self._delete((node, block) for node in late)
-            self.blocks.complete(block, nodes)
+            late = self.blocks.complete(block, nodes)
+            self._delete([(node, block) for node in late])
         unused = [block for block in file.blocks if block not in written]
         self._forget([*(block.block for block in freed), *unused])
-        return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
+        path = join_path(parse_path(file.path))
+        return FileCompleted(status=status_of(path, inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
         replication, replicas = self._topology.storage.replication, Uses()
@@ -307,7 +311,7 @@ class NameNode:
         self._heard_s[message.rack] = now_s
         for node, held in message.nodes.items():
             unknown = self.blocks.node_joined(node, held)
-            self._delete((node, block) for block in unknown)
+            self._delete([(node, block) for block in unknown])
         return Done()
 
     def _heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
@@ -378,7 +382,9 @@ class NameNode:
             [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
         )
 
-    def _delete(self, replicas: Iterable[tuple[NodeId, BlockId]]) -> None:
+    def _delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
+        if not replicas:
+            return
         by_node: dict[NodeId, list[BlockId]] = {}
         for node, block in replicas:
             by_node.setdefault(node, []).append(block)

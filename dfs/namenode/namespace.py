@@ -91,17 +91,21 @@ class Namespace:
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it.  Within ``change``."""
-        self._make_folders(parse_path(path))
+        names = parse_path(path)
+        number, depth = self._walk(names)
+        if number not in self._children:
+            raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+        self._make_folders(number, names[depth:])
 
     def put_file(
         self, path: str, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
     ) -> Inode:
         """Put a complete file into the tree.  Within ``change``."""
         names = parse_path(path)
-        self._make_way(names, overwrite)
+        parent = self._make_way(names, overwrite)
         inode = Inode(
             number=self._new_number(),
-            parent=self._make_folders(names[:-1]).number,
+            parent=parent,
             name=names[-1],
             folder=False,
             replication=replication,
@@ -118,8 +122,7 @@ class Namespace:
             raise PeerError("/: cannot be moved")
         if names[: len(before)] == before:
             raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
-        self._make_way(names, overwrite and not inode.folder)
-        parent = self._make_folders(names[:-1]).number
+        parent = self._make_way(names, overwrite and not inode.folder)
         moved = msgspec.structs.replace(inode, parent=parent, name=names[-1])
         self._set(inode.number, moved)
 
@@ -141,53 +144,49 @@ class Namespace:
         self._check_target(parse_path(path), overwrite)
 
     # Helpers ---------------------------------------------------------------------------------
-    def _check_target(self, names: Names, overwrite: bool) -> Inode | None:
-        """What a file that is put there replaces."""
-        old = self._find(names)
-        if old is None:
-            self._check_folders(names[:-1])
-        elif old.folder:
+    def _check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
+        """The last that there is on the way to where a file may be put, and how far that is."""
+        number, depth = self._walk(names)
+        is_folder = number in self._children
+        if depth < len(names):
+            if not is_folder:
+                raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+        elif is_folder:
             raise PeerError(f"{join_path(names)}: is a folder")
         elif not overwrite:
             raise PeerError(f"{join_path(names)}: exists already")
-        return old
+        return number, depth
 
-    def _make_way(self, names: Names, overwrite: bool) -> None:
-        """Remove what a file that is put there replaces."""
-        old = self._check_target(names, overwrite)
-        if old is not None:
-            self._set(old.number, None)
+    def _make_way(self, names: Names, overwrite: bool) -> int:
+        """The folder that a file is put into: it is made, and what the file replaces goes."""
+        number, depth = self._check_target(names, overwrite)
+        if depth < len(names):
+            return self._make_folders(number, names[depth:-1])
+        parent = self._inodes[number].parent
+        self._set(number, None)
+        return parent
 
     def _find(self, names: Names) -> Inode | None:
-        number = ROOT
-        for name in names:
-            found = self._children.get(number, _NOTHING).get(name)
-            if found is None:
-                return None
-            number = found
-        return self._inodes[number]
+        number, depth = self._walk(names)
+        return self._inodes[number] if depth == len(names) else None
 
-    def _check_folders(self, names: Names) -> None:
-        number = ROOT
-        for depth, name in enumerate(names, start=1):
-            found = self._children[number].get(name)
+    def _walk(self, names: Names) -> tuple[int, int]:
+        """The last that there is on a way from the root, and how many of the names that takes."""
+        number, children = ROOT, self._children
+        for depth, name in enumerate(names):
+            found = children.get(number, _NOTHING).get(name)
             if found is None:
-                return
-            if not self._inodes[found].folder:
-                raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+                return number, depth
             number = found
+        return number, len(names)
 
-    def _make_folders(self, names: Names) -> Inode:
-        self._check_folders(names)
-        folder = self._inodes[ROOT]
+    def _make_folders(self, number: int, names: Names) -> int:
+        """Make a folder in folder ``number``, in that another, and so on; the last one."""
         for name in names:
-            number = self._children[folder.number].get(name)
-            if number is None:
-                number = self._new_number()
-                inode = Inode(number=number, parent=folder.number, name=name, folder=True)
-                self._set(number, inode)
-            folder = self._inodes[number]
-        return folder
+            inode = Inode(number=self._new_number(), parent=number, name=name, folder=True)
+            number = inode.number
+            self._set(number, inode)
+        return number
 
     def _new_number(self) -> int:
         self._next += 1
@@ -227,6 +226,8 @@ class Namespace:
     def _freed_blocks(self) -> list[FileBlock]:
         """Blocks of the changed inodes that none of those has now: a block is in one file only."""
         had = {b.block: b for old in self._before.values() if old is not None for b in old.blocks}
+        if not had:
+            return []
         now = (self._inodes.get(number) for number in self._before)
         kept = {b.block for inode in now if inode is not None for b in inode.blocks}
         return [b for block, b in had.items() if block not in kept]

@@ -156,9 +156,10 @@ class Replication:
         return copy is not None
 
     def _wake(self, now_s: float) -> None:
-        overdue = [key for key, copy in self._copies.items() if copy.deadline_s <= now_s]
-        for block, target in overdue:
-            self.failed(block, target, now_s)
+        if self._copies:
+            overdue = [key for key, copy in self._copies.items() if copy.deadline_s <= now_s]
+            for block, target in overdue:
+                self.failed(block, target, now_s)
         while self._later and self._later[0][0] <= now_s:
             _, block = heapq.heappop(self._later)
             if block in self._blocks.blocks:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from netemu.batches import bits as places
 from netemu.schedulers.base import (
     CoflowsOnCircuits,
     Floats,
@@ -74,7 +75,7 @@ class Sunflow(FlowScheduler):
         self._packets = None  # what it remembers no longer holds
         groups = self._reached(traffic)
         if len(groups) == 1 and groups[0].weights.size == 1:
-            _fill_alone(groups[0], traffic)
+            _fill_alone(groups[0], places(self._crossed[groups[0]]), traffic)
         elif groups:
             _fill_together(groups, traffic)
         return np.inf
@@ -127,10 +128,14 @@ def _path(group: Group, traffic: Traffic) -> Numbers:
     return np.where(traffic.is_port[group.paths], len(traffic.capacities) - 1, group.paths)
 
 
-def _fill_alone(group: Group, traffic: Traffic) -> None:
-    """The rate of the only flows on a circuit, whose NICs nobody else uses."""
+def _fill_alone(group: Group, links: list[int], traffic: Traffic) -> None:
+    """The rate of the only flows on these links, which but for NICs are a circuit's own.
+
+    Without arrays: it lights up now, and its sender is to hear of it.
+    """
     [weight] = group.weights.tolist()
-    least = min(traffic.capacities[_path(group, traffic)].min(), group.circuit_bytes_per_s)
+    capacities = traffic.capacities
+    least = min([group.circuit_bytes_per_s, *[float(capacities[link]) for link in links]])
     group.set_rates(np.array([least / weight if weight else 0.0]))
 
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.ids import NodeId, rack_of
-from dfs.loads import Loads
+from dfs import loads as module
+from dfs.loads import Loads, Uses
 
 NODES = [NodeId(f"r{rack}n{node}") for rack in range(3) for node in range(3)]
 some_nodes = st.lists(st.sampled_from(NODES), unique=True)
@@ -35,3 +39,22 @@ def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used, 
         fullness = {node: (used.get(node, 0), plain[node]) for node in free}
         best = sorted(node for node in free if fullness[node] == min(fullness.values()))
         assert list(loads.emptiest(racks, barred, used)) == best
+
+
+@pytest.mark.parametrize("few", [0, 16])  # uses from which on all nodes are put in order
+@given(data=st.data(), barred=some_nodes)
+def test_they_follow_what_a_file_uses_and_what_nodes_hold(few, data, barred):
+    loads, uses = Loads(dict.fromkeys(NODES, 0)), Uses()
+    free = [node for node in NODES if node not in barred]
+    racks = loads.racks(barred)
+    among = data.draw(st.lists(st.sampled_from(racks), min_size=1, unique=True)) if racks else []
+    for node, stored_bytes in data.draw(changes) if among else ():
+        if stored_bytes < 0:
+            uses.add(node)
+        else:
+            loads.add(node, stored_bytes)
+        with patch.object(module, "_FEW", few):
+            found = list(loads.emptiest(tuple(among), barred, uses))
+        there = [other for other in free if rack_of(other) in among]
+        fullness = {other: (uses.get(other, 0), loads[other]) for other in there}
+        assert found == sorted(n for n in there if fullness[n] == min(fullness.values()))

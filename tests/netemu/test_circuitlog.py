@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from cluster.errors import UsageError
 from netemu.circuitlog import CircuitChange, CircuitLog, CircuitUse, circuit_rows, read_circuits
 
 
@@ -47,3 +50,11 @@ def test_rows_are_read_back(tmp_path):
     rows = [{"type": "links", "capacity_bytes_per_s": {}}, *circuit_rows(uses, 0)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_circuits(file) == uses
+
+
+@pytest.mark.parametrize("text", ["nonsense\n", "[]\n", '{"type": "circuit", "src": "r0"}\n'])
+def test_what_is_no_record_is_refused(tmp_path, text):
+    file = tmp_path / "network.jsonl"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"network\.jsonl: is no record of the network: "):
+        read_circuits(file)

@@ -179,6 +179,21 @@ def test_capacity_changes_while_flows_run():
     assert drain(f) == {"a": 12.0}
 
 
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+def test_where_no_link_carries_anything_nothing_will_happen(scheduler):
+    """Rates that are taken away one by one leave no rounding at which somebody seems to send."""
+    f = Fabric(topology(racks=9, nodes=1, nic="unlimited"), flow_scheduler(scheduler))
+    f.register_coflow("j0")
+    for rack in range(9):
+        f.set_capacity(f"r{rack}.up", 1e8 / (rack + 3))
+        start(f, f"f{rack}", f"r{rack}n0", f"r{(rack + 1) % 9}n0", 10**12, coflow="j0")
+    for rack in range(9):
+        assert f.next_event_s() < math.inf
+        f.advance(f.now_s + 0.1)
+        f.set_capacity(f"r{rack}.up", 0.0)
+    assert f.next_event_s() == math.inf
+
+
 def test_coflows_own_their_flows():
     f = fabric()
     f.register_coflow("j0")

@@ -87,11 +87,11 @@ class World:
             timer.call()
         self.now_s = max(self.now_s, at_s)
 
-    def ends(self):
+    def ends(self, within_s=1e-3):
         """{flow: when the last of it was granted}, once all is done."""
         self.until(self.now_s + 5)
         return {
-            flow: pytest.approx(at_s, abs=1e-3)
+            flow: pytest.approx(at_s, abs=within_s)
             for at_s, grants in self.served.sent
             for flow in grants.finished
         }
@@ -128,11 +128,37 @@ def test_an_order_does_not_count_from_before_what_the_network_knows(world, given
     assert world.ends() == {"a": 110.5}
 
 
-def test_orders_that_come_together_count_from_when_the_first_of_them_was_given(world):
+def test_orders_that_come_together_count_from_when_each_was_given(world):
     world.until(110.0)
     world.open("a", given_s=109.5)
     world.open("b", node=1, given_s=109.75)
-    assert world.ends() == {"a": 110.5, "b": 110.5}
+    assert world.ends() == {"a": 110.5, "b": 110.75}
+
+
+@pytest.mark.parametrize(
+    ("now_s", "given_s", "counts_from_s"),
+    [
+        pytest.param(109.501, 109.5001, 109.5, id="at nearly the same time"),
+        pytest.param(109.501, 109.5003, 109.5003, id="apart"),
+        pytest.param(109.6, 109.508, 109.5, id="apart, but the emulator is late"),
+        pytest.param(109.6, 109.55, 109.55, id="apart, even for an emulator that is late"),
+    ],
+)
+def test_rates_are_computed_once_for_orders_that_were_given_together(
+    world, now_s, given_s, counts_from_s
+):
+    world.until(now_s)
+    world.open("a", given_s=109.5)
+    world.open("b", node=1, given_s=given_s)
+    assert world.ends(within_s=1e-5)["b"] == counts_from_s + 1
+
+
+def test_what_is_no_order_to_open_a_flow_counts_with_what_came_before(world):
+    world.until(110.0)
+    world.open("a", given_s=109.5)
+    world.order(RegisterCoflow(coflow="j0"))
+    world.open("b", node=1, given_s=109.75)
+    assert world.ends() == {"a": 110.5, "b": 110.75}
 
 
 def test_what_is_no_number_counts_from_now(world):

@@ -1,21 +1,14 @@
 """Filling only the groups that a change reaches gives the rates that filling all of them would."""
 
 import contextlib
-import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
 from netemu.schedulers.base import FlowSpec
 from netemu.schedulers.sunflow import Sunflow
-
-GB = 10**9
-RACKS = 3
-NODES = [f"r{rack}n{node}" for rack in range(RACKS) for node in (0, 1)]
+from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 
 class FillsAll(Sunflow):
@@ -37,122 +30,6 @@ class Noting(Sunflow):
         groups = super()._reached(traffic)
         self.reached.append((len(groups), len(traffic.groups)))
         return groups
-
-
-def fabric(scheduler):
-    """Two wavelengths of 2 GB/s a rack; NICs of 1 GB/s, which packets share with circuits."""
-    data = {
-        "name": "test",
-        "racks": {"count": RACKS, "nodes": 2},
-        "links": {"nic": "8Gbps", "uplink": "12Gbps"},
-        "ocs": {"port": "16Gbps", "reconfigure": "100ms", "elephant": "1GB", "wavelengths": 2},
-    }
-    return Fabric(build(data, Topology, "test"), scheduler)
-
-
-COFLOWS = ["a", "b", "c"]
-LINKS = ["r0n0.up", "r1n1.down", "r2n0.down", "r0.up", "r1.down", "r0.ocs.up", "r2.ocs.down"]
-
-a_node = st.sampled_from(NODES)
-a_size = st.integers(1, 40).map(lambda tenths: tenths * GB // 10)
-a_number = st.integers(0, 9)
-a_start = st.tuples(
-    st.just("start"),
-    st.sampled_from([None, *COFLOWS]),
-    st.tuples(a_node, a_node),
-    a_size,
-    st.sampled_from([1.0, 1.0, 2.5]),
-    st.booleans(),
-)
-an_event = st.one_of(
-    a_start,
-    a_start,
-    a_start,
-    st.tuples(st.just("cancel"), a_number),
-    st.tuples(st.just("grow"), a_number, a_size, st.booleans()),
-    st.tuples(st.just("finish_coflow"), st.sampled_from(COFLOWS)),
-    st.tuples(
-        st.just("set_capacity"),
-        st.sampled_from(LINKS),
-        st.sampled_from([0.0, 0.3 * GB, 0.7 * GB, 1.0 * GB, 2.0 * GB, math.inf]),
-    ),
-)
-#: what happens at one time, and for how many tenths of a second nothing does after it
-a_moment = st.tuples(st.lists(an_event, min_size=1, max_size=3), st.integers(0, 9))
-
-
-class Run:
-    """A network under one scheduler, with what happens to it."""
-
-    def __init__(self, scheduler):
-        self.fabric = fabric(scheduler)
-        self.usual = self.fabric.capacities_bytes_per_s()
-        self.started = 0
-        self.open = {}  # {flow: whether it has more to come}
-        self.ends = {}
-        for coflow in COFLOWS:
-            self.fabric.register_coflow(coflow)
-
-    def do(self, event):
-        what, *how = event
-        getattr(self, what)(*how)
-
-    def start(self, coflow, nodes, size_bytes, weight, more):
-        flow = f"f{self.started}"
-        src, dst = nodes
-        spec = FlowSpec(
-            flow=flow,
-            src=src,
-            dst=dst,
-            size_bytes=size_bytes,
-            coflow=coflow,
-            weight=weight,
-            more=more,
-        )
-        self.fabric.start(spec)
-        self.started += 1
-        self.open[flow] = more
-
-    def cancel(self, number):
-        flows = list(self.open)
-        if flows:
-            flow = flows[number % len(flows)]
-            self.fabric.cancel(flow)
-            del self.open[flow]
-
-    def grow(self, number, by_bytes, more):
-        growing = [flow for flow, more in self.open.items() if more]
-        if growing:
-            flow = growing[number % len(growing)]
-            self.fabric.grow(flow, by_bytes, more)
-            self.open[flow] = more
-
-    def finish_coflow(self, coflow):
-        for flow in self.fabric.finish_coflow(coflow):
-            del self.open[flow]
-        self.fabric.register_coflow(coflow)
-
-    def set_capacity(self, link, bytes_per_s):
-        if ".ocs." not in link or bytes_per_s < math.inf:
-            self.fabric.set_capacity(link, bytes_per_s)
-
-    def wait(self, seconds):
-        for ended in self.fabric.advance(self.fabric.now_s + seconds):
-            self.ends[ended.flow] = ended.finished_s
-            del self.open[ended.flow]
-
-    def finish(self):
-        """Mend all links, let no flow wait for more, and let all of them end."""
-        for link, bytes_per_s in self.usual.items():
-            self.fabric.set_capacity(link, bytes_per_s)
-        for flow, more in self.open.items():
-            if more:
-                self.fabric.grow(flow, 1, more=False)
-        for _ in range(200):
-            if not self.open:
-                return
-            self.wait(1.0)
-        raise AssertionError("flows are stuck")
 
 
 @given(moments=st.lists(a_moment, min_size=3, max_size=20))

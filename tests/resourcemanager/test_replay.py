@@ -95,6 +95,7 @@ def test_a_line_cut_short_is_left_out(tmp_path: Path):
         pytest.param("", ":1: need a line of type run-started", id="empty"),
         pytest.param("{}\n", ":1: need a line of type run-started", id="no header"),
         pytest.param("nonsense\n", ":1: Expecting value", id="no JSON"),
+        pytest.param("\xff\n", "is no log of events: need lines of JSON", id="no text"),
         pytest.param(None, "cannot be read: No such file", id="no file"),
         pytest.param('HEADER{"at_s": 1.0, "type": "x"}\n', ":2: PeerError: unknown", id="event"),
     ],
@@ -106,7 +107,7 @@ def test_what_is_no_log_is_refused(lines: str | None, error: str, tmp_path: Path
         path.unlink()
     else:
         header = path.read_text().splitlines(keepends=True)[0]
-        path.write_text(lines.replace("HEADER", header))
+        path.write_text(lines.replace("HEADER", header), encoding="latin-1")
     with pytest.raises(UsageError, match=error):
         list(read_log(path)[1])
 

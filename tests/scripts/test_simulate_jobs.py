@@ -45,6 +45,17 @@ def test_size_and_number_of_reduces_can_be_chosen(railyard, tmp_path):
     assert (job["input_bytes"], job["maps"], job["reduces"]) == (2 * 10**9, 8, 3)
 
 
+def test_jobs_of_a_mix_are_simulated_as_they_are_run(railyard, tmp_path):
+    railyard.ok(
+        "simulate", "--workload", "mix,jobs=2,of=topwords,sizes=20MB", "--json", tmp_path / "s.json"
+    )
+    jobs = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert [(job["name"], job["ok"]) for job in jobs] == [
+        ("topwords-1", True),
+        ("topwords-2", True),
+    ]
+
+
 def test_a_job_that_fails_is_told(railyard):
     done = railyard.run(
         "simulate", "--workload", "terasort", "--size", "1GB", "--behaviour", "failures=1"
@@ -56,7 +67,8 @@ def test_a_job_that_fails_is_told(railyard):
 
 def test_wrong_commands_are_told_in_one_line(railyard):
     for arguments, right in (
-        (("--workload", "terasrot"), "unknown workload"),
+        (("--workload", "terasrot"), 'unknown workload "terasrot": did you mean "terasort"?'),
+        (("--workload", "corral-w9", "--seeds", "2"), 'unknown workload "corral-w9": did you mean'),
         (("--workload", "terasort", "--faults", "x"), "--faults x: need node:"),
         (("--workload", "terasort", "--behaviour", "x=1"), "--behaviour: unknown"),
         (("--workload", "joint", "--size", "1GB"), "--size: joint says that itself"),

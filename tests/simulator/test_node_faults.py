@@ -104,7 +104,18 @@ def test_faults_are_read_as_people_type_them():
     ]
 
 
-@pytest.mark.parametrize("text", ["nonsense", "node:r0n1", "node:r0n1*2@1s", "blocks:r0n0@1s+2s"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "node:r0n1",
+        "node:r0n1*2@1s",
+        "blocks:r0n0@1s+2s",
+        "blocks:r0n0/1.5@1s",
+        "slow:r0n0*1.2.3@1s",
+        "link:r0.up*.@1s",
+    ],
+)
 def test_what_is_no_fault_is_refused(text: str):
     with pytest.raises(UsageError, match=r"--faults .*: need node:r0n1@10s"):
         parse_faults(text, load_topology("hybrid-8x4"), 60.0)

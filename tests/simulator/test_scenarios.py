@@ -60,6 +60,36 @@ def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
         scenario.go()
 
 
+def scenario_with_circuits() -> Scenario:
+    """One whose shuffles ride."""
+    return Scenario("fair", 302)
+
+
+def test_it_would_be_sound_with_circuits():
+    run = scenario_with_circuits().go()
+    assert run.network.fabric.bytes_by_category()["ocs"] > 10**8
+
+
+def test_links_over_their_capacity_are_found_beside_circuits(monkeypatch: pytest.MonkeyPatch):
+    scenario = scenario_with_circuits()
+    fabric = scenario.run.network.fabric
+    whole = fabric.capacities_bytes_per_s
+    monkeypatch.setattr(
+        fabric, "capacities_bytes_per_s", lambda: {k: v * 0.9 for k, v in whole().items()}
+    )
+    with pytest.raises(InvariantError, match=r"has carried \d+ bytes where .* were possible"):
+        scenario.go()
+
+
+def test_a_port_with_two_circuits_is_found(monkeypatch: pytest.MonkeyPatch):
+    scenario = scenario_with_circuits()
+    fabric = scenario.run.network.fabric
+    circuits = fabric.circuits
+    monkeypatch.setattr(fabric, "circuits", lambda: 2 * circuits())
+    with pytest.raises(InvariantError, match="circuits: need one each"):
+        scenario.go()
+
+
 def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         "simulator.attempt.SimulatedAttempt.fetched",

@@ -7,7 +7,7 @@ from numba import njit
 from numba.typed import List
 
 from netemu.rowtable import RATE, WEIGHT
-from netemu.schedulers.base import Floats, Numbers, Traffic
+from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
 from netemu.schedulers.compiled.slots import Slots, grown
@@ -24,6 +24,7 @@ def bottlenecks(
     counts: Numbers,
     anew: Bools,
     loads: Floats,
+    bytes_per_s: Floats,
     link_bytes: Floats,
     summed: Floats,
     passed_s: float,
@@ -36,19 +37,37 @@ def bottlenecks(
     last summed up over the rows.
     """
     longest_s = np.zeros(len(slots))
+    seconds_a_byte, shut = _pace(capacities)
     for number in range(len(slots)):
         slot = slots[number]
-        again, load, demand, whole = anew[slot], loads[slot], link_bytes[slot], summed[slot]
-        if not again:
-            for link in range(len(load)):
-                demand[link] -= load[link] * passed_s
-                if demand[link] < whole[link] * CANCELS:
-                    again = True
+        demand, again = link_bytes[slot], anew[slot]
+        if not again and bytes_per_s[slot] > 0:
+            again = _send(demand, loads[slot], passed_s, summed[slot]) > 0
         if again:
             _sum_up(tables[slot], paths[slot], counts[slot], now_s, demand)
-            whole[:] = demand
-        longest_s[number] = _longest_s(demand, capacities)
+            summed[slot, :] = demand
+        longest_s[number] = _ends_after_s(demand, seconds_a_byte, shut)
     return longest_s
+
+
+@njit(cache=True)
+def _pace(left: Floats) -> tuple[Floats, Numbers]:
+    """How long each link takes for a byte, and the links that take none."""
+    seconds_a_byte = np.zeros(len(left))
+    for link in range(len(left)):
+        if left[link] > 0:
+            seconds_a_byte[link] = 1.0 / left[link]
+    return seconds_a_byte, np.flatnonzero(left == 0)
+
+
+@njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several links at a time
+def _send(link_bytes: Floats, load: Floats, passed_s: float, summed: Floats) -> int:
+    """Note what has been sent; on how many links the rest has lost too many digits."""
+    lost = 0
+    for link in range(len(load)):
+        link_bytes[link] -= load[link] * passed_s
+        lost += 1 if link_bytes[link] < summed[link] * CANCELS else 0
+    return lost
 
 
 @njit(cache=True)
@@ -62,13 +81,19 @@ def _sum_up(table: Floats, paths: Numbers, count: int, now_s: float, link_bytes:
 
 
 @njit(cache=True)
-def _longest_s(link_bytes: Floats, left: Floats) -> float:
+def _ends_after_s(link_bytes: Floats, seconds_a_byte: Floats, shut: Numbers) -> float:
+    """How long the slowest link takes; inf if one that is needed is ``shut``."""
+    for link in shut:
+        if link_bytes[link] > 0:
+            return np.inf
+    return _longest_s(link_bytes, seconds_a_byte)
+
+
+@njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several links at a time
+def _longest_s(link_bytes: Floats, seconds_a_byte: Floats) -> float:
     longest_s = 0.0
-    for link in range(len(left)):
-        if link_bytes[link] > longest_s * left[link]:
-            if left[link] == 0:
-                return np.inf
-            longest_s = link_bytes[link] / left[link]
+    for link in range(len(link_bytes)):
+        longest_s = max(longest_s, link_bytes[link] * seconds_a_byte[link])
     return longest_s
 
 
@@ -89,16 +114,7 @@ def serve(
     touched: Numbers,
 ) -> int:
     """MADD for all, then backfill; returns how many slots are ``touched``."""
-    speeds = np.zeros(len(order))  # 1/Γ: the share of what remains that is sent each second
-    for number in range(len(order)):
-        demand = link_bytes[order[number]]
-        ends_after_s = _longest_s(demand, left)
-        speeds[number] = 1.0 / ends_after_s if ends_after_s > 0 else np.inf
-        if 0 < speeds[number] < np.inf:
-            for link in range(len(left)):
-                left[link] -= demand[link] * speeds[number]
-                if left[link] <= rounding[link]:
-                    left[link] = 0.0
+    speeds = _speeds(order, link_bytes, left, rounding)
     those, levels, (floats, numbers) = 0, np.empty(len(left)), scratch(len(left))
     for number in range(len(order)):
         slot = order[number]
@@ -122,6 +138,35 @@ def serve(
 
 
 @njit(cache=True)
+def _speeds(order: Numbers, link_bytes: Floats, left: Floats, rounding: Floats) -> Floats:
+    """1/Γ of each slot in turn: the share of what remains that is sent each second.
+
+    What they take is taken from what is ``left``.
+    """
+    speeds = np.zeros(len(order))
+    seconds_a_byte, first_shut = _pace(left)
+    shut, many = np.empty(len(left), np.int64), len(first_shut)
+    shut[:many] = first_shut
+    for number in range(len(order)):
+        demand = link_bytes[order[number]]
+        ends_after_s = _ends_after_s(demand, seconds_a_byte, shut[:many])
+        speed = speeds[number] = 1.0 / ends_after_s if ends_after_s > 0 else np.inf
+        if speed in (0.0, np.inf):
+            continue
+        for link in range(len(left)):
+            if demand[link] <= 0 or left[link] == np.inf:
+                continue
+            left[link] -= demand[link] * speed
+            if left[link] > rounding[link]:
+                seconds_a_byte[link] = 1.0 / left[link]
+            else:
+                left[link] = seconds_a_byte[link] = 0.0
+                shut[many] = link
+                many += 1
+    return speeds
+
+
+@njit(cache=True)
 def _has_way(paths: Numbers, count: int, left: Floats) -> bool:
     """Whether something is left for any of the rows."""
     for row in range(count):
@@ -142,6 +187,8 @@ class CompiledVarys(Varys):
         self._link_bytes: Floats = np.zeros((0, 0))
         self._summed: Floats = np.zeros((0, 0))
         self._decided_s = 0.0
+        self._groups: list[Group] = []
+        self._numbers: Numbers = np.zeros(0, dtype=np.int64)  #: their slots, by arrival
 
     def decide(self, traffic: Traffic) -> float:
         """MADD for all, then backfill."""
@@ -157,8 +204,7 @@ class CompiledVarys(Varys):
             self._summed = grown(self._summed, more)
         anew = slots.fresh | slots.changed
         slots.fresh[:] = False
-        groups = list(traffic.groups)
-        numbers = slots.numbers(groups)
+        numbers = self._by_arrival(traffic)
         gammas_s = bottlenecks(
             numbers,
             slots.tables,
@@ -166,17 +212,15 @@ class CompiledVarys(Varys):
             slots.counts,
             anew,
             slots.loads,
+            slots.bytes_per_s,
             self._link_bytes,
             self._summed,
             traffic.now_s - self._decided_s,
             traffic.now_s,
             traffic.capacities,
-        ).tolist()
+        )
         self._decided_s = traffic.now_s
-        keys = [
-            (gamma_s, *by_arrival(group)) for gamma_s, group in zip(gammas_s, groups, strict=True)
-        ]
-        order = numbers[sorted(range(len(groups)), key=keys.__getitem__)]
+        order = numbers[np.argsort(gammas_s, kind="stable")]
         left = traffic.capacities.copy()
         touched = serve(
             order,
@@ -195,3 +239,11 @@ class CompiledVarys(Varys):
         )
         slots.tell(touched)
         return np.inf
+
+    def _by_arrival(self, traffic: Traffic) -> Numbers:
+        """The slots, by arrival of their groups."""
+        groups = list(traffic.groups)
+        if groups != self._groups:
+            self._groups = groups
+            self._numbers = self._slots.numbers(sorted(groups, key=by_arrival))
+        return self._numbers

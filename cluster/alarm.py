@@ -1,0 +1,51 @@
+"""A file that can be read from a given time on, to a few microseconds.
+
+ZeroMQ's poller counts whole milliseconds, and who sleeps instead is deaf meanwhile.  Who polls this
+among the other files wakes in time, and hears of all else.  Linux has it (``timerfd``); Python
+lends it from 3.13 on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import time
+import weakref
+
+_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
+_ABSOLUTE = 1  #: TFD_TIMER_ABSTIME
+
+
+class _Times(ctypes.Structure):
+    """``struct itimerspec``: how often, and when first; all 0 is never."""
+
+    _fields_ = (
+        ("period_s", ctypes.c_long),
+        ("period_ns", ctypes.c_long),
+        ("first_s", ctypes.c_long),
+        ("first_ns", ctypes.c_long),
+    )
+
+
+class Alarm:
+    """``file`` can be read once the time comes.  ``OSError`` if the system grants no more files."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.file: int = self._libc.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
+        if self.file < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"no alarm: {os.strerror(number)}")
+        weakref.finalize(self, os.close, self.file)
+        self._when_s = math.inf
+
+    def set(self, when_s: float) -> None:
+        """Let it be read from then on, by ``time.monotonic``, and not before; inf: never."""
+        if when_s == self._when_s:
+            return
+        self._when_s = when_s
+        times = _Times()
+        if when_s < math.inf:
+            times.first_s, times.first_ns = divmod(max(1, math.ceil(when_s * 1e9)), 10**9)
+        self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
