@@ -277,7 +277,7 @@ class Attempts:
         for reader_stage in stage.readers:
             for reader in reader_stage.live.values():
                 if reader.reader is not None:
-                    reader.reader.seen.pop(node.id, None)
+                    reader.reader.ask_again(node.id)
         for output in outputs:
             if not output.output_lost:
                 self._lose_output(output)

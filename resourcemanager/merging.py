@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.ids import AttemptId
 
@@ -30,15 +30,21 @@ LOOK = ".fetch"
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+class Outputs(NamedTuple):
+    """Outputs that are fetched together, and their names."""
+
+    attempts: tuple[Attempt, ...]
+    ids: tuple[AttemptId, ...]
+
+
 class Bundle:
     """Outputs of some nodes, to be fetched together."""
 
-    __slots__ = ("_marks", "_sizes", "_step", "ids", "nodes", "outputs")
+    __slots__ = ("_marks", "_sizes", "_step", "nodes", "outputs")
 
     def __init__(self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...]) -> None:
-        self.outputs = outputs
+        self.outputs = Outputs(outputs, tuple(output.id for output in outputs))
         self.nodes = nodes  #: all that they are on
-        self.ids: tuple[AttemptId, ...] = tuple(output.id for output in outputs)
         #: tasks of equal output share the tuple
         sizes = Counter(id(output.partition_bytes) for output in outputs)
         by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}

@@ -19,7 +19,7 @@ from cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, Sta
 from netemu.messages import Priority, Weight
 from resourcemanager.commands import CloseCoflow, OpenCoflow, SetTimer
 from resourcemanager.decisions import InvalidDecision
-from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging
+from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging, Outputs
 from resourcemanager.records import ByDistance
 from resourcemanager.state import Attempt, Fetch, Node, Reader, Stage
 from resourcemanager.world import World
@@ -187,10 +187,9 @@ class Shuffle:
         reader = _reader_of(attempt)
         if node.id in reader.fetches or attempt.killing or not node.alive:
             return
-        outputs, size_bytes = _new_outputs(attempt, node)
-        if not outputs:
-            return
-        self._start(attempt, node, tuple(outputs), size_bytes, None)
+        new, size_bytes = _new_outputs(attempt, node)
+        if new:
+            self._start(attempt, node, _as_asked(attempt.task.stage, node, new), size_bytes, None)
 
     def _fetch_merged(self, attempt: Attempt) -> None:
         """Start the next flows of a reader that has none, if something new is ready."""
@@ -224,14 +223,14 @@ class Shuffle:
         self,
         attempt: Attempt,
         node: Node,
-        outputs: tuple[Attempt, ...],
+        outputs: Outputs,
         size_bytes: int,
         bundle: Bundle | None,
     ) -> None:
         reader = _reader_of(attempt)
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
-        fetch = Fetch(flow, attempt, node, outputs, size_bytes, bundle)
+        fetch = Fetch(flow, attempt, node, outputs.attempts, size_bytes, bundle)
         reader.fetches[node.id] = node.serving[flow] = self._world.fetches[flow] = fetch
         stage, flows = attempt.task.stage, self._world.policies.flows
         weight = self._valid("weight", Weight, flows.weight(attempt))
@@ -247,7 +246,7 @@ class Shuffle:
                 dst=attempt.node.id,
                 size_bytes=size_bytes,
                 reader=attempt.id,
-                outputs=tuple(output.id for output in outputs) if bundle is None else bundle.ids,
+                outputs=outputs.ids,
                 partition=attempt.task.index,
                 weight=weight if bundle is None else weight * len(bundle.nodes),
                 priority=priority,
@@ -258,7 +257,7 @@ class Shuffle:
         """Let a reader ask again for what a fetch that broke off would have brought."""
         reader, stage = _reader_of(fetch.reader), fetch.reader.task.stage
         if stage.merging is None:
-            reader.seen.pop(fetch.node.id, None)
+            reader.ask_again(fetch.node.id)
             return
         reader.position, reader.repeats = 0, True
         stage.merging.forget_bundles()
@@ -317,19 +316,26 @@ def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
     """What is ready on ``node`` and was not asked for yet, and its bytes for this reader."""
     reader, partition = _reader_of(attempt), attempt.task.index
     reads = attempt.task.stage.reads
-    seen = reader.seen.get(node.id)
-    if seen is None:
-        seen = reader.seen[node.id] = [0] * len(reads)
     outputs: list[Attempt] = []
     size_bytes = 0
-    for at, stage in enumerate(reads):
+    for stage, seen in zip(reads, reader.seen, strict=True):
         log = stage.outputs.get(node.id, ())
-        if len(log) == seen[at]:
+        asked_for = seen.get(node.id, 0)
+        if len(log) == asked_for:
             continue  # as after most fetches
         here = reader.fetched[stage.name]
-        for output in log[seen[at] :]:
+        for output in log[asked_for:]:
             if not output.output_lost and not here[output.task.index]:
                 outputs.append(output)
                 size_bytes += output.partition_bytes[partition]
-        seen[at] = len(log)
+        seen[node.id] = len(log)
     return outputs, size_bytes
+
+
+def _as_asked(stage: Stage, node: Node, new: list[Attempt]) -> Outputs:
+    """Outputs on ``node`` that a reader fetches: as the reader before it did, if it is the same."""
+    attempts, last = tuple(new), stage.asked.get(node.id)
+    if last is None or last.attempts != attempts:
+        last = Outputs(attempts, tuple(output.id for output in new))
+        stage.asked[node.id] = last
+    return last

@@ -26,7 +26,7 @@ from cluster.ids import (
 from resourcemanager.decisions import Pass, Wait
 from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
 from resourcemanager.forecast import Forecast
-from resourcemanager.merging import Bundle, merging_of
+from resourcemanager.merging import Bundle, Outputs, merging_of
 from resourcemanager.pending import Level, PendingTasks
 from resourcemanager.records import JobRecord
 from resourcemanager.views import SlotView
@@ -111,12 +111,17 @@ class Reader:
         self.fetched = {stage.name: bytearray(len(stage.tasks)) for stage in stages}
         self.missing = sum(len(stage.tasks) for stage in stages)  #: zeros in ``fetched``
         self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
-        #: {node: how many entries of each read stage's ``outputs[node]`` were asked for}
-        self.seen: dict[NodeId, list[int]] = {}
+        #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
+        self.seen: tuple[dict[NodeId, int], ...] = tuple({} for _ in stages)
         self.position = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
         self.repeats = False  #: and whether some of that is to be asked for again
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
         self.sequence = 0  #: fetches started
+
+    def ask_again(self, node: NodeId) -> None:
+        """Forget what was asked for from a node."""
+        for seen in self.seen:
+            seen.pop(node, None)
 
 
 class Attempt:
@@ -198,6 +203,7 @@ class Stage:
     """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
 
     __slots__ = (
+        "asked",
         "coflow",
         "coflow_ended_s",
         "coflow_started_s",
@@ -245,6 +251,8 @@ class Stage:
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
         self.fetching = False  #: whether its attempts may fetch
+        #: {node: what was fetched from there last}: many readers fetch the same at one time
+        self.asked: dict[NodeId, Outputs] = {}
         self.merging = merging_of(self, job.submission.shuffle_flows) if reads else None
         self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
         self.coflow_started_s: float | None = None
@@ -397,7 +405,13 @@ class Job:
         for stage in self.stages.values():
             for task in stage.tasks:
                 task.winner = None
-            for things in (stage.tasks, stage.readers, stage.outputs, stage.unreadable):
+            for things in (
+                stage.tasks,
+                stage.readers,
+                stage.outputs,
+                stage.unreadable,
+                stage.asked,
+            ):
                 things.clear()
             stage.merging = None
         self.stages.clear()
@@ -411,7 +425,7 @@ class Job:
 
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
-        return any(stage.held and any(map(stuck, stage.reads)) for stage in self.reduces)
+        return any(stage.live and any(map(stuck, stage.reads)) for stage in self.reduces)
 
 
 def stuck(stage: Stage) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from cluster.ids import AttemptId, JobId, NodeId, job_of
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
 from cluster.messages.execution import (
     AttemptKilled,
     CancelFlow,
@@ -22,6 +21,30 @@ from simulator.blockstore import BlockStore
 from simulator.heap import EventHeap
 from simulator.jobwork import JobWork
 from simulator.network import SimulatedNetwork
+
+
+class _Fetch:
+    """What becomes of a fetch when its flow ends.  Hundreds of thousands may be under way."""
+
+    __slots__ = ("_flow", "_outputs", "_reader", "_size_bytes", "_workers")
+
+    def __init__(self, workers: Workers, order: StartFlow) -> None:
+        self._workers = workers
+        self._flow: FlowId = order.flow
+        self._reader: AttemptId = order.reader
+        self._outputs = order.outputs
+        self._size_bytes = order.size_bytes
+
+    def __call__(self, _: int, reason: str) -> None:
+        """It has ended, as ``simulator.network`` has it."""
+        reader = self._workers.running(self._reader)
+        if reader is None:
+            return  # it went down, or is being killed
+        if reason:
+            lost = self._outputs
+            self._workers.tell(FlowFailed(flow=self._flow, reason=reason, lost=lost))
+        else:
+            reader.fetched(self._flow, len(self._outputs), self._size_bytes)
 
 
 class Workers:
@@ -69,7 +92,7 @@ class Workers:
         down = self.store.down
         if order.dst in down:
             return  # nobody waits for it
-        ended = partial(self._fetch_ended, order)
+        ended = _Fetch(self, order)
         if order.src in down:
             self.heap.after(0.0, ended, order.size_bytes, f"{order.src} is down")
             return
@@ -95,6 +118,10 @@ class Workers:
         """Expect no more of them."""
         self.network.close_coflow(order.coflow)
 
+    def running(self, attempt: AttemptId) -> SimulatedAttempt | None:
+        """The attempt, unless it is over."""
+        return self._running.get(attempt)
+
     def about(self, time_s: float) -> float:
         """When something happens that would at that time: then, or near it, with other things."""
         grid_s = self.behaviour.together_s
@@ -114,15 +141,6 @@ class Workers:
         del self._running[attempt.id]
 
     # ---------------------------------------------------------------------------------------------
-    def _fetch_ended(self, order: StartFlow, _: int, reason: str) -> None:
-        reader = self._running.get(order.reader)
-        if reader is None:
-            return  # it went down, or is being killed
-        if reason:
-            self.tell(FlowFailed(flow=order.flow, reason=reason, lost=order.outputs))
-        else:
-            reader.fetched(order.flow, len(order.outputs), order.size_bytes)
-
     def _tell_if_up(self, node: NodeId, fact: Event) -> None:
         if node not in self.store.down:
             self.tell(fact)

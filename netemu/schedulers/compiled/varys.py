@@ -11,7 +11,7 @@ from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
 from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.filling import Bools, rounding_of
+from netemu.schedulers.filling import Bools
 from netemu.schedulers.inorder import by_arrival
 from netemu.schedulers.varys import CANCELS, Varys
 
@@ -242,7 +242,7 @@ class CompiledVarys(Varys):
             slots.loads,
             self._link_bytes,
             left,
-            rounding_of(left),
+            slots.rounding,
             traffic.now_s,
             slots.bytes_per_s,
             slots.first_finish_s,
