@@ -164,9 +164,10 @@ class EmulatedNetwork:
             self._serve_until(began_s + transfer.start_s)
             started_s = now_s()
             started.append((transfer, self.begin(transfer), started_s))
+        outcomes = [self.outcome(flow, timeout_s) for _, flow, _ in started]  # before any check
         arrivals = [
-            self._checked(transfer, started_s, self.outcome(flow, timeout_s))
-            for transfer, flow, started_s in started
+            self._checked(transfer, started_s, outcome)
+            for (transfer, _, started_s), outcome in zip(started, outcomes, strict=True)
         ]
         for coflow in coflows:
             self.link.call(FinishCoflow(coflow=coflow), Done)
