@@ -6,6 +6,7 @@ Asked before the data is written, so before any job that reads it is there.
 from __future__ import annotations
 
 from cluster.errors import PeerError
+from cluster.ids import rack_id
 from resourcemanager.commands import PlaceData
 from resourcemanager.decisions import InvalidDecision
 from resourcemanager.events import DataAnnounced
@@ -25,7 +26,7 @@ def place_data(world: World, data: DataAnnounced) -> None:
     except Exception as error:  # third parties' code
         what = f"{type(error).__name__}: {error}"
         raise InvalidDecision(f"{who} failed, placing {data.path}: {what}") from error
-    known = {rack.id: None for rack in world.topology.rack_list()}
+    known = {rack_id(number) for number in range(world.topology.racks.count)}
     for rack in (rack for each in racks for rack in each):
         if rack not in known:
             raise InvalidDecision(f"{who} placed {data.path} in {rack}, but there is no such rack")

@@ -46,8 +46,8 @@ def _of_nodes(world: World) -> Iterator[str]:
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
     if len(node.attempts) > node.slots:
         yield f"{node.id} has {len(node.attempts)} attempts in {node.slots} slots"
-    if not node.alive and (node.attempts or node.serving):
-        yield f"{node.id} is lost and still has attempts or serves fetches"
+    if not node.alive and node.attempts:
+        yield f"{node.id} is lost and still has attempts"
     for attempt in node.attempts.values():
         if holding.get(attempt.id) is not attempt or attempt.node is not node:
             yield f"{attempt.id} holds a slot of {node.id} and its job does not know"
@@ -131,10 +131,15 @@ def _of_fetches(world: World) -> Iterator[str]:
     for flow, fetch in world.fetches.items():
         if fetch.reader.id not in fetch.reader.task.live or fetch.reader.killing:
             yield f"flow {flow} is for {fetch.reader.id}, which does not fetch"
-        if fetch.node.serving.get(flow) is not fetch or not fetch.node.alive:
-            yield f"flow {flow} comes from {fetch.node.id}, which does not serve it"
+        if not fetch.node.alive:
+            yield f"flow {flow} comes from {fetch.node.id}, which is lost"
         if fetch.reader.reader is None or fetch.reader.reader.fetches[fetch.node.id] is not fetch:
             yield f"flow {flow} is unknown to {fetch.reader.id}"
-    serving = sum(len(node.serving) for node in world.nodes.values())
-    if serving != len(world.fetches):
-        yield f"{len(world.fetches)} flows, but nodes serve {serving}"
+    known = sum(
+        len(attempt.reader.fetches)
+        for node in world.nodes.values()
+        for attempt in node.attempts.values()
+        if attempt.reader is not None
+    )
+    if known != len(world.fetches):
+        yield f"{len(world.fetches)} flows, but readers know of {known}"

@@ -125,9 +125,11 @@ class Shuffle:
                 self._cancel(fetch)
 
     def source_lost(self, node: Node) -> None:
-        """Nothing can be fetched from this node any more."""
-        merged = (f for f in self._world.fetches.values() if f.bundle and node in f.bundle.nodes)
-        for fetch in list(dict.fromkeys((*node.serving.values(), *merged))):
+        """Nothing can be fetched from this node any more.  O(fetches)."""
+        fetches = self._world.fetches.values()
+        whole = [fetch for fetch in fetches if fetch.node is node]
+        merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
+        for fetch in dict.fromkeys(whole + merged):
             self._ask_again(fetch)
             self._cancel(fetch)
 
@@ -231,7 +233,7 @@ class Shuffle:
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         fetch = Fetch(flow, attempt, node, outputs.attempts, size_bytes, bundle)
-        reader.fetches[node.id] = node.serving[flow] = self._world.fetches[flow] = fetch
+        reader.fetches[node.id] = self._world.fetches[flow] = fetch
         stage, flows = attempt.task.stage, self._world.policies.flows
         weight = self._valid("weight", Weight, flows.weight(attempt))
         priority = self._valid("priority", Priority, flows.priority(attempt, size_bytes))
@@ -292,7 +294,6 @@ class Shuffle:
     def _forget(self, flow: FlowId) -> Fetch | None:
         fetch = self._world.fetches.pop(flow, None)
         if fetch is not None:
-            del fetch.node.serving[flow]
             del _reader_of(fetch.reader).fetches[fetch.node.id]
         return fetch
 

@@ -48,7 +48,6 @@ class Node:
         "kept_for",
         "lost_because",
         "rack",
-        "serving",
         "slots",
         "turn",
     )
@@ -61,7 +60,6 @@ class Node:
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
-        self.serving: dict[FlowId, Fetch] = {}  #: fetches from here
         self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
 
     @property

@@ -11,13 +11,17 @@ changes numba does not look.  So it is kept in a folder that is named after all 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from numba import config
 
+#: What numba needs of SciPy, for linear algebra only.
+_BLAS = "scipy.linalg.cython_blas"
 _HERE = Path(__file__).parent
 _SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "rowtable.py")
 
@@ -44,4 +48,16 @@ def _keep_loops() -> None:
     settings["CACHE_DIR"] = str(folder)
 
 
+def _leave_out_scipy() -> None:
+    """Have numba do without SciPy, of which no loop here uses anything: 14 MB."""
+    if _BLAS in sys.modules:
+        return
+    sys.modules[_BLAS] = None  # type: ignore[assignment]  # it can't be imported, that says
+    try:
+        importlib.import_module("numba.np.arraymath")  # this looks whether it can
+    finally:
+        del sys.modules[_BLAS]
+
+
 _keep_loops()
+_leave_out_scipy()
