@@ -7,6 +7,7 @@ next event, are known.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import random
@@ -56,10 +57,12 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
                 break
             print(f"  {name}, {size} flows ...", file=sys.stderr)
             crowd = Crowd(name, topology, size)
-            arrive_ms, end_ms = crowd.measure()
-            measured.append((crowd.rows, max(arrive_ms, end_ms)))
+            pairs, (arrive_ms, end_ms) = crowd.rows, crowd.measure()
+            measured.append((pairs, max(arrive_ms, end_ms)))
             bound = bound_ms if size == BOUND_AT else None
-            rows += _events(name, size, crowd.rows, (arrive_ms, end_ms), bound)
+            rows += _events(name, size, pairs, (arrive_ms, end_ms), bound)
+            del crowd
+            gc.collect()  # no two large ones at a time
         crowds = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= CROWD]
         if len(crowds) > 1:
             rows.append(_growth(name, crowds))
@@ -78,10 +81,11 @@ class Crowd:
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
-        pairs = {self._start() for _ in range(size)}
-        by_coflow = getattr(FLOW_SCHEDULERS[scheduler], "by_coflow", False)
+        kind = FLOW_SCHEDULERS[scheduler]
+        minds_coflows = kind.by_coflow or kind.uses_circuits
+        pairs = (self._start() for _ in range(size))
         #: what the scheduler decides on: pairs of racks, of each coflow if it minds coflows
-        self.rows = len(pairs) if by_coflow else len({pair for _, pair in pairs})
+        self.rows = len({(coflow if minds_coflows else 0, src, dst) for coflow, src, dst in pairs})
         self._fabric.next_event_s()
 
     def measure(self) -> tuple[float, float]:
@@ -107,21 +111,22 @@ class Crowd:
             arrivals_s.append(time.process_time() - begun_s)
         return statistics.median(arrivals_s) * 1e3, statistics.median(ends_s) * 1e3
 
-    def _start(self) -> tuple[CoflowId, tuple[int, int]]:
+    def _start(self) -> tuple[int, int, int]:
+        """Start a flow; returns its coflow and its racks, by number."""
         dice = self._dice
         src, dst = dice.sample(range(RACKS), 2)
-        coflow = dice.choice(self._coflows)
+        coflow = dice.randrange(len(self._coflows))
         self._fabric.start(
             FlowSpec(
                 flow=FlowId(f"f{self._started}"),
                 src=node_id(rack_id(src), 0),
                 dst=node_id(rack_id(dst), 0),
                 size_bytes=int(10 ** dice.uniform(6, 10)),
-                coflow=coflow,
+                coflow=self._coflows[coflow],
             )
         )
         self._started += 1
-        return coflow, (src, dst)
+        return coflow, src, dst
 
 
 def _events(

@@ -28,6 +28,8 @@ from cluster.overrides import Change, apply_changes, split_changes
 from cluster.tomlfile import Duration, Rate, Size, build, read_toml
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+#: Nodes of a cluster, and slots of a node: more than anybody has, and few enough to be counted.
+_MOST = 1_000_000
 
 ComputeMode = Literal["real", "paced"]
 #: What carries bytes between racks, as results count them.
@@ -49,6 +51,9 @@ class RackShape(_Table, frozen=True, kw_only=True):
         for key in ("count", "nodes", "slots"):
             value = getattr(self, key)
             require(value >= 1, f"racks.{key}", value, "a whole number >= 1")
+            require(value <= _MOST, f"racks.{key}", value, f"at most {_MOST}")
+        nodes, right = self.count * self.nodes, f"at most {_MOST} of them, count x nodes"
+        require(nodes <= _MOST, "nodes of all racks", nodes, right)
 
 
 class RackFigures(_Table, frozen=True, kw_only=True):
@@ -319,6 +324,7 @@ def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> N
         count = getattr(figures, key)
         right = "a whole number >= 1"
         require(count is None or count >= 1, f"rack.{rack}.{key}", count, right)
+        require(count is None or count <= _MOST, f"rack.{rack}.{key}", count, f"at most {_MOST}")
     for key in ("nic", "uplink", "downlink"):
         rate = getattr(figures, key)
         require(rate is None or rate > 0, f"rack.{rack}.{key}", rate, "a rate above 0")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 from cluster.config import Daemon
@@ -53,6 +54,8 @@ _SWEEP_S = 60.0
 #: the emulator is late: it must never have more to do than it can.
 _TOGETHER_S = 0.0002
 _TOGETHER_LATE = 0.1
+#: So long before a circuit lights, the model is brought up to then: what it takes to compute rates.
+_AHEAD_S = 0.0004
 #: So many changes of circuits are told at once, so that grants never wait for long.
 _CHANGES_TOLD_MAX = 1000
 
@@ -146,12 +149,16 @@ class NetworkEmulator:
             if at_s > self._fabric.now_s + close_s:
                 self._ledger.advance(at_s)
 
-    def _turn_at(self, due_s: float) -> None:
+    def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
+        """Do this next, and nothing that was to be done before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
         if due_s < math.inf:
-            self._timer = self._reactor.call_at(self._began_s + due_s, self._turn)
+            self._timer = self._reactor.call_at(self._began_s + due_s, call)
+
+    def _turn_at(self, due_s: float) -> None:
+        self._call_at(due_s, self._turn)
 
     def _turn(self) -> None:
         """Send what is due, and come back when more will be."""
@@ -160,7 +167,19 @@ class NetworkEmulator:
         for peer, grants in self._ledger.take_grants().items():
             if not self._server.push(peer, grants):
                 self._ledger.peer_gone(peer)
-        self._turn_at(self._ledger.next_turn_s())
+        due_s, lit_s = self._ledger.next_turn_s(), self._ledger.next_lit_s()
+        if due_s < lit_s:
+            self._turn_at(due_s)
+        else:
+            self._call_at(lit_s - _AHEAD_S, partial(self._go_ahead, lit_s))
+
+    def _go_ahead(self, lit_s: float) -> None:
+        """Have the rates of a circuit that is about to light, so that all that is left is to tell.
+
+        What is ordered meanwhile counts from then.
+        """
+        self._ledger.advance(lit_s)
+        self._turn_at(lit_s)
 
     def _sweep(self) -> None:
         self._bring_turn_near()

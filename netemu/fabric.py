@@ -40,8 +40,6 @@ AnyGroup = FlowGroup | CircuitGroup
 
 #: So many open flows are worth the half second that it takes to load compiled loops.
 CROWD = 2_000
-#: How far a scheduler's rates may exceed a capacity: rounding.
-_ROUNDING = 1 + 1e-9
 
 
 class Fabric:
@@ -77,6 +75,7 @@ class Fabric:
         self._stale = False  #: whether the scheduler must decide before time passes
         self._capacity_changed = False
         self._decide_s = np.inf  #: when it wants to in any case
+        self._next_s = np.inf  #: when that is, or a flow finishes; unless it is stale
         self._plane: CircuitPlane | None = None  #: the circuits, if there are some that are used
         if scheduler.uses_circuits and topology.ocs is not None:
             switch = OpticalSwitch(topology, has_log=has_circuit_log)
@@ -84,7 +83,7 @@ class Fabric:
             self._plane = CircuitPlane(topology, switch, self.network, self._world, urgency, self)
         self._is_port = np.zeros(len(self._capacities), dtype=bool)
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
-        self._loads = LinkLoads(len(self._capacities))
+        self._loads = LinkLoads(self._capacities)
         self._sequence = 0
         self._carried = Carried(len(self._capacities))
 
@@ -174,6 +173,7 @@ class Fabric:
         number = self.network.number[link]
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s
+        self._loads.limit(self._capacities)
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
         self._capacity_changed = True
         if self._plane is not None:
@@ -212,9 +212,8 @@ class Fabric:
         inf if nothing will.
         """
         self._refresh()
-        if self._instant:
-            return self._world.now_s
-        return max(self._world.now_s, min(self._finishes.first_s(), self._decide_s))
+        now_s, next_s = self._world.now_s, self._next_s
+        return now_s if self._instant or next_s < now_s else next_s
 
     def is_open(self, flow: FlowId) -> bool:
         """Whether there is such a flow, and it has not finished."""
@@ -374,17 +373,18 @@ class Fabric:
                 flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
-        limit_s = self._world.now_s + self.together_s
+        plane, now_s = self._plane, self._world.now_s
+        limit_s = now_s + self.together_s
         while self._finishes.first_s() <= limit_s:
             group = self._finishes.take()
-            due = group.take_due(self.together_s)
-            for flow in due if self._plane is not None else ():
-                self._rest(flow)
-            ended += [flow for flow in due if not flow.more]
+            for flow in group.take_due(self.together_s):
+                if plane is not None:
+                    plane.rests(flow, now_s)
+                if not flow.more:
+                    ended.append(flow)
             if not isinstance(group, Pipe):
                 self._note_change(group)
-        ended.sort(key=attrgetter("sequence"))
-        return ended
+        return sorted(ended, key=attrgetter("sequence"))
 
     def _close(self, flow: Flow) -> None:
         name = flow.spec.flow
@@ -398,9 +398,12 @@ class Fabric:
     # Inside: rates -------------------------------------------------------------------------------
     def _refresh(self) -> None:
         """Have rates that fit the flows."""
-        if not self._stale:
-            return
-        self._stale = False
+        if self._stale:
+            self._stale = False
+            self._decide()
+            self._next_s = min(self._finishes.first_s(), self._decide_s)
+
+    def _decide(self) -> None:
         if len(self._flows) >= self.compiles_at:
             self._compile()
         carries_s = np.inf
@@ -433,9 +436,7 @@ class Fabric:
             self._plane.compile()
 
     def _take_rates(self, changed: frozenset[AnyGroup]) -> None:
-        """Note the rates that have been set: a scheduler's mistake must not become a network
-        that carries more than it can.
-        """
+        """Note the rates that have been set, unless a link would carry more than it can."""
         name = self._scheduler.name
         if any(group.stale for group in changed):
             raise InvariantError(f"{name} left the rates of changed flows as they were")
@@ -444,9 +445,8 @@ class Fabric:
         retimed = dict.fromkeys(self._world.retimed)
         self._loads.count([group for group in retimed if not isinstance(group, Pipe)])
         self._note_finishes()
-        over = self._loads.total > self._capacities * _ROUNDING + 1e-6
-        if over.any():
-            names = [link for link, number in self.network.number.items() if over[number]]
+        if over := self._loads.beyond():
+            names = [link for link, number in self.network.number.items() if number in over]
             raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
 
     def _note_finishes(self) -> None:

@@ -74,20 +74,25 @@ class Flow:
 
 
 class FlowClass:
-    """The flows of one row."""
+    """The flows of one row; most have only one."""
 
-    __slots__ = ("apart", "flows", "members", "route", "row")
+    __slots__ = ("apart", "flows", "members", "only", "route", "row")
+
+    #: heap of (needs, sequence, flow) once there are several; may hold entries of flows that left
+    #: or grew
+    flows: list[tuple[float, int, Flow]]
 
     def __init__(self, route: Route, apart: Hashable) -> None:
         self.apart = apart
         self.route = route
         self.row = -1  #: none yet
         self.members = 0
-        #: heap of (needs, sequence, flow); may hold entries of flows that left or grew
-        self.flows: list[tuple[float, int, Flow]] = []
+        self.only: Flow | None = None  #: the only one that came since there was none
 
     def first(self) -> Flow:
         """The member that will finish first."""
+        if self.only is not None:
+            return self.only
         while True:
             needs, _, flow = self.flows[0]
             if flow.group is self and flow.needs == needs:
@@ -96,27 +101,37 @@ class FlowClass:
 
     def all(self) -> list[Flow]:
         """The members, if none has left since it was empty."""
-        return [flow for _, _, flow in self.flows]
+        return [flow for _, _, flow in self.flows] if self.only is None else [self.only]
 
     def admit(self, flow: Flow) -> None:
         """Take in a flow that knows what it needs."""
         self.members += 1
+        if self.members == 1:
+            self.only = flow
+            return
+        if self.only is not None:
+            self.flows = [(self.only.needs, self.only.sequence, self.only)]
+            self.only = None
         heappush(self.flows, (flow.needs, flow.sequence, flow))
 
     def release(self, flow: Flow) -> None:
         """Let a member go."""
         flow.group = None
         self.members -= 1
+        if flow is self.only:
+            self.only = None
 
     def take_last(self) -> Flow:
         """Let the only member go."""
         flow = self.first()
-        flow.group = None
+        flow.group = self.only = None
         self.members = 0
         return flow
 
     def take(self, enough: float) -> list[Flow]:
         """Let those members go that need no more service than that."""
+        if self.only is not None:
+            return [self.take_last()] if self.only.needs <= enough else []
         taken, flows = [], self.flows
         while self.members:
             needs, _, flow = flows[0]

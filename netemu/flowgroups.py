@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ROUNDING = 1 + 1e-12
 #: What a class whose flows differ from finished by rounding only still has to send.
 _LEAST_BYTES = 1e-6
+#: What rows that have ended and stay have in which columns.
+_CLEARED = np.array([[WEIGHT], [SERVED], [RATE], [TOTAL], [FINISH_S]])
+_CLEAR = np.array([[0.0], [0.0], [0.0], [0.0], [np.inf]])
 #: Up to this share of the rows, only those whose rates change are touched,
 _FEW = 0.25
 #: so many times at most, and then all: rounding must not pile up.
@@ -408,7 +411,7 @@ class FlowGroup:
             flow_class.row = row
         self._classes += fresh
         self.rows.append(self._limits(fresh))
-        firsts = [flow_class.flows[0][2] for flow_class in fresh]
+        firsts = [flow_class.only or flow_class.first() for flow_class in fresh]
         weights = np.array([flow.weight for flow in firsts])
         needs = np.array([flow.needs for flow in firsts])
         new, table = slice(first_row, None), self.rows.column
@@ -437,9 +440,7 @@ class FlowGroup:
             links, apart = gone.route.links, gone.apart
             del self._by_key[links if apart == () else (links, apart)]
         if self._world.rows_stay:
-            for column in (WEIGHT, SERVED, RATE, TOTAL):
-                self.rows.column(column)[ended] = 0.0
-            self.rows.column(FINISH_S)[ended] = np.inf
+            self.rows.whole[0][_CLEARED, ended] = _CLEAR
             self._ended += rows
             if len(self._ended) <= len(self._by_key):
                 return

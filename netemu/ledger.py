@@ -105,7 +105,7 @@ class Ledger:
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
         if self._dark:
-            lit_s = self._next_lit_s()
+            lit_s = self.next_lit_s()
             if min(self.fabric.next_event_s(), lit_s) <= now_s:
                 self._look_soon(now_s)
             if lit_s <= now_s:
@@ -203,8 +203,12 @@ class Ledger:
         """When ``take_grants`` is worth calling next; inf if nothing will be due."""
         if self._out or self._look_now:
             return self.fabric.now_s
-        due_s = min(self.fabric.next_event_s(), self._look_s, self._next_lit_s())
+        due_s = min(self.fabric.next_event_s(), self._look_s, self.next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
+
+    def next_lit_s(self) -> float:
+        """When a circuit that somebody waits for will carry: no event where it alone limits."""
+        return self.fabric.next_lit_s() if self._dark else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:
         """The grants that are due now, for each peer; they count as told."""
@@ -236,10 +240,6 @@ class Ledger:
     def _remove_sender(self, flow: FlowId) -> _Sender | None:
         self._dark.pop(flow, None)
         return self._senders.pop(flow, None)
-
-    def _next_lit_s(self) -> float:
-        """When a circuit that somebody waits for will carry: no event where it alone limits."""
-        return self.fabric.next_lit_s() if self._dark else math.inf
 
     def _look_soon(self, now_s: float) -> None:
         after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))

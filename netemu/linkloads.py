@@ -9,6 +9,9 @@ import numpy as np
 
 from netemu.schedulers.base import Floats
 
+#: How far rates may exceed a capacity: rounding.
+_ROUNDING = 1 + 1e-9
+
 
 class Carrier(Protocol):
     """A group of flows."""
@@ -25,9 +28,14 @@ class Carrier(Protocol):
 class LinkLoads:
     """The sum of what was told last of each group, in bytes/s by link."""
 
-    def __init__(self, links: int) -> None:
-        self.total: Floats = np.zeros(links)
+    def __init__(self, capacities: Floats) -> None:
+        self.total: Floats = np.zeros(len(capacities))
         self._counted: dict[Carrier, Floats] = {}  #: of those that send
+        self.limit(capacities)
+
+    def limit(self, capacities: Floats) -> None:
+        """The links can carry so much."""
+        self._most = capacities * _ROUNDING + 1e-6
 
     def count(self, groups: Sequence[Carrier]) -> None:
         """Groups, all different, put their loads on the links; the arrays must stay as they are."""
@@ -38,10 +46,15 @@ class LinkLoads:
             before, self.total = [], np.zeros(len(self.total))
             sending.update(counted)
         if before:
-            self.total -= np.add.reduce(before)
+            self.total -= _sum(before)
         if sending:
-            self.total += np.add.reduce(list(sending.values()))
+            self.total += _sum(list(sending.values()))
         counted.update(sending)
+
+    def beyond(self) -> set[int]:
+        """The links that carry more than they can."""
+        over = self.total > self._most
+        return set(np.flatnonzero(over).tolist()) if over.any() else set()
 
     def forget(self, group: Carrier) -> None:
         """A group puts nothing on the links any more."""
@@ -50,3 +63,8 @@ class LinkLoads:
             self.total -= load
         if not self._counted:
             self.total[:] = 0.0  # so that rounding never piles up
+
+
+def _sum(loads: list[Floats]) -> Floats:
+    total: Floats = loads[0] if len(loads) == 1 else np.add.reduce(loads)
+    return total

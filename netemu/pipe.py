@@ -7,7 +7,6 @@ scheduler needs to look at it, and it is one class of flows, so there are no lan
 from __future__ import annotations
 
 import math
-from heapq import heappush
 
 import numpy as np
 
@@ -126,8 +125,7 @@ class Pipe(FlowClass):
         flow.sent_before = sent
         flow.joined_at = served
         flow.needs = needs = served + (flow.size_bytes - sent) / weight
-        self.members += 1
-        heappush(self.flows, (needs, flow.sequence, flow))
+        self.admit(flow)
         self.weight += weight
         self.total += weight * needs
         self.stale = True

@@ -9,7 +9,7 @@ switches, since those are what has a limit there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -78,21 +78,13 @@ class Network:
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
         self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
         self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
-        self._route = lru_cache(_ROUTES_KEPT)(self._new_route)
-        self._circuit = lru_cache(_ROUTES_KEPT)(self._new_circuit)
+        #: the packet-switched way from one node to another; ``ValueError`` without such a node
+        self.route: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_route)
+        #: the way through the optical circuit switch; ``ValueError`` without such a node, within a
+        #: rack, and where there are no circuits
+        self.circuit: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_circuit)
         #: {(rack, rack): links between the two}, as they were asked for
         self._between: dict[tuple[int, int], tuple[int, ...]] = {}
-
-    def route(self, src: NodeId, dst: NodeId) -> Route:
-        """The packet-switched way from one node to another; ``ValueError`` without such a node."""
-        return self._route(src, dst)
-
-    def circuit(self, src: NodeId, dst: NodeId) -> Route:
-        """The way through the optical circuit switch.
-
-        Raises ``ValueError`` without such a node, within a rack, and where there are no circuits.
-        """
-        return self._circuit(src, dst)
 
     def link_named(self, text: str) -> str:
         """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".

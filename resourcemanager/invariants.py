@@ -27,6 +27,8 @@ def _of_nodes(world: World) -> Iterator[str]:
         yield f"slots = {world.slots} is not the sum of the nodes'"
     if world.free != sum(node.free for node in nodes):
         yield f"free = {world.free} is not the sum of the nodes'"
+    if world.wanting != sum(job.wanting for job in world.jobs.values()):
+        yield f"wanting = {world.wanting} is not the number of jobs that want slots"
     if {node.id for node in world.free_nodes()} != {node.id for node in nodes if node.free}:
         yield "the list of free nodes is not that of the nodes with free slots"
     jobs = [*world.jobs.values(), *world.draining.values()]

@@ -21,6 +21,7 @@ from resourcemanager.events import TimerFired
 from resourcemanager.history import History
 from resourcemanager.policies import CopyPolicy
 from resourcemanager.state import Attempt, Job, Node, Task, stuck
+from resourcemanager.views import TaskView
 from resourcemanager.world import World
 
 _RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
@@ -79,7 +80,7 @@ class Offers:
             job = node.kept_for.pop(0)
             if job.wanting:
                 self._offer(node, [job])
-        while node.free and self._offer(node, None):
+        while self._world.wanting and node.free and self._offer(node, None):
             pass
         while self._has_copies and node.free and self._offer_copy(node):
             pass
@@ -153,7 +154,7 @@ class Offers:
         """Launch what a policy decided, if that can be."""
         world = self._world
         where = decision.node or offered.id
-        task, node = job.task(decision.task.id), world.nodes.get(where)
+        task, node = _own(job, decision.task), world.nodes.get(where)
         wrong = _what_is_wrong(role, task, node)
         if wrong or task is None or node is None:
             about = decision.task.id if task is None or (node and node.free) else where
@@ -222,6 +223,14 @@ class Offers:
             youngest = max(waiting, key=lambda reader: (reader.launched_s, reader.task.index))
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
+
+
+def _own(job: Job, proposed: TaskView) -> Task | None:
+    """The job's task that a policy means: nearly always the very object that it was shown."""
+    stage = job.stages.get(proposed.stage.name)
+    if stage is not None and stage is proposed.stage:
+        return stage.tasks[proposed.index]
+    return job.task(proposed.id)
 
 
 def _waits_for_stuck(reader: Attempt) -> bool:

@@ -423,7 +423,7 @@ class Job:
 
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
-        return any(stage.held and any(map(stuck, stage.reads)) for stage in self.reduces)
+        return any(stage.live and any(map(stuck, stage.reads)) for stage in self.reduces)
 
 
 def stuck(stage: Stage) -> bool:

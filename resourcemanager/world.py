@@ -38,6 +38,7 @@ class World:
         self.free = 0  #: those that nobody holds
         self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
         self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
+        self.wanting = 0  #: how many of them have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
         self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
         self.commands: list[Command] = []  #: what the event at hand has led to so far
@@ -147,6 +148,7 @@ class World:
         wants = job.has_ready_tasks()
         if wants != job.wanting:
             job.wanting = wants
+            self.wanting += 1 if wants else -1
             self.policies.tell("job_wants" if wants else "job_rests", job)
 
     def kill(self, attempt: Attempt, reason: str) -> None:

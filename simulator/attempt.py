@@ -106,8 +106,8 @@ class SimulatedAttempt:
             return
         self._started = True
         workers = self._workers
-        workers.tell(AttemptStarted(attempt=self.id))
         if workers.behaviour.progress_s:
+            workers.tell(AttemptStarted(attempt=self.id))
             workers.heap.after(workers.behaviour.progress_s, self._report)
         if self._work.blocks:
             self._read_rest(self._work.blocks[self.task.index][1])

@@ -38,7 +38,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     launch_s: float = 0.0  #: from the order to launch an attempt until it can read
     fetch_s: float = 0.0  #: from the last byte of a fetch or of a block until that is known
     end_s: float = 0.0  #: from an attempt's last deed until its slot is known to be free
-    #: how often attempts tell their progress, as a NodeManager's do; 0 = never
+    #: how often attempts tell their progress, as a NodeManager's do; 0 = never, nor that they run
     progress_s: float = 0.5
     #: shuffles of more pairs of tasks are merged to about so many flows at a time, which is an
     #: approximation (see ``resourcemanager.merging``); 0 = never

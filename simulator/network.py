@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from cluster.ids import CoflowId, FlowId, NodeId
 from netemu.fabric import Fabric
 from netemu.messages import NetworkStats
@@ -18,14 +20,11 @@ from simulator.heap import EventHeap
 OnEnd = Callable[[int, str], None]
 
 
-class _Flow:
-    __slots__ = ("dst", "on_end", "size_bytes", "src")
-
-    def __init__(self, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
-        self.src = src
-        self.dst = dst
-        self.size_bytes = size_bytes
-        self.on_end = on_end
+class _Flow(msgspec.Struct, frozen=True):
+    src: NodeId
+    dst: NodeId
+    size_bytes: int
+    on_end: OnEnd
 
 
 class SimulatedNetwork:
@@ -61,7 +60,7 @@ class SimulatedNetwork:
             return
         self.finished += len(ended)
         flows = self._flows
-        self.arrived_bytes += sum(flows[end.flow].size_bytes for end in ended)
+        self.arrived_bytes += sum([flows[end.flow].size_bytes for end in ended])
         if self._latency_s:
             for end in ended:
                 self._heap.after(self._latency_s, self._arrived, end.flow)

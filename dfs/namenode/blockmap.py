@@ -41,7 +41,7 @@ class Block:
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
         """Nodes whose replica is in one of ``states``, in order of their name."""
-        return tuple(sorted(n for n, state in self.replicas.items() if state in states))
+        return tuple(sorted([n for n, state in self.replicas.items() if state in states]))
 
 
 class BlockMap:

@@ -112,8 +112,8 @@ def load_wfformat(path: Path) -> Flow:
         raise UsageError(f"{path}{_place(data)}: is no JSON") from None
     try:
         return _flow(instance)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+    except UsageError as error:  # with names as the file has them
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
 
 
 def _place(data: bytes) -> str:

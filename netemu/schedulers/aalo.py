@@ -76,7 +76,7 @@ class WeightedAalo(FlowScheduler):
         order = _in_order(traffic)
         if not order:
             return np.inf
-        queues = {group: _queue(group.sent_bytes()) for group in order}
+        queues = {group: queue_of(group) for group in order}
         weights = {queue: QUEUES - queue for queue in queues.values()}
         unit = traffic.capacities / sum(weights.values())
         parts = {queue: unit * weight for queue, weight in weights.items()}
@@ -90,21 +90,23 @@ class WeightedAalo(FlowScheduler):
 
 def _in_order(traffic: Traffic) -> list[Group]:
     """By queue, then by arrival."""
-    return sorted(traffic.groups, key=lambda group: (_queue(group.sent_bytes()), by_arrival(group)))
+    return sorted(traffic.groups, key=lambda group: (queue_of(group), by_arrival(group)))
 
 
 def _next_move_s(traffic: Traffic) -> float:
     """When the first coflow moves to its next queue."""
-    next_s = np.inf
-    for group in traffic.groups:
-        rate, sent_bytes = group.rate_bytes_per_s, group.sent_bytes()
-        queue = _queue(sent_bytes)
-        if 0 < rate < np.inf and queue < len(_LIMITS_BYTES):
-            # not before the clock moves: at 1e9 s, microseconds are the last digits
-            after_s = max((_LIMITS_BYTES[queue] - sent_bytes) / rate, math.ulp(traffic.now_s))
-            next_s = min(next_s, traffic.now_s + after_s)
-    return next_s
+    return min((move_s(group, traffic.now_s) for group in traffic.groups), default=np.inf)
 
 
-def _queue(sent_bytes: float) -> int:
-    return bisect_right(_LIMITS_BYTES, sent_bytes + _ROUNDING_BYTES)
+def queue_of(group: Group) -> int:
+    """The queue that a coflow is in by now; 0 is served first."""
+    return bisect_right(_LIMITS_BYTES, group.sent_bytes() + _ROUNDING_BYTES)
+
+
+def move_s(group: Group, now_s: float) -> float:
+    """When a coflow moves to its next queue if its rate stays; inf if it never does."""
+    rate, queue = group.rate_bytes_per_s, queue_of(group)
+    if not 0 < rate < np.inf or queue == len(_LIMITS_BYTES):
+        return np.inf
+    # not before the clock moves: at 1e9 s, microseconds are the last digits
+    return now_s + max((_LIMITS_BYTES[queue] - group.sent_bytes()) / rate, math.ulp(now_s))

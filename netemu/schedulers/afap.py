@@ -18,7 +18,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from netemu.schedulers.base import FlowScheduler, FlowSpec, Group, Traffic
+from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
 from netemu.schedulers.filling import load_of
 
 
@@ -28,6 +28,14 @@ class AsFastAsPossible(FlowScheduler):
     name = "afap"
     source = "Joint scheduling of tasks and network flows (SDN), IV-C"
 
+    rows_stay = True
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.afapcrowd import CrowdAsFastAsPossible
+
+        return CrowdAsFastAsPossible()
+
     def tells_apart(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own, in the order of this."""
         return (flow.priority, flow.flow)
@@ -35,19 +43,17 @@ class AsFastAsPossible(FlowScheduler):
     def decide(self, traffic: Traffic) -> float:
         """Hand out what is free."""
         for group in traffic.groups:  # at most one
-            _hand_out(group, traffic)
+            hand_out(group, traffic)
         return np.inf
 
 
-def _hand_out(group: Group, traffic: Traffic) -> None:
+def hand_out(group: Group, traffic: Traffic) -> None:
+    """Set the rates of all flows."""
     # O(rows) in numpy, and O(log) in Python for those rows only whose whole way has some left
     paths, weights = group.paths, group.weights
     rates = group.rates * weights
     rates[np.isinf(rates)] = 0.0  # where nothing was a limit, something may be now
-    used = load_of(paths, rates, len(traffic.capacities))
-    over = traffic.capacities - used
-    # rounding must neither look like free bandwidth nor like a link that carries too much
-    over[np.abs(over) <= 1e-9 * used] = 0.0
+    over = free_of(traffic.capacities, paths, rates)
     left = over.tolist()
     if min(left) < 0:
         rows = np.flatnonzero((over.take(paths) < 0).any(axis=0) & (rates > 0))
@@ -58,7 +64,7 @@ def _hand_out(group: Group, traffic: Traffic) -> None:
                 rates[row] -= less
                 for link in links:
                     left[link] += less
-    can_gain = np.array(left).take(paths).min(axis=0) > 0
+    can_gain = (np.array(left).take(paths).min(axis=0) > 0) & (weights > 0)
     for row in _by_priority(group, np.flatnonzero(can_gain)):
         links = paths[:, row].tolist()
         more = min(left[link] for link in links)
@@ -66,7 +72,16 @@ def _hand_out(group: Group, traffic: Traffic) -> None:
             rates[row] += more
             for link in links:
                 left[link] = left[link] - more if left[link] > more else 0.0
-    group.set_rates(rates / weights)
+    group.set_rates(np.divide(rates, weights, out=rates, where=weights > 0))
+
+
+def free_of(capacities: Floats, paths: Numbers, bytes_per_s: Floats) -> Floats:
+    """What rows that send at these rates leave of each link; below 0 where it has too much."""
+    used = load_of(paths, bytes_per_s, len(capacities))
+    free: Floats = capacities - used
+    # rounding must neither look like free bandwidth nor like a link that carries too much
+    free[np.abs(free) <= 1e-9 * used] = 0.0
+    return free
 
 
 def _by_priority(group: Group, rows: np.ndarray) -> list[int]:

@@ -223,6 +223,9 @@ def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
             "joint-16x6,uplink=1Gbps",
             "links.uplink = 125000000.0: need none where there is a [tree]",
         ),
+        ("hybrid-8x4,racks.count=99999999999999999999", "need at most 1000000"),
+        ("hybrid-8x4,racks.count=1000,racks.nodes=9999", "nodes of all racks = 9999000: need at"),
+        ("hybrid-8x4,rack.r1.slots=2000000", "rack.r1.slots = 2000000: need at most 1000000"),
         ("ports-150x1,oversubscription=2", "links.oversubscription: need a limit for links.nic"),
     ],
 )

@@ -49,6 +49,11 @@ an_event = st.one_of(
     st.tuples(st.just("cancel"), a_number),
     st.tuples(st.just("grow"), a_number, a_size, st.booleans()),
     st.tuples(st.just("finish_coflow"), st.sampled_from(COFLOWS)),
+    st.tuples(  # a port fails or works again
+        st.just("set_capacity"),
+        st.sampled_from([f"r{rack}.ocs.{way}" for rack in range(RACKS) for way in ("up", "down")]),
+        st.sampled_from([0.0, 0.0, 4.0 * GB]),
+    ),
     st.tuples(
         st.just("set_capacity"),
         st.sampled_from(LINKS),

@@ -45,6 +45,7 @@ class Pair:
             size_bytes=size_bytes,
             coflow=coflow,
             weight=self.dice.choice([1.0, 1.0, 2.5]),
+            priority=self.dice.choice([(), (1.0,), (1.0, 2.0)]),
         )
         self.started += 1
         self.both("start", spec)
@@ -100,7 +101,7 @@ def ends(fabric: Fabric, until_s: float) -> set[str]:
     return {done.flow for done in fabric.advance(max(until_s, fabric.now_s))}
 
 
-@pytest.mark.parametrize("name", ["maxmin", "aalo", "fifo", "varys", "sjf", "sunflow"])
+@pytest.mark.parametrize("name", ["maxmin", "aalo", "afap", "fifo", "varys", "sjf", "sunflow"])
 def test_rates_are_those_of_the_simple_version(name: str) -> None:
     for seed, topology in enumerate(TOPOLOGIES):  # one test: its process compiles the loops once
         pair = Pair(topology, name, seed)

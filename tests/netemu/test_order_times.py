@@ -10,7 +10,7 @@ from cluster.topology import Topology
 from cluster.transport import Request
 from cluster.wire import Done
 from netemu import emulator
-from netemu.messages import OpenFlow, RegisterCoflow
+from netemu.messages import GetCircuitChanges, OpenFlow, RegisterCoflow
 from netemu.schedulers import flow_scheduler
 
 PEER = b"peer"
@@ -50,7 +50,7 @@ class Server:
 class World:
     """An emulator that began at 100 s on the machine's clock, between nodes with 1 MB/s each."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, scheduler="maxmin", **more):
         self.now_s = BEGAN_S
         self.reactor = Reactor()
         self.served = Server(self)
@@ -59,9 +59,10 @@ class World:
             "name": "test",
             "racks": {"count": 2, "nodes": 2},
             "links": {"nic": "8Mbps", "uplink": "80Mbps"},
+            **more,
         }
         topology = build(data, Topology, "test")
-        emulator.NetworkEmulator(self, topology, flow_scheduler("maxmin"))
+        emulator.NetworkEmulator(self, topology, flow_scheduler(scheduler))
 
     def server(self, name):
         return self.served
@@ -165,3 +166,35 @@ def test_what_is_no_number_counts_from_now(world):
     world.until(110.0)
     world.open("a", given_s=math.nan)
     assert world.ends() == {"a": 111.0}
+
+
+@pytest.fixture
+def optical(monkeypatch):
+    """A world whose circuits take 10 ms; flow "a" was given to it at 110 s."""
+    ocs = {"port": "80Mbps", "reconfigure": "10ms", "elephant": "1kB"}
+    world = World(monkeypatch, "sunflow", ocs=ocs)
+    world.until(110.0)
+    world.open("a", given_s=110.0)
+    return world
+
+
+def test_the_rates_of_a_circuit_are_there_when_it_lights_but_no_grants_before(optical):
+    optical.until(110.0099)
+    look = Request(peer=PEER, number=2, message=GetCircuitChanges(after=0), payload=None)
+    changes = optical.served.handlers[GetCircuitChanges](look)
+    assert changes.now_s == pytest.approx(10.01)
+    assert optical.served.sent == []
+    optical.until(110.0102)
+    [(at_s, grants)] = optical.served.sent
+    assert at_s >= 110.01
+    assert grants.total_bytes["a"] <= (at_s - 110.01) * 1e6 + 1
+    assert optical.ends() == {"a": 111.01}
+
+
+def test_what_is_ordered_just_before_a_circuit_lights_counts_from_then(optical):
+    optical.until(110.0099)
+    here = OpenFlow(
+        flow="b", src="r0n1", dst="r0n0", size_bytes=10**6, attach=True, given_s=110.0098
+    )
+    optical.order(here)
+    assert optical.ends(within_s=1e-5) == {"a": 111.01, "b": 111.01}

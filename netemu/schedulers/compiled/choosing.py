@@ -1,7 +1,8 @@
 """The loops of ``netemu.schedulers.compiled.matching``.
 
-Each coflow that rides has a slot, with the turns of its batches in a matrix of the racks that it
-uses: a batch is a slot and two racks.
+Each coflow that rides has a slot, with what its batches have left in matrices of the racks that it
+uses, one for each side of a port, so that a port's batches are side by side: ``2 * slot + side``.
+A batch is a slot and two racks.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.typed import List
 from numpy.typing import NDArray
 
@@ -18,6 +20,11 @@ from netemu.schedulers.filling import Bools
 
 OUT, IN = SIDES = 0, 1
 NONE = -1
+#: What is told of a batch instead of the bytes with which it waits: that it does so no more, or
+#: that it has its ports no more.
+WAITS_NO_MORE, RELEASED = -1, -2
+#: What has become of batches in a choice.
+CUT, TAKEN = 0, 1
 #: What is known of a port: the slot that holds it and with which other port, the other end of its
 #: circuit, if there are such, and whether it has fallen free since the last choice.
 _SLOT, _PARTNER, PEER, FREED = range(4)
@@ -46,45 +53,44 @@ class Ground(NamedTuple):
 
 
 @njit(cache=True)
-def matrices(slots: int) -> List:
-    """Those of so many slots that have no batches.
-
-    Made here, since what does it from Python is compiled anew in each process.
-    """
-    made = List()
-    for _ in range(slots):
-        made.append(np.empty((RACKS, RACKS)))
-    return made
+def add_matrices(matrices: List, slots: int) -> None:
+    """Have matrices for so many slots more."""
+    for _ in range(len(SIDES) * slots):
+        matrices.append(np.empty((RACKS, RACKS)))
 
 
 @njit(cache=True)
-def add_matrices(matrices: List, more: int) -> None:
-    """Have those of so many slots more."""
-    for _ in range(more):
+def new_matrices(slots: int) -> List:
+    """Matrices for so many slots.
+
+    Made here, since what does it from Python is compiled anew in each process.
+    """
+    matrices = List()
+    for _ in range(len(SIDES) * slots):
         matrices.append(np.empty((RACKS, RACKS)))
+    return matrices
 
 
 @njit(cache=True)
 def choose(
     now_s: float,
     carries_s: float,
-    released: Numbers,
-    joining: Numbers,
-    joining_bytes: Floats,
+    told: Floats,
     order: Numbers,
     fresh: Bools,
     ground: Ground,
     matrices: List,
-    cut: Numbers,
-    taken: Numbers,
+    found: Numbers,
 ) -> tuple[int, int]:
-    """Let slots take ports in ``order``; how many batches are ``cut`` and ``taken``.
+    """Let slots take ports in ``order``; how many batches are cut and taken.
 
-    Before that, batches are ``released``, others wait from now on (or, below 0 bytes, do so no
-    more).  A circuit that is set up now will carry at ``carries_s``.  Of slots that are ``fresh``
-    all that waits is looked at, of others what is at ports that have fallen free.
+    These are ``found``: [``CUT`` or ``TAKEN``, number].  Before that, batches wait with so many
+    bytes, or whatever else has been ``told`` of them.  A circuit that is set up now will carry at
+    ``carries_s``.  Of slots that are ``fresh`` all that waits is looked at, of others what is at
+    ports that have fallen free.
     """
-    _catch_up(released, joining, joining_bytes, ground, matrices)
+    _catch_up(told, ground, matrices)
+    cut, taken = found[CUT], found[TAKEN]
     racks = ground.ready_s.size
     choices = np.empty((2 * racks, _COLUMNS))
     freed = np.empty((2 * racks, 2), dtype=np.int64)  # side, port; some are taken again
@@ -97,12 +103,12 @@ def choose(
             break
         news -= fresh[slot]
         _less_held(room, ground.holds[slot])
-        left_bytes, found = matrices[slot], 0
+        left_bytes, many = (matrices[2 * slot + OUT], matrices[2 * slot + IN]), 0
         for number in range(racks if fresh[slot] else those):
             side, port = (OUT, number) if fresh[slot] else (freed[number, 0], freed[number, 1])
-            found += _look(slot, side, port, now_s, ground, left_bytes, room, choices[found])
-        while found:
-            first = _least(choices[:found])
+            many += _look(slot, side, port, now_s, ground, left_bytes[side], room, choices[many])
+        while many:
+            first = _least(choices[:many])
             src, dst, side = int(first[_SRC]), int(first[_DST]), int(first[_SIDE])
             if has(room[OUT], src) and has(room[IN], dst):
                 for end in SIDES:
@@ -115,22 +121,24 @@ def choose(
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = slot, src, dst
                 takes += 1
             port = src if side == OUT else dst
-            if not _look(slot, side, port, now_s, ground, left_bytes, room, first):
-                found -= 1
-                first[:] = choices[found]
+            if not _look(slot, side, port, now_s, ground, left_bytes[side], room, first):
+                many -= 1
+                first[:] = choices[many]
     ground.ports[:, FREED] = 0
     return cuts, takes
 
 
 @njit(cache=True)
-def _catch_up(
-    released: Numbers, joining: Numbers, joining_bytes: Floats, ground: Ground, matrices: List
-) -> None:
-    """Note what has happened to batches since the last choice."""
-    for batch in range(len(released)):
-        _release(released[batch], ground)
-    for batch in range(len(joining)):
-        _wait(joining[batch], joining_bytes[batch], ground, matrices)
+def _catch_up(told: Floats, ground: Ground, matrices: List) -> None:
+    """Note what has happened to batches since the last choice: slot, src and dst, bytes of each."""
+    batch = np.empty(3, dtype=np.int64)
+    for number in range(len(told) // 4):
+        first = 4 * number
+        batch[0], batch[1], batch[2] = told[first], told[first + 1], told[first + 2]
+        if told[first + 3] == RELEASED:
+            _release(batch, ground)
+        else:
+            _wait(batch, told[first + 3], ground, matrices)
 
 
 @njit(cache=True)
@@ -192,29 +200,32 @@ def _look(
     """Write down the most urgent of what a slot can take at a port, if there is any."""
     if not has(room[side], port):
         return False
-    waits, others, at = ground.waits[slot, side, port], room[1 - side], ground.at[slot]
-    first, most_bytes, least_far, is_dark = NONE, -1.0, 0, 1.0
+    waits, others = ground.waits[slot, side, port], room[1 - side]
+    is_any = False
+    for word in range(len(waits)):
+        is_any |= (waits[word] & others[word]) != 0
+    if not is_any:
+        return False
+    at, those_bytes = ground.at[slot, 1 - side], left_bytes[ground.at[slot, side, port]]
+    racks, first, most_bytes, least_far, is_dark = len(at), NONE, -1.0, 0, 1.0
     peer = ground.ports[side, PEER, port]
     is_up = peer != NONE and ground.ready_s[port if side == OUT else peer] <= now_s
     if is_up and has(waits, peer) and has(others, peer):
-        first, is_dark = peer, 0.0
-    if first == NONE:
+        first, is_dark, most_bytes = peer, 0.0, those_bytes[at[peer]]
+    else:
         for word in range(len(waits)):
-            bits, end = waits[word] & others[word], word << 6
+            bits = waits[word] & others[word]
             while bits:
-                if bits & np.uint64(1):
-                    src, dst = (port, end) if side == OUT else (end, port)
-                    size_bytes = left_bytes[at[OUT, src], at[IN, dst]]
-                    far = (dst - src) % ground.ready_s.size
-                    if size_bytes > most_bytes or (size_bytes == most_bytes and far < least_far):
-                        first, most_bytes, least_far = end, size_bytes, far
-                bits >>= np.uint64(1)
-                end += 1
-        if first == NONE:
-            return False
+                end = (word << 6) + np.int64(trailing_zeros(bits))  # type: ignore[call-arg]  # intrinsic
+                bits &= bits - np.uint64(1)
+                size_bytes = those_bytes[at[end]]
+                if size_bytes < most_bytes:
+                    continue
+                far = (end - port if side == OUT else port - end) % racks
+                if size_bytes > most_bytes or far < least_far:
+                    first, most_bytes, least_far = end, size_bytes, far
     src, dst = (port, first) if side == OUT else (first, port)
-    choice[_DARK], choice[_BYTES] = is_dark, -left_bytes[at[OUT, src], at[IN, dst]]
-    choice[_FAR] = (dst - src) % ground.ready_s.size
+    choice[_DARK], choice[_BYTES], choice[_FAR] = is_dark, -most_bytes, (dst - src) % racks
     choice[_SRC], choice[_DST], choice[_SIDE] = src, dst, side
     return True
 
@@ -248,13 +259,16 @@ def _wait(batch: Numbers, size_bytes: float, ground: Ground, matrices: List) -> 
         if at[side, ends[side]] == NONE:
             at[side, ends[side]] = used[side]
             used[side] += 1
-    left_bytes = matrices[slot]
-    rows, columns = left_bytes.shape
-    if used[OUT] > rows or used[IN] > columns:
-        wider = np.empty((max(rows, 2 * (used[OUT] - 1)), max(columns, 2 * (used[IN] - 1))))
-        wider[:rows, :columns] = left_bytes
-        matrices[slot] = left_bytes = wider
-    left_bytes[at[OUT, ends[OUT]], at[IN, ends[IN]]] = size_bytes
+    for side in SIDES:
+        left_bytes = matrices[2 * slot + side]
+        rows, columns = left_bytes.shape
+        if used[side] > rows or used[1 - side] > columns:
+            wider = np.empty(
+                (max(rows, 2 * (used[side] - 1)), max(columns, 2 * (used[1 - side] - 1)))
+            )
+            wider[:rows, :columns] = left_bytes
+            matrices[2 * slot + side] = left_bytes = wider
+        left_bytes[at[side, ends[side]], at[1 - side, ends[1 - side]]] = size_bytes
 
 
 @njit(cache=True)
@@ -262,7 +276,8 @@ def forget(slot: int, ground: Ground, matrices: List) -> None:
     """A slot has no batches."""
     ground.at[slot] = NONE
     ground.used[slot] = 0
-    matrices[slot] = np.empty((RACKS, RACKS))
+    for side in SIDES:
+        matrices[2 * slot + side] = np.empty((RACKS, RACKS))
 
 
 @njit(cache=True)

@@ -9,8 +9,8 @@ import numpy as np
 from netemu.schedulers.aalo import Aalo
 from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.leveling import level_in_order
+from netemu.schedulers.compiled.queues import Queues
 from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.filling import rounding_of
 from netemu.schedulers.maxmin import MaxMin
 
 
@@ -33,11 +33,14 @@ class CompiledAalo(Aalo):
     def __init__(self) -> None:
         super().__init__()
         self._line = _Line()
+        self._queues = Queues()
 
     def decide(self, traffic: Traffic) -> float:
         """Serve in order."""
-        self._line.serve(self.order(traffic), traffic)
-        return self.next_decision_s(traffic)
+        queues = self._queues
+        queues.update(traffic)
+        queues.take_rates(self._line.serve(queues.order, traffic), traffic.now_s)
+        return queues.next_move_s()
 
 
 class _Line:
@@ -51,8 +54,8 @@ class _Line:
         self._levels: Floats = np.zeros((0, 0))
         self._work: Floats = np.zeros((2, 0))
 
-    def serve(self, order: Sequence[Group], traffic: Traffic) -> None:
-        """Set their rates."""
+    def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
+        """Set their rates; returns those whose rates have changed, or been kept after others."""
         links = len(traffic.capacities)
         if self._begins.shape[1] != links:
             self._slots = Slots(links)
@@ -70,9 +73,8 @@ class _Line:
         for slot in slots.moved:
             self._linked[slot] = 0
             self._begins[slot] = self._sizes[slot] = 0
-        most = int(slots.counts.max(initial=0))
-        if self._work.shape[1] < most:
-            self._work = np.empty((2, 2 * most))
+        if self._work.shape[1] < slots.most_rows:
+            self._work = np.empty((2, 2 * slots.most_rows))
         left = traffic.capacities.copy()
         touched = level_in_order(
             slots.numbers(order),
@@ -88,11 +90,11 @@ class _Line:
             self._levels,
             slots.loads,
             left,
-            rounding_of(left),
+            slots.rounding,
             traffic.now_s,
             slots.bytes_per_s,
             slots.first_finish_s,
             slots.touched,
             self._work,
         )
-        slots.tell(touched)
+        return slots.tell(touched)

@@ -12,7 +12,7 @@ from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
 from netemu.schedulers.compiled.slots import Slots, grown
 from netemu.schedulers.fifo import Fifo
-from netemu.schedulers.filling import Bools, rounding_of
+from netemu.schedulers.filling import Bools
 
 
 @njit(cache=True)
@@ -133,7 +133,7 @@ class CompiledFifo(Fifo):
             self._found,
             slots.loads,
             left,
-            rounding_of(left),
+            slots.rounding,
             traffic.now_s,
             slots.bytes_per_s,
             slots.first_finish_s,

@@ -102,7 +102,7 @@ def level_rows(
     """
     links = len(left)
     room, amiss = left - load, np.zeros(links, np.bool_)
-    new = _find_new(table, paths, first_new, count, levels, amiss, now_s)
+    new, endless = _find_new(table, paths, first_new, count, levels, load, room, amiss, now_s)
     if new > count * _MANY_NEW:
         fill_rows(table, paths, count, levels, load, left, now_s)
         return True, np.nan
@@ -113,34 +113,22 @@ def level_rows(
             amiss[link] = True
             queue[waiting] = link
             waiting += 1
-    changed, total_more, first, turns = new != 0, 0.0, 0, 0
+    first, turns, leveled = 0, 0, np.zeros(links, np.bool_)
     while waiting > 0:
         link = queue[first]
         first, waiting, turns = (first + 1) % links, waiting - 1, turns + 1
-        amiss[link] = False
-        begin = begins[link]
+        amiss[link], leveled[link] = False, True
+        begin, before = begins[link], levels[link]
         rows = _other_limits(table, entries, begin, sizes[link], levels, work)
         sizes[link] = rows
-        levels[link] = _level(work[0, :rows], work[1, :rows], left[link], levels[link])
-        differs, others, more = _set_level(
-            table,
-            entries,
-            begin,
-            link,
-            levels[link],
-            work[:, :rows],
-            load,
-            room,
-            now_s,
-            touched,
-            amiss,
+        levels[link] = _level(work[0, :rows], work[1, :rows], left[link], before)
+        others = _set_level(
+            entries, begin, link, before, levels[link], work[:, :rows], load, room, touched, amiss
         )
         room[link] = left[link] - load[link]
-        if differs < 0 or turns > links * _MANY_TURNS:
+        if others < 0 or turns > links * _MANY_TURNS:
             fill_rows(table, paths, count, levels, load, left, now_s)
             return True, np.nan
-        changed |= differs > 0
-        total_more += more
         for other in touched[:others]:  # noted as amiss, which they may not be
             amiss[other] = other < links - 1 and _is_amiss(
                 room[other], rounding[other], levels[other]
@@ -148,7 +136,8 @@ def level_rows(
             if amiss[other]:
                 queue[(first + waiting) % links] = other
                 waiting += 1
-    return changed, total_more
+    changed, more = _set_rates(table, entries, begins, sizes, levels, leveled, now_s)
+    return (True, np.nan) if endless else (changed, more)
 
 
 @njit(cache=True)
@@ -164,11 +153,17 @@ def _find_new(
     first: int,
     count: int,
     levels: Floats,
+    load: Floats,
+    room: Floats,
     amiss: Bools,
     now_s: float,
-) -> int:
-    """Note the links of rows from the ``first`` that are to have rates; returns how many do."""
-    none, new = len(levels) - 1, 0
+) -> tuple[int, bool]:
+    """Note rows from the ``first`` that are to have rates, and their links as ``amiss``.
+
+    They are counted as if they sent what the levels allow, or nothing if those have no limit.
+    Returns how many they are, and whether any of them has no limited link at all.
+    """
+    none, new, endless = len(levels) - 1, 0, False
     for row in range(first, count):
         if table[WEIGHT, row] == 0 or table[RATE, row] > 0:
             continue
@@ -178,11 +173,17 @@ def _find_new(
             limited |= paths[position, row] != none
         if not limited:
             change_rate(table, row, np.inf, now_s)
+            endless = True
         if least > 0:
             new += 1
+            more = least * table[WEIGHT, row] if least < np.inf else 0.0
             for position in range(len(paths)):
-                amiss[paths[position, row]] = True
-    return new
+                link = paths[position, row]
+                amiss[link] = True
+                load[link] += more
+                room[link] -= more
+    load[none] = 0.0
+    return new, endless
 
 
 @njit(cache=True)
@@ -246,38 +247,34 @@ def _held(elsewhere: Floats, weights: Floats, level: float) -> tuple[int, float,
 
 @njit(cache=True)
 def _set_level(
-    table: Floats,
     entries: Numbers,
     begin: int,
     link: int,
+    before: float,
     level: float,
     work: Floats,
     load: Floats,
     room: Floats,
-    now_s: float,
     touched: Numbers,
     noted: Bools,
-) -> tuple[int, int, float]:
-    """Give the rows of a link what it and the others allow, as they are in ``work``.
+) -> int:
+    """Count the rows of a link as what it and the others, as they are in ``work``, allow.
 
-    Returns how many have other rates than before, or -1 if one has no limit at all, which two of
-    its links have left to one another; how many links are ``touched`` by that that were not
-    ``noted`` before; and how many more bytes/s the rows send at.
+    Returns how many links are ``touched`` by that that were not ``noted`` before, or -1 if a row
+    has no limit at all, which two of its links have left to one another.
     """
-    changed, others, carries, total_more = 0, 0, 0.0, 0.0
+    others, carries = 0, 0.0
     for number in range(work.shape[1]):
-        row, weight = entries[0, begin + number], work[1, number]
-        rate, before = min(level, work[0, number]), table[RATE, row]
+        elsewhere, weight = work[0, number], work[1, number]
+        rate, was = min(level, elsewhere), min(before, elsewhere)
         if rate == np.inf:
-            return -1, others, total_more
-        if abs(rate - before) <= before * _STAYS:
-            carries += before * weight
-            continue
+            return -1
         carries += rate * weight
-        change_rate(table, row, rate, now_s)
-        changed += 1
-        more = (rate - before) * weight
-        total_more += more
+        if was == np.inf:  # it is new
+            was = 0.0
+        if abs(rate - was) <= was * _STAYS:
+            continue
+        more = (rate - was) * weight
         for position in range(1, len(entries)):
             other = entries[position, begin + number]
             load[other] = max(load[other] + more, 0.0)
@@ -288,7 +285,37 @@ def _set_level(
                 others += 1
     load[link] = carries  # exactly
     load[-1] = 0.0  # stands for no link
-    return changed, others, total_more
+    return others
+
+
+@njit(cache=True)
+def _set_rates(
+    table: Floats,
+    entries: Numbers,
+    begins: Numbers,
+    sizes: Numbers,
+    levels: Floats,
+    leveled: Bools,
+    now_s: float,
+) -> tuple[bool, float]:
+    """Have the rows of links that were ``leveled`` send what is allowed on their ways.
+
+    Returns whether any rate has changed, and how many more bytes/s they send at.
+    """
+    changed, total_more = False, 0.0
+    for link in range(len(leveled)):
+        if not leveled[link]:
+            continue
+        for place in range(begins[link], begins[link] + sizes[link]):
+            row, rate = entries[0, place], levels[link]
+            for position in range(1, len(entries)):
+                rate = min(rate, levels[entries[position, place]])
+            before = table[RATE, row]
+            if abs(rate - before) > before * _STAYS:
+                total_more += (rate - before) * table[WEIGHT, row]
+                change_rate(table, row, rate, now_s)
+                changed = True
+    return changed, total_more
 
 
 @njit(cache=True)

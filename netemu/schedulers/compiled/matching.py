@@ -6,13 +6,26 @@ from collections.abc import Iterable
 from itertools import chain
 
 import numpy as np
+from numba.typed import List
 
 from netemu.batches import Batch, Demand
 from netemu.circuits import Matching
 from netemu.optical import OpticalSwitch
 from netemu.schedulers.base import Numbers
 from netemu.schedulers.compiled import choosing
-from netemu.schedulers.compiled.choosing import FREED, IN, KINDS, NONE, OUT, PEER, Ground
+from netemu.schedulers.compiled.choosing import (
+    CUT,
+    FREED,
+    IN,
+    KINDS,
+    NONE,
+    OUT,
+    PEER,
+    RELEASED,
+    TAKEN,
+    WAITS_NO_MORE,
+    Ground,
+)
 from netemu.schedulers.compiled.slots import grown
 
 #: So many slots there are at first.
@@ -35,16 +48,14 @@ class CompiledMatching(Matching):
             ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
             ready_s=np.zeros(racks),
         )
-        #: of Floats, by slot: what batches that wait have left to send
-        self._matrices = choosing.matrices(_SLOTS)
+        #: of Floats, by slot and side: what batches that wait have left to send
+        self._matrices: List = choosing.new_matrices(_SLOTS)
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
         self._slots: list[Demand | None] = []
         self._free_slots: list[int] = []
         self._order = np.zeros(0, dtype=np.int64)  #: of slots
-        # since the last choice, slot, src and dst of batches that
-        self._released: list[int] = []  #: have their circuits no more
-        self._joining: list[int] = []  #: wait, or do so no more,
-        self._joining_bytes: list[float] = []  #: with so much to send; below 0: no more
+        #: what has happened to batches since the last choice, see ``choosing``
+        self._told: list[float] = []
         #: room for those that are cut and taken
         self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
         self._take_over(plain, demands)
@@ -55,18 +66,18 @@ class CompiledMatching(Matching):
         if not batch.waits:
             batch.waits = True
             demand.waiting += 1
-        self._join(batch, size_bytes)
+        self._told += (self._slot_of(demand), batch.src, batch.dst, size_bytes)
 
     def stop_waiting(self, batch: Batch) -> None:
         """A batch wants none any more."""
         batch.waits = False
         batch.demand.waiting -= 1
-        self._join(batch, NONE)
+        self._told += (batch.demand.slot, batch.src, batch.dst, WAITS_NO_MORE)
 
     def release(self, batch: Batch) -> None:
         """A batch needs its circuit no more, or can't keep it."""
         del batch.demand.serving[batch]
-        self._released += (batch.demand.slot, batch.src, batch.dst)
+        self._told += (batch.demand.slot, batch.src, batch.dst, RELEASED)
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
@@ -88,22 +99,20 @@ class CompiledMatching(Matching):
         cuts, takes = choosing.choose(
             now_s,
             now_s + self._switch.delta_s,
-            np.array(self._released, dtype=np.int64).reshape(-1, 3),
-            np.array(self._joining, dtype=np.int64).reshape(-1, 3),
-            np.array(self._joining_bytes),
+            np.array(self._told, dtype=np.float64),
             self._order,
             self._fresh,
             self._ground,
             self._matrices,
-            *self._found,
+            self._found,
         )
-        for done in (self._released, self._joining, self._joining_bytes):
-            done.clear()
+        self._told.clear()
         if fresh:
             self._fresh[:] = False
         if order is not None:
             self._forget_others()
-        cut, taken = self._batches(self._found[0][:cuts]), self._batches(self._found[1][:takes])
+        cut = self._batches(self._found[CUT, :cuts]) if cuts else []
+        taken = self._batches(self._found[TAKEN, :takes]) if takes else []
         for batch in cut:
             del batch.demand.serving[batch]
         for batch in taken:
@@ -126,14 +135,10 @@ class CompiledMatching(Matching):
         for demand in demands:
             for batch in demand.batches():
                 if batch.waits:
-                    self._join(batch, -batch.turn[0])
+                    self.wait(batch, -batch.turn[0])
             for batch in demand.serving:
                 choosing.occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
         self._set_order([demand for demand in plain.order if demand.rides])
-
-    def _join(self, batch: Batch, size_bytes: float) -> None:
-        self._joining += (self._slot_of(batch.demand), batch.src, batch.dst)
-        self._joining_bytes.append(size_bytes)
 
     def _batches(self, found: Numbers) -> list[Batch]:
         slots, batches = self._slots, []

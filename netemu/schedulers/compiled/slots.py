@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from netemu.flowgroups import FlowGroup
 from netemu.rowtable import COLUMNS
 from netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from netemu.schedulers.filling import rounding_of
 
 T = TypeVar("T", bound=np.generic)
 
@@ -51,6 +52,8 @@ class Slots:
         #: ``leveling.link_rows``
         self.tables, self.paths, self.entries = _lists(len(COLUMNS))
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
+        self.most_rows = 0  #: that any slot has had
+        self.rounding: Floats = np.zeros(links)  #: how many bytes/s of each link are rounding
         self.changed = np.zeros(0, dtype=np.bool_)  #: since the last decision
         self.only_ended = np.zeros(0, dtype=np.bool_)  #: whether all that happened is that
         #: whether nothing is known of a slot's last decision
@@ -66,7 +69,7 @@ class Slots:
         self._known: list[tuple[Floats, Numbers] | None] = []
         self._free: list[int] = []
         self._layouts: list[int] = []
-        self._limited = np.empty(0, dtype=np.bool_)
+        self._capacities: Floats = np.zeros(0)
         #: slots whose rows have other numbers than before, or other places
         self.moved: list[int] = []
 
@@ -82,24 +85,28 @@ class Slots:
                     self._note(group)
             for group in [group for group in self._slot_of if group not in traffic.groups]:
                 self._free_slot(group)
-        limited = np.isfinite(traffic.capacities)
-        if not np.array_equal(limited, self._limited):
-            self._limited = limited
-            self.fresh[:] = True
+        before, self._capacities = self._capacities, traffic.capacities
+        if not np.array_equal(before, traffic.capacities):
+            self.rounding = rounding_of(traffic.capacities)
+            if not np.array_equal(np.isfinite(before), np.isfinite(traffic.capacities)):
+                self.fresh[:] = True
 
     def numbers(self, groups: Iterable[Group]) -> Numbers:
         """The slots of groups."""
         return np.array([self._slot_of[group] for group in groups], dtype=np.int64)
 
-    def tell(self, touched: int) -> None:
-        """Let those of the first slots in ``touched`` know what has been decided."""
+    def tell(self, touched: int) -> list[Group]:
+        """Let those of the first slots in ``touched`` know what has been decided; returns them."""
         slots = self.touched[:touched]
         totals, finishes = self.bytes_per_s[slots].tolist(), self.first_finish_s[slots].tolist()
+        groups: list[Group] = []
         told = zip(slots.tolist(), totals, finishes, self.loads[slots], strict=True)
         for slot, total, finish_s, load in told:
             group = self._groups[slot]
             assert group is not None
             group.timed(total, finish_s, load)
+            groups.append(group)
+        return groups
 
     # Inside --------------------------------------------------------------------------------------
     def _note(self, group: Group) -> None:
@@ -122,7 +129,8 @@ class Slots:
             self.moved.append(slot)
         self.changed[slot] = True
         self.only_ended[slot] = group.only_ended
-        self.counts[slot] = group.rows.count
+        self.counts[slot] = count = group.rows.count
+        self.most_rows = max(self.most_rows, count)
         self.loads[slot] = group.load
         self.bytes_per_s[slot] = group.rate_bytes_per_s
 

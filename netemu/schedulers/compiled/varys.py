@@ -11,9 +11,13 @@ from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
 from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.filling import Bools, rounding_of
+from netemu.schedulers.filling import Bools
 from netemu.schedulers.inorder import by_arrival
 from netemu.schedulers.varys import CANCELS, Varys
+
+#: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
+#: goes on as before, whatever happens elsewhere.
+_STAYS = 1e-12
 
 
 @njit(cache=True)
@@ -126,10 +130,17 @@ def serve(
         rates = np.zeros(count)
         if more:
             fill(paths[slot], bytes_left, left, levels, rates, floats, numbers)
+        differs = anew[slot]
         for row in range(count):
-            rate = bytes_left[row] / table[WEIGHT, row] * (speed + rates[row])
-            if rate != table[RATE, row]:
+            rate, before = (
+                bytes_left[row] / table[WEIGHT, row] * (speed + rates[row]),
+                table[RATE, row],
+            )
+            if abs(rate - before) > before * _STAYS:
                 change_rate(table, row, rate, now_s)
+                differs = True
+        if not differs:
+            continue
         load_links(table, paths[slot], count, loads[slot])
         bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
         touched[those] = slot
@@ -231,7 +242,7 @@ class CompiledVarys(Varys):
             slots.loads,
             self._link_bytes,
             left,
-            rounding_of(left),
+            slots.rounding,
             traffic.now_s,
             slots.bytes_per_s,
             slots.first_finish_s,

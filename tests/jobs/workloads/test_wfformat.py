@@ -142,6 +142,7 @@ def _file(**changes):
     ("change", "told"),
     [
         (_task(1, parents=["x"]), 'task b0: parent "x" does not exist: need the id of a task'),
+        (_task(1, parents=["x\ny"]), 'task b0: parent "x y" does not exist: need the id of a task'),
         (_task(1, children=["x"]), 'task b0: child "x" does not exist: need the id of a task'),
         (_task(1, inputFiles=["x"]), 'task b0: file "x" has no size: need it among the files'),
         (_task(1, id="a"), "task a: there are two of that id: need one each"),
