@@ -22,7 +22,7 @@ from netemu.schedulers import flow_scheduler
 from resourcemanager.recipe import Recipe, option_names
 from resourcemanager.schedulers import recipe_named
 from scripts.comparison import Contender, Summary
-from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice
+from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice, tell_of_missing_circuits
 from scripts.placed import placed_as_in
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES
@@ -108,6 +108,8 @@ class Contest:
 
     def run(self) -> dict[Contender, list[Summary]]:
         """Carry all out; the summaries of each contender, by seed."""
+        flows = dict.fromkeys(run.contender.flow_scheduler for run in self._runs)
+        tell_of_missing_circuits(self._topology, flows)
         if self._folder is not None:
             self._folder.mkdir()
             return self._run_all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -82,6 +82,16 @@ class ClusterChoice:
 def _another(option: str, wanted: str, has: str) -> UsageError:
     right = "leave the option out, or railyard down first"
     return UsageError(f"{option} {wanted}: the cluster that is up has {has}; {right}")
+
+
+def tell_of_missing_circuits(topology: Topology, flow_schedulers: Iterable[str]) -> None:
+    """Say so on standard error if one of them is for circuits, and there are none."""
+    from netemu.schedulers import FLOW_SCHEDULERS
+
+    for name in flow_schedulers:
+        if FLOW_SCHEDULERS[name].uses_circuits and topology.ocs is None:
+            right = "all goes by packets; --network ocs.port=100Gbps adds one"
+            click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
 
 
 def topology_options(command: F) -> F:

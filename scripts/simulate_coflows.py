@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.topology import Topology, load_topology
 from cluster.units import format_duration, format_size
+from scripts.options import tell_of_missing_circuits
 from scripts.watching import State, watching
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def simulate_coflows(
     if first is not None:
         trace = trace.first(first)
     place = _topology(topology, network, trace)
+    tell_of_missing_circuits(place, [scheduler.name for scheduler in schedulers])
     summaries = []
     for scheduler in schedulers:
         run = CoflowRun(trace, place, scheduler)

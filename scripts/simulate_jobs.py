@@ -21,7 +21,7 @@ from jobs.workloads.model import Workload
 from jobs.workloads.samples import is_sample, sample_workload
 from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
-from scripts.options import as_number, new_folder
+from scripts.options import as_number, new_folder, tell_of_missing_circuits
 from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.summary import write_json
 from scripts.virtual import VirtualWatch, faults_end_s
@@ -51,6 +51,7 @@ def simulate_jobs(config: ClusterConfig, wanted: Wanted) -> int:
     """Run a workload to its end and tell the results; 1 if a job failed."""
     folder = new_folder("--out", wanted.results)
     jobs = _workload(config, wanted)
+    tell_of_missing_circuits(config.topology, [config.flow_scheduler])
     settings = {key: as_number(value) for key, value in wanted.behaviour}
     behaviour = build(settings, Behaviour, "--behaviour")
     faults = []

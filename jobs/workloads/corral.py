@@ -62,6 +62,10 @@ class MixOptions(CorralOptions, frozen=True, kw_only=True):
     jobs: int = 100
     ad_hoc: int = 50
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.ad_hoc >= 0, "ad_hoc", self.ad_hoc, "a whole number >= 0")
+
 
 # W1 ----------------------------------------------------------------------------------------------
 #: least and most tasks of a job
@@ -247,7 +251,13 @@ def mix(options: MixOptions, seed: int) -> Workload:
         figures=(
             figure("recurring jobs", "", len(known), 100, note="section 6.4"),
             figure("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
-            figure("last recurring job", "s", max(late_s), (0.0, 3600.0), note="section 6.4"),
+            figure(
+                "last recurring job",
+                "s",
+                max(late_s, default=0.0),
+                (0.0, 3600.0),
+                note="section 6.4",
+            ),
         ),
     )
 

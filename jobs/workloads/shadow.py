@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.errors import UsageError, unknown_name
+from cluster.errors import UsageError, require, unknown_name
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.figures import figure
 from jobs.workloads.model import Workload
@@ -43,6 +43,10 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
     block: Size = 256_000_000
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.block >= 1, "block", self.block, "a size above 0")
 
 
 class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):

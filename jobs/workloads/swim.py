@@ -55,7 +55,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.jobs >= 0, "jobs", self.jobs, "a whole number >= 0 (0: all)")
-        require(0 < self.times < math.inf, "times", self.times, "a number above 0")
+        require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
         require(self.block >= 1, "block", self.block, "a size above 0")
         require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
         require(self.reduces_max >= 1, "reduces_max", self.reduces_max, "a whole number >= 1")
