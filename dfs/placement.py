@@ -16,6 +16,7 @@ import msgspec
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads
 from dfs.messages import PlacementHint
+from dfs.order import Order
 
 Racks = tuple[RackId, ...]
 
@@ -93,6 +94,14 @@ class PlacementPolicy(ABC):
             barred.add(node)
         return chosen
 
+    def _draw(self, count: int) -> int:
+        """Which of so many it is, by the same chance as ``random.Random.choice``."""
+        bits, draw = count.bit_length(), self._rng.getrandbits
+        drawn = draw(bits)
+        while drawn >= count:
+            drawn = draw(bits)
+        return drawn
+
     def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
         """Which of ``nodes`` should give up their replica so that ``wanted`` are left.
 
@@ -127,6 +136,42 @@ class RackAware(PlacementPolicy):
 
     name = "rack-aware"
     beside_writer = True
+
+    def choose(
+        self,
+        count: int,
+        view: StorageView,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        """See ``PlacementPolicy``.  Most blocks are new, without wishes: those go a short way."""
+        loads, has_wishes = view.load, present or exclude or hint.first or hint.racks
+        if isinstance(loads, Loads) and 0 < count <= 3 and not has_wishes:
+            order = loads.order(view.of_file)
+            if order is not None and loads.are_wide:
+                return self._pipeline(count, loads, order, writer)
+        return super().choose(count, view, present, writer, exclude, hint)
+
+    def _pipeline(
+        self, count: int, loads: Loads, order: Order, writer: NodeId | None
+    ) -> list[NodeId]:
+        """The nodes of a new block, as ``choose`` finds them, and by the same chance."""
+        names, draw = loads.names, self._draw
+        first = loads.places.get(writer) if writer is not None else None
+        if first is None:
+            first = order.draw_outside((0, 0), draw)
+        else:
+            draw(1)
+        chosen = [names[first]]
+        if count > 1:
+            second = order.draw_outside(loads.spans[first], draw)
+            chosen.append(names[second])
+            if count > 2:
+                third = order.draw_inside(loads.spans[second], second, draw)
+                chosen.append(names[third])
+        return chosen
 
     def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:
         if not taken:

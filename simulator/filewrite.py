@@ -140,8 +140,7 @@ class FileWrite:
         assert added is not None
         nodes = tuple(node for node in added.nodes[: self._reached] if node not in store.down)
         if nodes:
-            for node in nodes:
-                store.disks[node][added.block] = self._length
+            store.disks.put(added.block, self._length, nodes)
             self._stored.append(StoredBlock(block=added.block, nodes=nodes))
             self._left_bytes -= self._length
             self._next_block()

@@ -78,14 +78,14 @@ class BlocksStored(Message, frozen=True, kw_only=True):
     blocks: tuple[StoredBlock, ...]
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """A command for the DataNode of a rack."""
 
     rack: RackId
     command: Command
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a message leads to: an answer to whoever sent it, and orders."""
 
     reply: Message | None
@@ -111,7 +111,7 @@ class NameNode:
         self.blocks = BlockMap()
         for inode in inodes:
             for block in inode.blocks:
-                self.blocks.add(block.block, block.stored_length, inode.replication, complete=True)
+                self.blocks.add(block.block, block.stored_length, inode.replication)
         patience_s = topology.liveness.expiry if inodes else 0.0
         self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
@@ -243,10 +243,7 @@ class NameNode:
             self._forget([message.instead_of])
         block = BlockId(self._new_id())
         file.blocks[block] = message.stored_length
-        self.blocks.add(block, message.stored_length, file.replication, complete=False)
-        for node in nodes:
-            file.replicas.add(node)
-            self.blocks.set_replica(block, node, "incoming")
+        self.blocks.begin(block, message.stored_length, file.replication, nodes, file.replicas)
         return BlockAdded(block=block, nodes=tuple(nodes))
 
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
@@ -255,20 +252,21 @@ class NameNode:
         for block, nodes in written.items():
             if block not in file.blocks:
                 raise PeerError(f"{file.path}: block {block} is not one of its blocks")
-            if not any(self.blocks.is_alive(node) for node in nodes):
+            if not any(map(self.blocks.is_alive, nodes)):
                 raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
-        blocks = tuple(FileBlock(block, file.blocks[block]) for block in written)
+        blocks = tuple([FileBlock(block, file.blocks[block]) for block in written])
         inode, freed = self._namespace.change(
             lambda: self._namespace.put_file(file.path, file.replication, blocks, file.overwrite)
         )
         self._open.pop(file.number)
         for block, nodes in written.items():
             late = self.blocks.complete(block, nodes)
-            self._delete([(node, block) for node in late])
-        unused = [block for block in file.blocks if block not in written]
-        self._forget([*(block.block for block in freed), *unused])
-        path = join_path(parse_path(file.path))
-        return FileCompleted(status=status_of(path, inode))
+            if late:
+                self._delete([(node, block) for node in late])
+        if freed or len(file.blocks) > len(written):
+            unused = [block for block in file.blocks if block not in written]
+            self._forget([*(block.block for block in freed), *unused])
+        return FileCompleted(status=status_of(join_path(parse_path(file.path)), inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
         replication, replicas = self._topology.storage.replication, Uses()
@@ -277,16 +275,14 @@ class NameNode:
         self._namespace.check_target(message.path, overwrite=False)
         for at, length in enumerate(message.stored_lengths):
             if message.nodes:
-                nodes = message.nodes[at]
+                nodes = tuple(filter(self.blocks.is_alive, message.nodes[at]))
             else:
                 nodes = tuple(self._policy.choose(replication, view, hint=message.hint))
             block = BlockId(self._new_id())
-            alive = self.blocks.put(block, length, replication, nodes)
-            for node in alive:
-                replicas.add(node)
-            stored.append(StoredBlock(block=block, nodes=alive))
+            self.blocks.put(block, length, replication, nodes, replicas)
+            stored.append(StoredBlock(block=block, nodes=nodes))
         whole = zip(stored, message.stored_lengths, strict=True)
-        blocks = tuple(FileBlock(each.block, length) for each, length in whole)
+        blocks = tuple([FileBlock(each.block, length) for each, length in whole])
         self._namespace.change(
             lambda: self._namespace.put_file(message.path, replication, blocks, overwrite=False)
         )
@@ -337,12 +333,12 @@ class NameNode:
     def _replicas_deleted(self, message: ReplicasDeleted, _: float) -> None:
         for block in message.blocks:
             known = self.blocks.blocks.get(block)
-            if known is not None and known.replicas.get(message.node) == "leaving":
+            if known is not None and known.state(message.node) == "leaving":
                 self.blocks.drop_replica(block, message.node)
 
     def _replica_failed(self, message: ReplicaFailed, _: float) -> None:
         known = self.blocks.blocks.get(message.block)
-        if known is not None and known.replicas.get(message.node) == "sound":
+        if known is not None and known.state(message.node) == "sound":
             self.blocks.set_replica(message.block, message.node, "corrupt")
 
     def _ticked(self, _: Ticked, now_s: float) -> None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-import msgspec
-
 from cluster.errors import PeerError
 from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
 from dfs.paths import join_path, parse_path
@@ -111,20 +109,30 @@ class Namespace:
             replication=replication,
             blocks=blocks,
         )
-        self._set(inode.number, inode)
+        self._add(inode)
         return inode
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Give a file or folder a new path.  Within ``change``."""
-        inode = self.get(source)
         before, names = parse_path(source), parse_path(target)
-        if inode.number == ROOT:
+        number, depth = self._walk(before)
+        if depth < len(before):
+            raise PeerError(f"{source}: no such file or folder")
+        if number == ROOT:
             raise PeerError("/: cannot be moved")
         if names[: len(before)] == before:
             raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
+        inode = self._inodes[number]
         parent = self._make_way(names, overwrite and not inode.folder)
-        moved = msgspec.structs.replace(inode, parent=parent, name=names[-1])
-        self._set(inode.number, moved)
+        moved = Inode(
+            number=number,
+            parent=parent,
+            name=names[-1],
+            folder=inode.folder,
+            replication=inode.replication,
+            blocks=inode.blocks,
+        )
+        self._set(number, moved)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
@@ -185,12 +193,17 @@ class Namespace:
         for name in names:
             inode = Inode(number=self._new_number(), parent=number, name=name, folder=True)
             number = inode.number
-            self._set(number, inode)
+            self._add(inode)
         return number
 
     def _new_number(self) -> int:
         self._next += 1
         return self._next - 1
+
+    def _add(self, inode: Inode) -> None:
+        """Put a new inode into the tree."""
+        self._before[inode.number] = None
+        self._put(inode)
 
     def _set(self, number: int, inode: Inode | None) -> None:
         self._before.setdefault(number, self._inodes.get(number))
@@ -199,11 +212,15 @@ class Namespace:
             self._put(inode)
 
     def _put(self, inode: Inode) -> None:
-        self._inodes[inode.number] = inode
-        if inode.folder:
-            self._children.setdefault(inode.number, {})
-        if inode.number != ROOT:
-            self._children.setdefault(inode.parent, {})[inode.name] = inode.number
+        number, children = inode.number, self._children
+        self._inodes[number] = inode
+        if inode.folder and number not in children:
+            children[number] = {}
+        if number != ROOT:
+            siblings = children.get(inode.parent)
+            if siblings is None:
+                siblings = children[inode.parent] = {}
+            siblings[inode.name] = number
 
     def _drop(self, number: int) -> None:
         old = self._inodes.pop(number, None)
@@ -225,9 +242,15 @@ class Namespace:
 
     def _freed_blocks(self) -> list[FileBlock]:
         """Blocks of the changed inodes that none of those has now: a block is in one file only."""
-        had = {b.block: b for old in self._before.values() if old is not None for b in old.blocks}
+        inodes = self._inodes
+        changed = [
+            (old.blocks, inodes.get(number))
+            for number, old in self._before.items()
+            if old is not None and old.blocks
+        ]
+        had = [blocks for blocks, new in changed if new is None or new.blocks is not blocks]
         if not had:
             return []
-        now = (self._inodes.get(number) for number in self._before)
+        now = [inodes.get(number) for number in self._before]
         kept = {b.block for inode in now if inode is not None for b in inode.blocks}
-        return [b for block, b in had.items() if block not in kept]
+        return [b for blocks in had for b in blocks if b.block not in kept]
