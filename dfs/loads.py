@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.order import Order, Span
 
-#: What a use counts for where nodes are compared by uses first: more bytes than any node holds.
-_USE = 1 << 100
-#: More than anything that nodes are compared by.
-_NEVER = 1 << 200
-#: Up to so many used nodes are passed over one by one; with more, all nodes are put in order.
+#: Up to so many used nodes are passed over one by one; more are taken out of the order.
 _FEW = 16
+#: Nodes are put in order one by one, unless they are more than one of so many.
+_SORT_SHARE = 8
 #: Of so many sets of racks it is kept which nodes are outside of them.
 _KEPT = 1000
 
@@ -25,6 +23,9 @@ class Uses(dict[NodeId, int]):
     """{node: how often a file uses it}.  They change as ``Loads.add`` says, and only so."""
 
     __slots__ = ()
+
+
+_NO_USES = Uses()
 
 
 class Loads(Mapping[NodeId, int]):
@@ -43,13 +44,11 @@ class Loads(Mapping[NodeId, int]):
         self._others: dict[tuple[RackId, ...], Sequence[Span]] = {}
         self._sizes = Counter[RackId]()
         self._least_size = 0  #: of a rack, in nodes
-        self._by_load = Order([])
-        self._by_use: Order | None = None  #: by a file's uses, and then by load
-        self._uses = Uses()  #: those uses
-        #: nodes that have another load than in the order that was asked for last
-        self._late: dict[NodeId, None] = {}
-        #: if that is one by use, nodes that have another load than in that by load as well
-        self._later: dict[NodeId, None] = {}
+        #: the nodes that a file uses least, by load; see ``order``
+        self._order = Order([])
+        self._uses = _NO_USES  #: those of the file
+        self._level = 0  #: how often it uses its least used nodes
+        self._late: dict[NodeId, None] = {}  #: nodes that have another load than in there
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -97,18 +96,17 @@ class Loads(Mapping[NodeId, int]):
         return tuple(rack for rack in self._racks if rack not in full)
 
     def order(self, used: Mapping[NodeId, int]) -> Order | None:
-        """All nodes by how often they are ``used``, and then by load; None if that is not kept.
+        """The nodes that are least ``used``, by load; None if it is not kept for these uses.
 
         It is while there are no uses, or so many that not all of them are passed over.  The
-        places in it are those of ``names``; it is right until anything changes, or another is
-        asked for.
+        places in it are those of ``names``; it is right until anything changes.
         """
         if not self._known:
             self._look()
         if not used:
-            return self._order_by_load()
+            return self._order_for(_NO_USES)
         if len(used) > _FEW and isinstance(used, Uses):
-            return self._order_by_use(used)
+            return self._order_for(used)
         return None
 
     def emptiest(
@@ -116,40 +114,31 @@ class Loads(Mapping[NodeId, int]):
     ) -> Sequence[NodeId]:
         """Of the nodes of these racks, those with least ``used``, and then the emptiest; by name.
 
-        One of the nodes must not be barred.  O(racks), or O(nodes of the racks) if they are few;
-        O(nodes) the first time that it is asked of a file with many uses.  To be looked at before
-        anything changes.
+        One of the nodes must not be barred.  O(racks), or O(nodes of the racks) if they are few or
+        all used more often than others.  To be looked at before anything changes.
         """
-        uses = used if isinstance(used, Uses) else Uses(used)
-        order = self.order(uses)
+        self._look()
         if 2 * len(racks) < len(self._racks) or len(racks) == 1:
-            return self._among(racks, barred, uses, order)
-        hidden, places = self._all_but(racks), self.places
+            return self._look_at_each(racks, barred, used)
+        passed = dict.fromkeys(barred)
+        order = self.order(used)
         if order is None:
-            passed = [places[node] for node in {*barred, *uses} if node in places]
-            found = self._order_by_load().smallest(self.names, hidden, passed)
-            if found:
-                return found
-            order = self._order_by_use(uses)
-        passed = [places[node] for node in barred if node in places]
-        return order.smallest(self.names, hidden, passed)
+            passed.update(dict.fromkeys(used))
+            order = self._order_for(_NO_USES)
+        places = [self.places[node] for node in passed if node in self.places]
+        found = order.smallest(self.names, self._all_but(racks), places)
+        return found or self._look_at_each(racks, barred, used)
 
     # Inside --------------------------------------------------------------------------------------
-    def _among(
-        self,
-        racks: tuple[RackId, ...],
-        barred: Collection[NodeId],
-        uses: Uses,
-        order: Order | None,
-    ) -> Sequence[NodeId]:
-        """The least used and then emptiest nodes of few racks, by a look at each."""
-        more: dict[int, int] = {}
-        if order is None:
-            order = self._order_by_load()
-            more = {self.places[n]: _USE * count for n, count in uses.items() if n in self.places}
-        more.update((self.places[node], _NEVER) for node in barred if node in self.places)
-        found = order.smallest_inside([self._racks[rack] for rack in racks], more)
-        return [self.names[place] for place in found]
+    def _look_at_each(
+        self, racks: tuple[RackId, ...], barred: Collection[NodeId], used: Mapping[NodeId, int]
+    ) -> list[NodeId]:
+        """The same, by a look at each node."""
+        spans = sorted([self._racks[rack] for rack in racks])
+        free = [n for begin, end in spans for n in self.names[begin:end] if n not in barred]
+        fullness = [(used.get(node, 0), self._bytes[node]) for node in free]
+        least = min(fullness)
+        return [node for node, each in zip(free, fullness, strict=True) if each == least]
 
     def _all_but(self, racks: tuple[RackId, ...]) -> Sequence[Span]:
         """Where the nodes of all other racks are."""
@@ -160,33 +149,35 @@ class Loads(Mapping[NodeId, int]):
                 self._others[racks] = spans
         return spans
 
-    def _order_by_load(self) -> Order:
-        """All nodes by load."""
-        self._by_use = None  # what was asked last was of another file
-        late = self._late
-        if self._later:
-            late.update(self._later)
-            self._later.clear()
-        if late:
-            held, places = self._bytes, self.places
-            self._by_load.change([(places[node], held[node]) for node in late])
+    def _order_for(self, uses: Uses) -> Order:
+        """The order for a file that has these uses; block after block of it, little is to do."""
+        late, order, names = self._late, self._order, self.names
+        if order.taken:
+            late.update([(names[place], None) for place in order.taken])
+            order.taken.clear()
+        if uses is not self._uses:
+            late.update(dict.fromkeys(self._uses))
+            late.update(dict.fromkeys(uses))
+            self._uses, self._level = uses, 0
+        if len(late) * _SORT_SHARE > len(names):
+            self._sort()
+        elif late:
+            held, places, level = self._bytes, self.places, self._level
+            for node in late:
+                place = places.get(node)
+                if place is not None:
+                    order.put(place, held[node] if uses.get(node, 0) <= level else None)
             late.clear()
-        return self._by_load
+        if not len(self._order):
+            self._level = min([uses.get(node, 0) for node in names], default=0)
+            self._sort()
+        return self._order
 
-    def _order_by_use(self, uses: Uses) -> Order:
-        """All nodes by these uses, and then by load; block after block of a file it is kept."""
-        order = self._by_use
-        if order is None or self._uses is not uses:
-            order = self._order_by_load().copy()
-            self._by_use, self._uses = order, uses
-            late = dict.fromkeys(uses)
-        else:
-            late = self._late
-            self._later.update(late)
-        held, places = self._bytes, self.places
-        order.change([(places[n], uses.get(n, 0) * _USE + held[n]) for n in late if n in places])
-        late.clear()
-        return order
+    def _sort(self) -> None:
+        """Put all nodes in order."""
+        held, uses, level = self._bytes, self._uses, self._level
+        self._order = Order([held[n] if uses.get(n, 0) <= level else None for n in self.names])
+        self._late.clear()
 
     def _look(self) -> None:
         """Know the nodes that there are."""
@@ -204,8 +195,6 @@ class Loads(Mapping[NodeId, int]):
         self._others = {}
         self._sizes = Counter(map(rack_of, self.names))
         self._least_size = min(self._sizes.values(), default=0)
-        self._by_load = Order([self._bytes[node] for node in self.names])
         self.are_wide = len(self._racks) > 1 and self._least_size > 1
-        self._by_use = None
-        self._late.clear()
-        self._later.clear()
+        self._uses, self._level = _NO_USES, 0
+        self._sort()

@@ -2,6 +2,7 @@
 
 A place's number and the place are one key, so that one sorted list has it all: those with the
 smallest number are side by side in it, and those of them that are in one span of places too.
+Places may be out of the list; one that was taken is, until it is put in again.
 
 Never here: what the places and their numbers are, and which of several is taken.
 """
@@ -9,73 +10,75 @@ Never here: what the places and their numbers are, and which of several is taken
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
 #: From a place up to another, which is not one of them.
 Span = tuple[int, int]
-#: Of so many numbers, it is cheaper to sort them all than to move one.
-_SORT_SHARE = 8
+#: The key of a place that is out: more than any other.
+_OUT = 1 << 300
 
 
 class Order:
-    """See the module.  Numbers are whole, and may be of any size."""
+    """See the module.  Numbers are whole; a place without one is out.
 
-    def __init__(self, values: Sequence[int]) -> None:
-        self._bits = len(values).bit_length()
-        self._keys = [value << self._bits | place for place, value in enumerate(values)]
-        self._line = sorted(self._keys)
+    What draws one of ``count`` equal places gets that count, and returns a number below it.
+    """
 
-    def copy(self) -> Order:
-        """Another that is the same for now."""
-        other = Order(())
-        other._bits, other._keys, other._line = self._bits, self._keys.copy(), self._line.copy()
-        return other
+    def __init__(self, values: Sequence[int | None]) -> None:
+        self._bits = bits = len(values).bit_length()
+        self._keys = [
+            _OUT if value is None else value << bits | place for place, value in enumerate(values)
+        ]
+        self._line = sorted([key for key in self._keys if key != _OUT])
+        self.taken: list[int] = []  #: places, since whoever looks at it has cleared it
 
-    def change(self, changes: Sequence[tuple[int, int]]) -> None:
-        """Give places, each once, other numbers: O(places) steps of a memory move for each."""
-        keys, line, bits = self._keys, self._line, self._bits
-        if len(changes) * _SORT_SHARE < len(keys):
-            for place, value in changes:
-                del line[bisect_left(line, keys[place])]
-                keys[place] = key = value << bits | place
-                insort(line, key)
+    def __len__(self) -> int:
+        """How many places are in."""
+        return len(self._line)
+
+    def put(self, place: int, value: int | None) -> None:
+        """Give a place a number, or none: O(places) steps of a memory move."""
+        line, key = self._line, self._keys[place]
+        if key != _OUT:
+            del line[bisect_left(line, key)]
+        if value is None:
+            self._keys[place] = _OUT
         else:
-            for place, value in changes:
-                keys[place] = value << bits | place
-            self._line = sorted(keys)
+            self._keys[place] = key = value << self._bits | place
+            insort(line, key)
 
     # One of the smallest -------------------------------------------------------------------------
-    def draw_outside(self, span: Span, draw: Callable[[int], int]) -> int:
-        """One of the places outside of a span with the smallest number that is there.
-
-        ``draw`` gets how many they are, and says which it is.  There must be one.
-        """
+    def take_outside(self, span: Span, draw: Callable[[int], int]) -> int | None:
+        """One of the places outside of a span with the smallest number that is there, if any is."""
         line, bits, (begin, end) = self._line, self._bits, span
         stop = 0
-        while True:
+        while stop < len(line):
             start, base = stop, line[stop] >> bits << bits
-            stop = bisect_left(line, base + len(line), start)
+            stop = bisect_left(line, base + len(self._keys), start)
             first = bisect_left(line, base + begin, start, stop)
             hidden = bisect_left(line, base + end, first, stop) - first
             if stop - start > hidden:
                 at = start + draw(stop - start - hidden)
-                return line[at if at < first else at + hidden] - base
+                return self._take(at if at < first else at + hidden, base)
+        return None
 
-    def draw_inside(self, span: Span, barred: int, draw: Callable[[int], int]) -> int:
-        """The same inside of a span, for one of its places that is not the barred one of them."""
+    def take_inside(self, span: Span, draw: Callable[[int], int]) -> int | None:
+        """One of the places inside of a span with the smallest number that is there, if any is."""
         begin, end = span
-        keys = self._keys[begin:end]
-        known = keys.pop(barred - begin)
-        least = min(keys)
+        least = min(self._keys[begin:end])
+        if least == _OUT:
+            return None
         line, base = self._line, least >> self._bits << self._bits
         first = bisect_left(line, least)
-        found = line[first : bisect_left(line, base + end, first)]
-        if known in found:
-            found.remove(known)
-        return found[draw(len(found))] - base
+        return self._take(first + draw(bisect_left(line, base + end, first) - first), base)
+
+    def _take(self, at: int, base: int) -> int:
+        place = self._line.pop(at) - base
+        self._keys[place] = _OUT
+        self.taken.append(place)
+        return place
 
     # All of the smallest -------------------------------------------------------------------------
     def smallest(
@@ -89,7 +92,7 @@ class Order:
         stop = 0
         while stop < len(line):
             start, base = stop, line[stop] >> bits << bits
-            stop = bisect_left(line, base + len(line), start)
+            stop = bisect_left(line, base + len(keys), start)
             gaps, left = [], stop - start
             for begin, end in hidden:
                 first = bisect_left(line, base + begin, start, stop)
@@ -106,21 +109,6 @@ class Order:
                 gaps.sort()
                 return _Found(names, line, start, gaps, left)
         return ()
-
-    def smallest_inside(self, spans: Iterable[Span], more: Mapping[int, int]) -> list[int]:
-        """The places inside of spans that have the smallest number, some of them so much more."""
-        best: list[int] = []
-        least = None
-        for begin, end in sorted(spans):
-            values = [key >> self._bits for key in self._keys[begin:end]]
-            for place in range(begin, end) if more else ():
-                values[place - begin] += more.get(place, 0)
-            lowest = min(values)
-            if least is None or lowest < least:
-                best, least = [], lowest
-            if lowest == least:
-                best += [at for at, value in enumerate(values, begin) if value == least]
-        return best
 
 
 class _Found(Sequence[T]):

@@ -151,26 +151,38 @@ class RackAware(PlacementPolicy):
         if isinstance(loads, Loads) and 0 < count <= 3 and not has_wishes:
             order = loads.order(view.of_file)
             if order is not None and loads.are_wide:
-                return self._pipeline(count, loads, order, writer)
+                chosen = self._pipeline(count, loads, order, writer)
+                if len(chosen) == count:
+                    return chosen
+                present = chosen  # of the others of its rack, the file uses all more often
+                return present + super().choose(count - len(chosen), view, present, writer)
         return super().choose(count, view, present, writer, exclude, hint)
 
     def _pipeline(
         self, count: int, loads: Loads, order: Order, writer: NodeId | None
     ) -> list[NodeId]:
-        """The nodes of a new block, as ``choose`` finds them, and by the same chance."""
-        names, draw = loads.names, self._draw
-        first = loads.places.get(writer) if writer is not None else None
-        if first is None:
-            first = order.draw_outside((0, 0), draw)
+        """The nodes of a new block, as ``choose`` finds them, and by the same chance.
+
+        Only those that are in the order: so fewer, if one should be a node that is out.
+        """
+        names, spans, draw = loads.names, loads.spans, self._draw
+        place = loads.places.get(writer) if writer is not None else None
+        if place is None:
+            place = order.take_outside((0, 0), draw)
+            if place is None:
+                return []
         else:
             draw(1)
-        chosen = [names[first]]
+        chosen = [names[place]]
         if count > 1:
-            second = order.draw_outside(loads.spans[first], draw)
-            chosen.append(names[second])
+            place = order.take_outside(spans[place], draw)
+            if place is None:
+                return chosen
+            chosen.append(names[place])
             if count > 2:
-                third = order.draw_inside(loads.spans[second], second, draw)
-                chosen.append(names[third])
+                place = order.take_inside(spans[place], draw)
+                if place is not None:
+                    chosen.append(names[place])
         return chosen
 
     def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:

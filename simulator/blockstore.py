@@ -73,9 +73,9 @@ class BlockStore:
         there = FileStored(path=path, stored_lengths=tuple(blocks), hint=hint, nodes=tuple(at))
         stored = self.tell(there)
         assert isinstance(stored, BlocksStored)
+        put = self.disks.put
         for block, size_bytes in zip(stored.blocks, blocks, strict=True):
-            if block.nodes:
-                self.disks.put(block.block, size_bytes, block.nodes)
+            put(block.block, size_bytes, block.nodes)
         return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:

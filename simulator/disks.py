@@ -22,7 +22,7 @@ class Disks:
     """All disks of a cluster."""
 
     def __init__(self) -> None:
-        self._blocks: dict[BlockId, _Replicas] = {}  #: none without nodes
+        self._blocks: dict[BlockId, _Replicas] = {}
 
     def put(self, block: BlockId, size_bytes: int, nodes: tuple[NodeId, ...]) -> None:
         """Have a new block on these nodes, and only there."""

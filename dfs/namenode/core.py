@@ -104,6 +104,8 @@ class NameNode:
         policy: PlacementPolicy | None = None,
     ) -> None:
         self._topology = topology
+        self._block_bytes = topology.stored_block_bytes
+        self._replicas = topology.storage.replication  #: of a file that asks for no other number
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._policy = policy or RackAware(random.Random(seed))
         starts, inodes = journal.load()
@@ -188,8 +190,7 @@ class NameNode:
             for move in message.moves:
                 self._namespace.move(move.source, move.target, message.overwrite)
             for marker in message.markers:
-                replication = self._topology.storage.replication
-                self._namespace.put_file(marker, replication, (), message.overwrite)
+                self._namespace.put_file(marker, self._replicas, (), message.overwrite)
             for path in message.remove:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)
@@ -203,15 +204,16 @@ class NameNode:
     # Writing ---------------------------------------------------------------------------------
     def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
         self._namespace.check_target(message.path, message.overwrite)
+        replication = message.replication
         if message.writer is not None:
             self._check_node(message.writer)
-        if not 0 <= message.replication <= len(self._nodes):
+        if not 0 <= replication <= len(self._nodes):
             right = f"0 (the cluster's) to {len(self._nodes)}, one a node"
-            raise PeerError(f"replication = {message.replication}: need {right}")
+            raise PeerError(f"replication = {replication}: need {right}")
         file = OpenFile(
             number=self._new_id(),
             path=message.path,
-            replication=message.replication or self._topology.storage.replication,
+            replication=replication or self._replicas,
             writer=message.writer,
             overwrite=message.overwrite,
             hint=message.hint,
@@ -220,14 +222,14 @@ class NameNode:
         self._open.add(file)
         return FileCreated(
             file=file.number,
-            stored_block_bytes=self._topology.stored_block_bytes,
+            stored_block_bytes=self._block_bytes,
             replication=file.replication,
         )
 
     def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
         file = self._open.get(message.file, now_s)
-        if not 0 < message.stored_length <= self._topology.stored_block_bytes:
-            right = f"1 to {self._topology.stored_block_bytes} bytes"
+        if not 0 < message.stored_length <= self._block_bytes:
+            right = f"1 to {self._block_bytes} bytes"
             raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
         nodes = self._policy.choose(
             file.replication,
@@ -269,7 +271,7 @@ class NameNode:
         return FileCompleted(status=status_of(join_path(parse_path(file.path)), inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
-        replication, replicas = self._topology.storage.replication, Uses()
+        replication, replicas = self._replicas, Uses()
         view = StorageView(load=self.blocks.load, of_file=replicas)
         stored: list[StoredBlock] = []
         self._namespace.check_target(message.path, overwrite=False)

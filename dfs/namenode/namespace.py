@@ -8,12 +8,12 @@ Never here: where blocks are, and any input or output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from cluster.errors import PeerError
 from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
-from dfs.paths import join_path, parse_path
+from dfs.paths import join_path, parse_one_of_many, parse_path
 
 T = TypeVar("T")
 Names = tuple[str, ...]
@@ -39,7 +39,14 @@ class Namespace:
     # Looking ---------------------------------------------------------------------------------
     def find(self, path: str) -> Inode | None:
         """What is at ``path``, if anything."""
-        return self._find(parse_path(path))
+        if path[:1] == "/":
+            parts = path[1:].split("/")
+            number, depth = self._walk(parts)
+            if depth == len(parts):  # so there is nothing wrong with that path
+                return self._inodes[number]
+        names = parse_path(path)
+        number, depth = self._walk(names)
+        return self._inodes[number] if depth == len(names) else None
 
     def get(self, path: str) -> Inode:
         """What is at ``path``; ``PeerError`` if nothing is."""
@@ -79,7 +86,7 @@ class Namespace:
         """
         try:
             result = act()
-            self._journal.commit(Change(n, self._inodes.get(n)) for n in self._before)
+            self._journal.commit(map(self._change_of, self._before))
         except BaseException:
             self._undo()
             raise
@@ -100,10 +107,9 @@ class Namespace:
     ) -> Inode:
         """Put a complete file into the tree.  Within ``change``."""
         names = parse_path(path)
-        parent = self._make_way(names, overwrite)
         inode = Inode(
             number=self._new_number(),
-            parent=parent,
+            parent=self._make_way(names, overwrite),
             name=names[-1],
             folder=False,
             replication=replication,
@@ -114,25 +120,23 @@ class Namespace:
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Give a file or folder a new path.  Within ``change``."""
-        before, names = parse_path(source), parse_path(target)
-        number, depth = self._walk(before)
-        if depth < len(before):
-            raise PeerError(f"{source}: no such file or folder")
-        if number == ROOT:
+        inode, names = self.get(source), parse_one_of_many(target)
+        if inode.number == ROOT:
             raise PeerError("/: cannot be moved")
-        if names[: len(before)] == before:
-            raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
-        inode = self._inodes[number]
+        if target.startswith(source.rstrip("/")):
+            before = parse_path(source)
+            if names[: len(before)] == before:
+                raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
         parent = self._make_way(names, overwrite and not inode.folder)
         moved = Inode(
-            number=number,
+            number=inode.number,
             parent=parent,
             name=names[-1],
             folder=inode.folder,
             replication=inode.replication,
             blocks=inode.blocks,
         )
-        self._set(number, moved)
+        self._set(inode.number, moved)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
@@ -174,19 +178,16 @@ class Namespace:
         self._set(number, None)
         return parent
 
-    def _find(self, names: Names) -> Inode | None:
-        number, depth = self._walk(names)
-        return self._inodes[number] if depth == len(names) else None
-
-    def _walk(self, names: Names) -> tuple[int, int]:
+    def _walk(self, names: Sequence[str]) -> tuple[int, int]:
         """The last that there is on a way from the root, and how many of the names that takes."""
-        number, children = ROOT, self._children
-        for depth, name in enumerate(names):
+        number, depth, children = ROOT, 0, self._children
+        for name in names:
             found = children.get(number, _NOTHING).get(name)
             if found is None:
                 return number, depth
             number = found
-        return number, len(names)
+            depth += 1
+        return number, depth
 
     def _make_folders(self, number: int, names: Names) -> int:
         """Make a folder in folder ``number``, in that another, and so on; the last one."""
@@ -195,6 +196,9 @@ class Namespace:
             number = inode.number
             self._add(inode)
         return number
+
+    def _change_of(self, number: int) -> Change:
+        return Change(number, self._inodes.get(number))
 
     def _new_number(self) -> int:
         self._next += 1
