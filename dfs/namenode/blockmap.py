@@ -94,16 +94,10 @@ class BlockMap:
         self.load.add(stored_length, nodes, uses)
 
     def put(
-        self,
-        block: BlockId,
-        stored_length: int,
-        wanted: int,
-        nodes: Collection[NodeId],
-        uses: Uses,
+        self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]
     ) -> None:
-        """Know a block that lies on these nodes already, all of them alive; nobody writes it."""
+        """Know a block that nobody writes, of which these nodes have their load already."""
         self.blocks[block] = Block(stored_length, wanted, True, tuple(sorted(nodes)))
-        self.load.add(stored_length, nodes, uses)
         if len(nodes) != wanted:
             self.touched[block] = None
 

@@ -16,7 +16,6 @@ from cluster.errors import PeerError
 from cluster.ids import NodeId, RackId
 from cluster.topology import Topology
 from cluster.wire import Command, Done, Event, Message
-from dfs.loads import Uses
 from dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -271,22 +270,23 @@ class NameNode:
         return FileCompleted(status=status_of(join_path(parse_path(file.path)), inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
-        replication, replicas = self._replicas, Uses()
-        view = StorageView(load=self.blocks.load, of_file=replicas)
-        stored: list[StoredBlock] = []
+        lengths, known = message.stored_lengths, self.blocks
         self._namespace.check_target(message.path, overwrite=False)
-        for at, length in enumerate(message.stored_lengths):
-            if message.nodes:
-                nodes = tuple(filter(self.blocks.is_alive, message.nodes[at]))
-            else:
-                nodes = tuple(self._policy.choose(replication, view, hint=message.hint))
-            block = BlockId(self._new_id())
-            self.blocks.put(block, length, replication, nodes, replicas)
-            stored.append(StoredBlock(block=block, nodes=nodes))
-        whole = zip(stored, message.stored_lengths, strict=True)
-        blocks = tuple([FileBlock(each.block, length) for each, length in whole])
+        if message.nodes:
+            placed = [list(filter(known.is_alive, nodes)) for nodes in message.nodes]
+            for nodes, length in zip(placed, lengths, strict=True):
+                known.load.add(length, nodes)
+        else:
+            placed = self._policy.choose_all(lengths, self._replicas, known.load, message.hint)
+        first = self._next_id
+        self._next_id += len(lengths)
+        blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
+        stored: list[StoredBlock] = []
+        for block, nodes in zip(blocks, placed, strict=True):
+            known.put(block.block, block.stored_length, self._replicas, nodes)
+            stored.append(StoredBlock(block=block.block, nodes=tuple(nodes)))
         self._namespace.change(
-            lambda: self._namespace.put_file(message.path, replication, blocks, overwrite=False)
+            lambda: self._namespace.put_file(message.path, self._replicas, blocks, overwrite=False)
         )
         return BlocksStored(blocks=tuple(stored))
 
