@@ -184,7 +184,7 @@ class Attempts:
     def _end(self, attempt: Attempt) -> None:
         self._shuffle.stop(attempt)
         self._world.release(attempt)
-        attempt.reader = None  # up to a byte for each task that it read
+        attempt.reader = None  # it may be large
 
     def _win(self, attempt: Attempt) -> None:
         """The attempt's output is the task's."""
@@ -314,7 +314,7 @@ def _needs(reader_stage: Stage, task: Task) -> bool:
 
 
 def _has_fetched(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and bool(attempt.reader.fetched[task.stage.name][task.index])
+    return attempt.reader is not None and attempt.reader.has(task)
 
 
 def _partitions(stage: Stage) -> int:
@@ -323,19 +323,19 @@ def _partitions(stage: Stage) -> int:
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
     """What the attempt is told of its task."""
-    stage = task.stage
+    stage, index = task.stage, task.index
     submission = stage.job.submission
-    writes = bool(submission.output_path) and not stage.readers
+    folder = "" if stage.readers else submission.output_path
     return TaskSpec(
         stage=stage.name,
-        index=task.index,
+        index=index,
         splits=task.input.splits,
         reads=stage.plan.reads,
         inputs=stage.inputs,
         partitions=_partitions(stage),
-        output_path=attempt_file(submission.output_path, attempt) if writes else "",
+        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
         output_replication=submission.output_replication,
-        output_racks=submission.output_racks if writes else (),
+        output_racks=submission.output_racks if folder else (),
     )
 
 

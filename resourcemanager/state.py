@@ -105,9 +105,9 @@ class Reader:
     )
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
-        #: {stage read: a byte for each of its tasks, 1 = its output is here}
-        self.fetched = {stage.name: bytearray(len(stage.tasks)) for stage in stages}
-        self.missing = sum(len(stage.tasks) for stage in stages)  #: zeros in ``fetched``
+        #: {stage read: the tasks whose output is here, as bits}
+        self.fetched = {stage.name: 0 for stage in stages}
+        self.missing = sum([len(stage.tasks) for stage in stages])  #: those of the others
         self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
         #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
         self.seen: tuple[dict[NodeId, int], ...] = tuple({} for _ in stages)
@@ -115,6 +115,16 @@ class Reader:
         self.repeats = False  #: and whether some of that is to be asked for again
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
         self.sequence = 0  #: fetches started
+
+    def has(self, task: Task) -> bool:
+        """Whether the output of a task that it reads is here."""
+        return bool(self.fetched[task.stage.name] >> task.index & 1)
+
+    def take(self, stage: str, outputs: int) -> None:
+        """Output of these tasks, given as bits, is here now."""
+        here = self.fetched[stage]
+        self.missing -= (outputs & ~here).bit_count()
+        self.fetched[stage] = here | outputs
 
     def ask_again(self, node: NodeId) -> None:
         """Forget what was asked for from a node."""
