@@ -170,7 +170,7 @@ class Attempts:
             if output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
                 self._count_failure(output, reason, "")
-        if reader.id in reader.task.live:
+        if reader in reader.task.live:
             self._shuffle.try_again(reader, node)
 
     # ---------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Attempts:
         stage.running -= 1
         stage.done += 1
         self._world.policies.tell("task_done", task)
-        for other in list(task.live.values()):
+        for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:
             stage.job.record.shuffle_bytes += _to_fetch(attempt)

@@ -174,7 +174,6 @@ class Task:
 
     __slots__ = (
         "failures",
-        "id",
         "index",
         "launches",
         "live",
@@ -184,14 +183,18 @@ class Task:
     )
 
     def __init__(self, stage: Stage, index: int, now_s: float) -> None:
-        self.id = task_id(stage.id, index)
         self.index = index
         self.stage = stage
-        self.live: dict[AttemptId, Attempt] = {}
+        self.live: tuple[Attempt, ...] = ()
         self.winner: Attempt | None = None  #: the attempt whose output counts
         self.launches = 0
         self.failures = 0
         self.pending_since_s = now_s
+
+    @property
+    def id(self) -> TaskId:
+        """Its name."""
+        return task_id(self.stage.id, self.index)
 
     @property
     def input(self) -> TaskInput:
