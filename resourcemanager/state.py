@@ -394,7 +394,7 @@ class Job:
     def next_pending_reduce(self) -> Task | None:
         """The first pending reduce of a stage that the shuffle policy lets have another slot."""
         for stage in self.reduces:
-            if (task := stage.next_reduce()) is not None:
+            if stage.open and (task := stage.next_reduce()) is not None:
                 return task
         return None
 
