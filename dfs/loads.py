@@ -73,7 +73,7 @@ class Loads(Mapping[NodeId, int]):
         self._bytes.pop(node, None)
         self._known = False
 
-    def add(self, stored_bytes: int, nodes: Iterable[NodeId], uses: Uses | None = None) -> None:
+    def add(self, stored_bytes: int, nodes: Collection[NodeId], uses: Uses | None = None) -> None:
         """Nodes get so many bytes more (or fewer, if below 0); ``KeyError`` if one is not known.
 
         ``uses``: those of the file for which they get them, which are counted.
@@ -82,7 +82,8 @@ class Loads(Mapping[NodeId, int]):
         for node in nodes:
             held[node] += stored_bytes
             late[node] = None
-            if uses is not None:
+        if uses is not None:
+            for node in nodes:
                 uses[node] = uses.get(node, 0) + 1
 
     # What is asked -------------------------------------------------------------------------------
@@ -153,7 +154,8 @@ class Loads(Mapping[NodeId, int]):
         """The order for a file that has these uses; block after block of it, little is to do."""
         late, order, names = self._late, self._order, self.names
         if order.taken:
-            late.update([(names[place], None) for place in order.taken])
+            for place in order.taken:
+                late[names[place]] = None
             order.taken.clear()
         if uses is not self._uses:
             late.update(dict.fromkeys(self._uses))
@@ -164,9 +166,9 @@ class Loads(Mapping[NodeId, int]):
         elif late:
             held, places, level = self._bytes, self.places, self._level
             for node in late:
-                place = places.get(node)
-                if place is not None:
-                    order.put(place, held[node] if uses.get(node, 0) <= level else None)
+                if node in places:
+                    is_out = uses and uses.get(node, 0) > level
+                    order.put(places[node], None if is_out else held[node])
             late.clear()
         if not len(self._order):
             self._level = min([uses.get(node, 0) for node in names], default=0)

@@ -86,7 +86,7 @@ class BlockMap:
         stored_length: int,
         wanted: int,
         nodes: Collection[NodeId],
-        uses: Uses,
+        uses: Uses | None = None,
     ) -> None:
         """Know a block that is being written to these nodes, all of them alive."""
         incoming: dict[NodeId, State] = dict.fromkeys(nodes, "incoming")

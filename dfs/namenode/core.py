@@ -16,6 +16,7 @@ from cluster.errors import PeerError
 from cluster.ids import NodeId, RackId
 from cluster.topology import Topology
 from cluster.wire import Command, Done, Event, Message
+from dfs.loads import Uses
 from dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -117,6 +118,7 @@ class NameNode:
         self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
+        self._view = StorageView(load=self.blocks.load)  #: for a file's first block
         #: the upper half tells one start from another, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         #: {rack: when its DataNode was last heard}
@@ -230,34 +232,46 @@ class NameNode:
         if not 0 < message.stored_length <= self._block_bytes:
             right = f"1 to {self._block_bytes} bytes"
             raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
-        nodes = self._policy.choose(
-            file.replication,
-            StorageView(load=self.blocks.load, of_file=file.replicas),
-            writer=file.writer,
-            exclude=message.exclude,
-            hint=file.hint,
+        view = self._view
+        if file.first:
+            if file.uses is None:
+                file.uses = Uses(dict.fromkeys(file.first, 1))
+            view = StorageView(load=self.blocks.load, of_file=file.uses)
+        nodes = tuple(
+            self._policy.choose(
+                file.replication,
+                view,
+                writer=file.writer,
+                exclude=message.exclude,
+                hint=file.hint,
+            )
         )
         if not nodes:
             raise PeerError("no node is left to write a block to")
-        if message.instead_of in file.blocks:
+        if message.instead_of is not None and message.instead_of in file.blocks:
             del file.blocks[message.instead_of]
             self._forget([message.instead_of])
         block = BlockId(self._new_id())
         file.blocks[block] = message.stored_length
-        self.blocks.begin(block, message.stored_length, file.replication, nodes, file.replicas)
-        return BlockAdded(block=block, nodes=tuple(nodes))
+        self.blocks.begin(block, message.stored_length, file.replication, nodes, file.uses)
+        file.first = file.first or nodes
+        return BlockAdded(block=block, nodes=nodes)
 
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
         file = self._open.get(message.file, now_s)
         written = {stored.block: stored.nodes for stored in message.blocks}
+        blocks: list[FileBlock] = []
         for block, nodes in written.items():
-            if block not in file.blocks:
+            length = file.blocks.get(block)
+            if length is None:
                 raise PeerError(f"{file.path}: block {block} is not one of its blocks")
             if not any(map(self.blocks.is_alive, nodes)):
                 raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
-        blocks = tuple([FileBlock(block, file.blocks[block]) for block in written])
+            blocks.append(FileBlock(block, length))
         inode, freed = self._namespace.change(
-            lambda: self._namespace.put_file(file.path, file.replication, blocks, file.overwrite)
+            lambda: self._namespace.put_file(
+                file.path, file.replication, tuple(blocks), file.overwrite
+            )
         )
         self._open.pop(file.number)
         for block, nodes in written.items():

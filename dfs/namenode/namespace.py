@@ -90,7 +90,7 @@ class Namespace:
         except BaseException:
             self._undo()
             raise
-        freed = self._freed_blocks()
+        freed = self._freed_blocks() if any(self._before.values()) else []
         self._before.clear()
         return result, freed
 

@@ -30,8 +30,10 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     touched_s: float
     #: {block: its length}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
-    #: {node: how many of the file's replicas it was given}
-    replicas: Uses = msgspec.field(default_factory=Uses)
+    #: the nodes that were given replicas of the first block
+    first: tuple[NodeId, ...] = ()
+    #: how many of the file's replicas nodes were given; of a file of one block, nobody asks
+    uses: Uses | None = None
 
 
 class OpenFiles:
