@@ -162,6 +162,7 @@ class Loads(Mapping[NodeId, int]):
             late.update(dict.fromkeys(uses))
             self._uses, self._level = uses, 0
         if len(late) * _SORT_SHARE > len(names):
+            self._level = min([uses.get(n, 0) for n in names]) if len(uses) >= len(names) else 0
             self._sort()
         elif late:
             held, places, level = self._bytes, self.places, self._level
@@ -178,7 +179,11 @@ class Loads(Mapping[NodeId, int]):
     def _sort(self) -> None:
         """Put all nodes in order."""
         held, uses, level = self._bytes, self._uses, self._level
-        self._order = Order([held[n] if uses.get(n, 0) <= level else None for n in self.names])
+        values: Sequence[int | None] = [held[node] for node in self.names]
+        if uses:
+            uses_of = [uses.get(node, 0) for node in self.names]
+            values = [None if u > level else v for u, v in zip(uses_of, values, strict=True)]
+        self._order = Order(values)
         self._late.clear()
 
     def _look(self) -> None:

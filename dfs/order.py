@@ -31,7 +31,8 @@ class Order:
         self._keys = [
             _OUT if value is None else value << bits | place for place, value in enumerate(values)
         ]
-        self._line = sorted([key for key in self._keys if key != _OUT])
+        self._line = sorted(self._keys)
+        del self._line[bisect_left(self._line, _OUT) :]
         self.taken: list[int] = []  #: places, since whoever looks at it has cleared it
 
     def __len__(self) -> int:
@@ -53,12 +54,16 @@ class Order:
     def take_outside(self, span: Span, draw: Callable[[int], int]) -> int | None:
         """One of the places outside of a span with the smallest number that is there, if any is."""
         line, bits, (begin, end) = self._line, self._bits, span
-        stop = 0
+        size, stop = len(self._keys), 0
         while stop < len(line):
             start, base = stop, line[stop] >> bits << bits
-            stop = bisect_left(line, base + len(self._keys), start)
-            first = bisect_left(line, base + begin, start, stop)
-            hidden = bisect_left(line, base + end, first, stop) - first
+            stop = start + 1
+            if stop < len(line) and line[stop] < base + size:
+                stop = bisect_left(line, base + size, stop)
+                first = bisect_left(line, base + begin, start, stop)
+                hidden = bisect_left(line, base + end, first, stop) - first
+            else:  # one of that number: usual where numbers differ
+                first, hidden = start, int(begin <= line[start] - base < end)
             if stop - start > hidden:
                 at = start + draw(stop - start - hidden)
                 return self._take(at if at < first else at + hidden, base)
@@ -66,12 +71,18 @@ class Order:
 
     def take_inside(self, span: Span, draw: Callable[[int], int]) -> int | None:
         """One of the places inside of a span with the smallest number that is there, if any is."""
-        begin, end = span
+        line, bits, (begin, end) = self._line, self._bits, span
+        if len(line) > 1:
+            base = line[0] >> bits << bits
+            if line[1] < base + len(self._keys):  # of many with the least number, some are there
+                first = bisect_left(line, base + begin)
+                count = bisect_left(line, base + end, first) - first
+                if count:
+                    return self._take(first + draw(count), base)
         least = min(self._keys[begin:end])
         if least == _OUT:
             return None
-        line, base = self._line, least >> self._bits << self._bits
-        first = bisect_left(line, least)
+        base, first = least >> bits << bits, bisect_left(line, least)
         return self._take(first + draw(bisect_left(line, base + end, first) - first), base)
 
     def _take(self, at: int, base: int) -> int:

@@ -136,7 +136,9 @@ class Namespace:
             replication=inode.replication,
             blocks=inode.blocks,
         )
-        self._set(inode.number, moved)
+        self._before.setdefault(inode.number, inode)
+        del self._children[inode.parent][inode.name]
+        self._put(moved)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
@@ -145,10 +147,14 @@ class Namespace:
             raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
             raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)")
-        gone = list(self.below(inode))
-        for each in reversed(gone):
-            self._set(each.number, None)
-        folders = sum(each.folder for each in gone)
+        gone, folders = [inode.number], 0
+        for number in gone:  # which grows
+            within = self._children.get(number)
+            if within is not None:
+                gone += within.values()
+                folders += 1
+        for number in reversed(gone):
+            self._remove(number)
         return len(gone) - folders, folders
 
     def check_target(self, path: str, overwrite: bool) -> None:
@@ -175,7 +181,7 @@ class Namespace:
         if depth < len(names):
             return self._make_folders(number, names[depth:-1])
         parent = self._inodes[number].parent
-        self._set(number, None)
+        self._remove(number)
         return parent
 
     def _walk(self, names: Sequence[str]) -> tuple[int, int]:
@@ -209,11 +215,9 @@ class Namespace:
         self._before[inode.number] = None
         self._put(inode)
 
-    def _set(self, number: int, inode: Inode | None) -> None:
-        self._before.setdefault(number, self._inodes.get(number))
+    def _remove(self, number: int) -> None:
+        self._before.setdefault(number, self._inodes[number])
         self._drop(number)
-        if inode is not None:
-            self._put(inode)
 
     def _put(self, inode: Inode) -> None:
         number, children = inode.number, self._children
@@ -247,12 +251,13 @@ class Namespace:
     def _freed_blocks(self) -> list[FileBlock]:
         """Blocks of the changed inodes that none of those has now: a block is in one file only."""
         inodes = self._inodes
-        changed = [
-            (old.blocks, inodes.get(number))
+        had = [
+            old.blocks
             for number, old in self._before.items()
-            if old is not None and old.blocks
+            if old is not None
+            and old.blocks
+            and ((new := inodes.get(number)) is None or new.blocks is not old.blocks)
         ]
-        had = [blocks for blocks, new in changed if new is None or new.blocks is not blocks]
         if not had:
             return []
         now = [inodes.get(number) for number in self._before]
