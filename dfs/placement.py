@@ -199,6 +199,7 @@ class RackAware(PlacementPolicy):
         Only those that are in the order, and none twice: the last of fewer blocks may lack some.
         """
         names, spans, draw = loads.names, loads.spans, self._draw
+        others = (order.take_outside, order.take_inside)[: count - 1]
         begun = loads.places.get(writer) if writer is not None else None
         chosen: list[list[NodeId]] = []
         for _ in range(blocks):
@@ -209,12 +210,13 @@ class RackAware(PlacementPolicy):
                 draw(1)
             nodes: list[NodeId] = []
             chosen.append(nodes)
-            while place is not None:
+            if place is not None:
                 nodes.append(names[place])
-                if len(nodes) == count:
-                    break
-                take = order.take_outside if len(nodes) == 1 else order.take_inside
-                place = take(spans[place], draw)
+                for take in others:
+                    place = take(spans[place], draw)
+                    if place is None:
+                        break
+                    nodes.append(names[place])
             if len(nodes) < count:
                 break
         return chosen
