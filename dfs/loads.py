@@ -6,7 +6,7 @@ Never here: which of them is taken; see ``placement.py``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.order import Order, Span

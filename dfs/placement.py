@@ -164,6 +164,8 @@ class RackAware(PlacementPolicy):
             order = loads.order(view.of_file)
             if order is not None and loads.are_wide:
                 (chosen,) = self._pipelines(1, count, loads, order, writer)
+                if len(chosen) == count:
+                    return chosen
                 return self._finish(chosen, count, view, writer)
         return super().choose(count, view, present, writer, exclude, hint)
 
@@ -181,7 +183,8 @@ class RackAware(PlacementPolicy):
                 chosen = self._pipelines(len(left), count, loads, order, None)
                 for nodes, stored_length in zip(chosen[:-1], left, strict=False):
                     loads.add(stored_length, nodes, uses)
-                chosen[-1] = self._finish(chosen[-1], count, view, None)
+                if len(chosen[-1]) < count:
+                    chosen[-1] = self._finish(chosen[-1], count, view, None)
             else:
                 chosen = [super().choose(count, view)]
             loads.add(left[len(chosen) - 1], chosen[-1], uses)
@@ -206,16 +209,12 @@ class RackAware(PlacementPolicy):
                 draw(1)
             nodes: list[NodeId] = []
             chosen.append(nodes)
-            if place is not None:
+            while place is not None:
                 nodes.append(names[place])
-                if count > 1:
-                    place = order.take_outside(spans[place], draw)
-                    if place is not None:
-                        nodes.append(names[place])
-                        if count > 2:
-                            place = order.take_inside(spans[place], draw)
-                            if place is not None:
-                                nodes.append(names[place])
+                if len(nodes) == count:
+                    break
+                take = order.take_outside if len(nodes) == 1 else order.take_inside
+                place = take(spans[place], draw)
             if len(nodes) < count:
                 break
         return chosen
@@ -223,9 +222,7 @@ class RackAware(PlacementPolicy):
     def _finish(
         self, chosen: list[NodeId], count: int, view: StorageView, writer: NodeId | None
     ) -> list[NodeId]:
-        """A block's nodes; the file uses more often what its pipeline lacks."""
-        if len(chosen) == count:
-            return chosen
+        """A block's nodes, of which the file uses those more often that its pipeline lacks."""
         return chosen + super().choose(count - len(chosen), view, chosen, writer)
 
     def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:

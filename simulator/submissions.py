@@ -136,9 +136,7 @@ class Submissions:
             split = Split(
                 path=path, stored_offset=offset // scale, stored_length=size_bytes // scale
             )
-            inputs.append(
-                TaskInput(splits=(split,), input_bytes=size_bytes, nodes=locate(block))
-            )
+            inputs.append(TaskInput(splits=(split,), input_bytes=size_bytes, nodes=locate(block)))
             offset += size_bytes
         return inputs
 

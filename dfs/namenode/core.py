@@ -260,12 +260,12 @@ class NameNode:
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
         file = self._open.get(message.file, now_s)
         written = {stored.block: stored.nodes for stored in message.blocks}
-        blocks: list[FileBlock] = []
+        blocks, alive = list[FileBlock](), self.blocks.load.__contains__
         for block, nodes in written.items():
             length = file.blocks.get(block)
             if length is None:
                 raise PeerError(f"{file.path}: block {block} is not one of its blocks")
-            if not any(map(self.blocks.is_alive, nodes)):
+            if not any(map(alive, nodes)):
                 raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
             blocks.append(FileBlock(block, length))
         inode, freed = self._namespace.change(

@@ -92,6 +92,31 @@ def test_new_blocks_go_where_the_general_rule_puts_them_and_by_the_same_chance(
             loads.join(gone)
 
 
+@given(
+    racks=st.integers(1, 5),
+    each=st.integers(1, 8),
+    count=st.integers(1, 4),
+    blocks=st.lists(st.integers(1, 30), max_size=4),
+    seed=st.integers(0, 99),
+)
+def test_a_file_that_is_there_lies_where_its_blocks_would_go_one_by_one(
+    racks, each, count, blocks, seed
+):
+    short, general = RackAware(random.Random(seed)), RackAware(random.Random(seed))
+    loads, dice = Loads(dict.fromkeys(nodes(racks, each), 0)), random.Random(seed)
+    plain = dict(loads)
+    for number in blocks:
+        lengths, of_file = [*(dice.choice([5, 5, 7]) for _ in range(number)), 3], Counter()
+        placed = short.choose_all(lengths, count, loads)
+        for length, chosen in zip(lengths, placed, strict=True):
+            view = StorageView(load=plain, of_file=of_file)
+            assert chosen == PlacementPolicy.choose(general, count, view)
+            of_file.update(chosen)
+            for node in chosen:
+                plain[node] += length
+        assert dict(loads) == plain
+
+
 def test_a_lost_replica_comes_back_on_the_missing_rack():
     alive = nodes(3, 3)
     policy = RackAware(random.Random(1))
