@@ -72,7 +72,7 @@ class DelayTasks(TaskPolicy):
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
         ready_at_s = since_s + self._patience_s[self._settled.get(job.id, 0)][level]
         if now_s < ready_at_s:
-            return Wait(f"only a {level} slot is free", until_s=ready_at_s)
+            return Wait(f"only a {level} slot is free", until_s=ready_at_s, level=level)
         del self._skipping_since_s[job.id]
         self._settled[job.id] = _SETTLED[level]
         return Place(task, why=f"{level} after {now_s - since_s:g} s")
