@@ -34,11 +34,11 @@ from netemu.batches import Batch, Demand
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuits import Matching
 from netemu.flowclasses import Flow
-from netemu.flowgroups import World
 from netemu.optical import Circuit, OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network
 from netemu.schedulers.base import CoflowsOnCircuits, Floats
+from netemu.world import World
 
 
 class Carrier(Protocol):
