@@ -4,33 +4,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
+
+import numpy as np
 
 from netemu.flowclasses import Flow
-from netemu.routes import Route
+from netemu.routes import Categories, Route
+from netemu.schedulers.base import Floats
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
-#: So many routes are counted one by one before they are summed up: there may be millions of them.
-_ROUTES = 2**15
+#: So many flows are noted before they are summed up, all at once.
+_NOTED = 2**13
 
 
 class Carried:
     """Counts the bytes of flows that are closed, or have changed their ways."""
 
     def __init__(self, links: int) -> None:
-        self._by_link = [0.0] * links
+        self._by_link: Floats = np.zeros(links)
         #: {the categories that count some bytes: those bytes}
-        self._by_kind: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        #: what is in neither of these yet
-        self._by_route: defaultdict[Route, float] = defaultdict(float)
+        self._by_kind: defaultdict[Categories, float] = defaultdict(float)
+        #: what is in neither of these yet: bytes, and their routes
+        self._sent: list[float] = []
+        self._routes: list[Route] = []
 
-    def book(self, flow: Flow) -> None:
-        """Count what a flow, which is in no group, has sent on its present route."""
-        sent = flow.sent_bytes - flow.booked_bytes
-        if sent:
-            flow.booked_bytes = flow.sent_bytes
-            self._by_route[flow.route] += sent
-            if len(self._by_route) > _ROUTES:
-                self._sum_up()
+    def book(self, flows: Iterable[Flow]) -> None:
+        """Count what flows, which are in no group, have sent on their present routes."""
+        for flow in flows:
+            sent = flow.sent_bytes - flow.booked_bytes
+            if sent:
+                flow.booked_bytes = flow.sent_bytes
+                self._sent.append(sent)
+                self._routes.append(flow.route)
+        if len(self._sent) > _NOTED:
+            self._sum_up()
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """local, rack, cross_rack, and the last's eps, ocs and wan.
@@ -50,7 +57,7 @@ class Carried:
     def by_link(self, under_way: Iterable[tuple[Route, float]]) -> list[int]:
         """By the links' numbers; as above."""
         self._sum_up()
-        totals = self._by_link.copy()
+        totals: list[float] = self._by_link.tolist()
         for route, sent in under_way:
             for link in route.links:
                 totals[link] += sent
@@ -58,8 +65,11 @@ class Carried:
 
     # Inside --------------------------------------------------------------------------------------
     def _sum_up(self) -> None:
-        for route, sent in self._by_route.items():
-            self._by_kind[route.counted_as] += sent
-            for link in route.links:
-                self._by_link[link] += sent
-        self._by_route.clear()
+        sent, links = np.array(self._sent), [route.links for route in self._routes]
+        crossed = np.fromiter(chain.from_iterable(links), np.int64)
+        each = np.repeat(sent, np.fromiter(map(len, links), np.int64, len(links)))
+        self._by_link += np.bincount(crossed, each, len(self._by_link))
+        for route, more in zip(self._routes, self._sent, strict=True):
+            self._by_kind[route.counted_as] += more
+        self._sent.clear()
+        self._routes.clear()

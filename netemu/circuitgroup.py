@@ -22,8 +22,7 @@ class Lane(FlowClass):
     __slots__ = ("rate", "served", "total", "weight")
 
     def __init__(self, flow: Flow, row: int) -> None:
-        super().__init__(flow.route, ())
-        self.row = row
+        super().__init__(flow.route, (), row)
         self.weight = 0.0
         self.served = 0.0  #: bytes for each unit of weight
         self.total = 0.0  #: sum of its flows' weights, each times what it needs

@@ -15,6 +15,7 @@ Everything that happens at one time is decided on once, when time or rates are n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from operator import attrgetter
 
 import numpy as np
@@ -58,9 +59,8 @@ class Fabric:
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
-        self._world = World(len(self._capacities), self._limits, scheduler.rows_stay)
-        #: links without a limit, but for the last
-        self._unlimited = set(np.flatnonzero(np.isinf(self.network.capacities)).tolist())
+        unlimited = set(np.flatnonzero(np.isinf(self.network.capacities)).tolist())
+        self._world = World(len(self._capacities), unlimited, scheduler.rows_stay)
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
@@ -85,6 +85,7 @@ class Fabric:
         self._is_port[[self.network.number[name] for name in self.network.ports]] = True
         self._loads = LinkLoads(self._capacities)
         self._sequence = 0
+        self.finished_bytes = 0  #: sizes of the flows that have finished
         self._carried = Carried(len(self._capacities))
 
     @property
@@ -105,10 +106,10 @@ class Fabric:
             coflow = self._coflows.get(spec.coflow)
             if coflow is None:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
-        if spec.size_bytes < 0 or not 0 < spec.weight < np.inf:
+        if spec.size_bytes < 0 or not 0 < spec.weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-        route = self.network.route(spec.src, spec.dst)
-        flow = Flow(spec, route, self._sequence, self._group_of(spec), coflow)
+        route, group = self.network.route(spec.src, spec.dst), self._group_of(spec)
+        flow = Flow(spec, route, self._sequence, spec.size_bytes, spec.more, group, coflow)
         self._sequence += 1
         self._flows[name] = flow
         if coflow is not None:
@@ -141,7 +142,7 @@ class Fabric:
         if found is None:
             return False
         self._withdraw(found)
-        self._close(found)
+        self._close([found])
         return True
 
     def register_coflow(self, coflow: CoflowId) -> None:
@@ -180,7 +181,7 @@ class Fabric:
             self._plane.limits_changed()
         self._stale = True
         if limited != np.isfinite(bytes_per_s):
-            self._unlimited ^= {number}
+            self._world.unlimited ^= {number}
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -196,11 +197,14 @@ class Fabric:
         finished: list[Finished] = []
         while (due_s := self.next_event_s()) <= now_s:
             world.now_s = due_s
-            for flow in self._take_ended():
-                self._close(flow)
+            ended = self._take_ended()
+            self._close(ended)
+            for flow in ended:
+                spec = flow.spec
+                self.finished_bytes += flow.size_bytes
                 if flow.coflow is not None:
                     flow.coflow.finished_s = due_s
-                finished.append(Finished(flow.spec.flow, due_s, flow.spec.coflow))
+                finished.append(Finished(spec.flow, due_s, spec.coflow))
             self._stale = True
         world.now_s = now_s
         return finished
@@ -290,8 +294,10 @@ class Fabric:
     # What circuits do to flows -------------------------------------------------------------------
     def stop(self, flow: Flow) -> None:
         """Let a flow send nothing for now."""
+        group = flow.belongs
+        if flow.group is None and isinstance(group, FlowGroup):
+            group.admit()  # it may have only just come
         if flow.group is not None:
-            group = flow.belongs
             group.remove(flow)
             if not isinstance(group, Pipe):
                 self._note_change(group)
@@ -302,7 +308,7 @@ class Fabric:
         find = self.network.route if circuit is None else self.network.circuit
         route = find(spec.src, spec.dst)
         if route.links != flow.route.links:
-            self._carried.book(flow)
+            self._carried.book([flow])
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
         if circuit is None:
@@ -335,7 +341,7 @@ class Fabric:
             elif remaining > 0:
                 flow.sent_bytes = float(flow.size_bytes)
             return
-        if self._plane is not None and flow.route.reach == "cross_rack":
+        if self._plane is not None and flow.route.crosses_racks:
             self._stale = True
             self._plane.wants(flow, self._world.now_s)
             return
@@ -344,7 +350,8 @@ class Fabric:
 
     def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
         spec, scheduler = flow.spec, self._scheduler
-        group.add(flow, scheduler.tells_apart(spec), scheduler.weight(spec, remaining))
+        flow.apart, flow.weight = scheduler.tells_apart(spec), scheduler.weight(spec, remaining)
+        group.add(flow)
         self._sending[group] = self._changed[group] = None
         self._stale = True
 
@@ -386,14 +393,15 @@ class Fabric:
                 self._note_change(group)
         return sorted(ended, key=attrgetter("sequence"))
 
-    def _close(self, flow: Flow) -> None:
-        name = flow.spec.flow
-        del self._flows[name]
-        if flow.coflow is not None:
-            del flow.coflow.flows[name]
-        elif self._scheduler.by_coflow:
-            self._groups.pop(flow.belongs.key, None)
-        self._carried.book(flow)
+    def _close(self, flows: list[Flow]) -> None:
+        for flow in flows:
+            name, coflow = flow.spec.flow, flow.coflow
+            del self._flows[name]
+            if coflow is not None:
+                del coflow.flows[name]
+            elif self._scheduler.by_coflow:
+                self._groups.pop(flow.belongs.key, None)
+        self._carried.book(flows)
 
     # Inside: rates -------------------------------------------------------------------------------
     def _refresh(self) -> None:
@@ -454,11 +462,6 @@ class Fabric:
         self._world.retimed.clear()
 
     # Inside: small things ------------------------------------------------------------------------
-    def _limits(self, route: Route) -> tuple[int, ...]:
-        if self._unlimited.isdisjoint(route.links):
-            return route.links
-        return tuple(link for link in route.links if link not in self._unlimited)
-
     def _cross_rack_bytes_per_s(self) -> float:
         links = [self.network.number[name] for name in self.network.cross_rack]
         return float(self._capacities[links].sum())

@@ -25,47 +25,27 @@ if TYPE_CHECKING:
     from netemu.pipe import Pipe
 
 
-class Flow:
+class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the time
     """An open flow."""
 
-    __slots__ = (
-        "batch",
-        "belongs",
-        "booked_bytes",
-        "coflow",
-        "group",
-        "joined_at",
-        "more",
-        "needs",
-        "route",
-        "sent_before",
-        "sent_bytes",
-        "sequence",
-        "size_bytes",
-        "spec",
-        "weight",
-    )
-
+    spec: FlowSpec
+    route: Route
+    sequence: int  #: flows are numbered as they come
+    size_bytes: int  #: as far as it is known
+    more: bool  #: whether it will grow
+    belongs: FlowGroup | CircuitGroup | Pipe
+    coflow: Coflow | None
+    batch: Batch | None = None  #: between racks, if there are circuits
+    booked_bytes: float = 0.0  #: what it sent on other routes than this one
+    group: FlowClass | None = None  #: None as long as it takes part in no class
+    sent_bytes: float = 0.0  #: known while it takes part in no class, and once it is closed
+    # Known while it takes part in a class, or is to join one:
+    apart: Hashable = ()  #: what tells it from others of its route
+    weight: float = 0.0  #: its part of the class's service
     # Known while it takes part in a class:
-    weight: float  #: its part of the class's service
-    joined_at: float  #: its class's service when it joined
-    needs: float  #: its class's service when it will be finished
-    sent_before: float  #: bytes sent before it joined
-
-    def __init__(
-        self, spec: FlowSpec, route: Route, sequence: int, belongs: FlowGroup, coflow: Coflow | None
-    ) -> None:
-        self.spec = spec
-        self.route = route
-        self.sequence = sequence  #: flows are numbered as they come
-        self.belongs: FlowGroup | CircuitGroup | Pipe = belongs
-        self.coflow = coflow
-        self.batch: Batch | None = None  #: between racks, if there are circuits
-        self.booked_bytes = 0.0  #: what it sent on other routes than this one
-        self.size_bytes = spec.size_bytes  #: as far as it is known
-        self.more = spec.more  #: whether it will grow
-        self.group: FlowClass | None = None  #: None as long as it takes part in no class
-        self.sent_bytes = 0.0  #: known while it takes part in no class, and once it is closed
+    joined_at: float = 0.0  #: its class's service when it joined
+    needs: float = 0.0  #: its class's service when it will be finished
+    sent_before: float = 0.0  #: bytes sent before it joined
 
     def sent_at(self, service: float) -> float:
         """Bytes sent when its class has had that much service."""
@@ -82,12 +62,18 @@ class FlowClass:
     #: or grew
     flows: list[tuple[float, int, Flow]]
 
-    def __init__(self, route: Route, apart: Hashable) -> None:
+    def __init__(self, route: Route, apart: Hashable, row: int) -> None:
         self.apart = apart
         self.route = route
-        self.row = -1  #: none yet
+        self.row = row
         self.members = 0
         self.only: Flow | None = None  #: the only one that came since there was none
+
+    @property
+    def known_by(self) -> Hashable:
+        """The key of its group: the links, and what else its flows have in common."""
+        links, apart = self.route.links, self.apart
+        return links if apart == () else (links, apart)
 
     def first(self) -> Flow:
         """The member that will finish first."""
@@ -123,7 +109,7 @@ class FlowClass:
 
     def take_last(self) -> Flow:
         """Let the only member go."""
-        flow = self.first()
+        flow = self.only or self.first()
         flow.group = self.only = None
         self.members = 0
         return flow

@@ -6,7 +6,7 @@ whatever happens elsewhere.  An event costs O(classes) in numpy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +41,19 @@ class World:
     """What all groups of a network share."""
 
     links: int  #: how many there are, the last one standing for no link
-    limits: Callable[[Route], tuple[int, ...]]  #: the links of a route that are limited
+    unlimited: set[int]  #: those of them without a limit, but for the last
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
     retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
         default_factory=list
     )  #: groups whose rates have been set
+
+    def limits(self, route: Route) -> tuple[int, ...]:
+        """The links of a route that are limited."""
+        unlimited = self.unlimited
+        if unlimited.isdisjoint(route.links):
+            return route.links
+        return tuple([link for link in route.links if link not in unlimited])
 
 
 class FlowGroup:
@@ -70,8 +77,7 @@ class FlowGroup:
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[int] = []  #: rows that have ended and stay
-        self._fresh: list[FlowClass] = []  #: those that have no row yet
-        self._joining: list[Flow] = []  #: what joins others
+        self._coming: list[Flow] = []  #: those that have no class yet
         self._few_times = 0  #: rates may be set so often before all are summed up anew
         self._those_sending: Numbers | None = None  #: their rows, if they are known
         self._sent_bytes = 0.0
@@ -154,37 +160,43 @@ class FlowGroup:
     @property
     def is_empty(self) -> bool:
         """Whether it has nothing to send."""
-        return not self._by_key
+        return not (self._by_key or self._coming)
 
-    def add(self, flow: Flow, apart: Hashable, weight: float) -> None:
+    def add(self, flow: Flow) -> None:
         """Let a flow that has bytes to send join the class of its route.
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        route, sent = flow.route, flow.sent_bytes
-        key = route.links if apart == () else (route.links, apart)
-        joined = self._by_key.get(key)
-        if joined is None:
-            joined = self._by_key[key] = FlowClass(route, apart)
-            self._fresh.append(joined)
-        flow.group = joined
-        flow.weight = weight
-        flow.sent_before = sent
-        if joined.row < 0:
-            flow.joined_at = 0.0
-            flow.needs = (flow.size_bytes - sent) / weight
-            joined.admit(flow)
-        else:
-            self._joining.append(flow)
+        self._coming.append(flow)
         self.stale = True
         self.only_ended = False
 
     def admit(self) -> None:
-        """Let the flows that have been added take their rows."""
-        if self._joining:
-            self._admit_to_rows()
-        if self._fresh:
-            fresh, self._fresh = self._fresh, []
+        """Let the flows that have been added join classes, and take rows."""
+        if not self._coming:
+            return
+        coming, self._coming = self._coming, []
+        by_key, first_row = self._by_key, len(self._classes)
+        fresh: list[FlowClass] = []
+        joining: list[Flow] = []
+        for flow in coming:
+            route, apart, sent = flow.route, flow.apart, flow.sent_bytes
+            key = route.links if apart == () else (route.links, apart)
+            joined = by_key.get(key)
+            if joined is None:
+                joined = by_key[key] = FlowClass(route, apart, first_row + len(fresh))
+                fresh.append(joined)
+            flow.group = joined
+            flow.sent_before = sent
+            if joined.row >= first_row:
+                flow.joined_at = 0.0
+                flow.needs = (flow.size_bytes - sent) / flow.weight
+                joined.admit(flow)
+            else:
+                joining.append(flow)
+        if joining:
+            self._admit_to_rows(joining)
+        if fresh:
             self._add_rows(fresh)
 
     def remove(self, flow: Flow) -> None:
@@ -391,9 +403,8 @@ class FlowGroup:
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
-    def _admit_to_rows(self) -> None:
+    def _admit_to_rows(self, joining: list[Flow]) -> None:
         """Let flows join classes that have rows."""
-        joining, self._joining = self._joining, []
         changes: list[tuple[FlowClass, float, float]] = []
         for flow in joining:
             joined = flow.group
@@ -407,8 +418,6 @@ class FlowGroup:
     def _add_rows(self, fresh: list[FlowClass]) -> None:
         """Give rows to classes whose flows have only just come."""
         first_row = len(self._classes)
-        for row, flow_class in enumerate(fresh, first_row):
-            flow_class.row = row
         self._classes += fresh
         self.rows.append(self._limits(fresh))
         firsts = [flow_class.only or flow_class.first() for flow_class in fresh]
@@ -427,6 +436,8 @@ class FlowGroup:
                 table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
     def _limits(self, classes: list[FlowClass]) -> list[tuple[int, ...]]:
+        if not self._world.unlimited:
+            return [flow_class.route.links for flow_class in classes]
         return [self._world.limits(flow_class.route) for flow_class in classes]
 
     def _drop(self, rows: list[int]) -> None:
@@ -435,10 +446,9 @@ class FlowGroup:
         bytes_per_s = self.rates[ended] * self.weights[ended]
         self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
         self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
+        by_key, classes = self._by_key, self._classes
         for row in rows:
-            gone = self._classes[row]
-            links, apart = gone.route.links, gone.apart
-            del self._by_key[links if apart == () else (links, apart)]
+            del by_key[classes[row].known_by]
         if self._world.rows_stay:
             self.rows.whole[0][_CLEARED, ended] = _CLEAR
             self._ended += rows

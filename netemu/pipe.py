@@ -35,8 +35,7 @@ class Pipe(FlowClass):
     )
 
     def __init__(self, key: str, world: World, route: Route) -> None:
-        super().__init__(route, ())
-        self.row = 0
+        super().__init__(route, (), 0)
         self.key = key
         self.weight = 0.0
         self.served = 0.0  #: bytes for each unit of weight

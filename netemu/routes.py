@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,22 +31,27 @@ _WORDS = {"uplink": "up", "downlink": "down"}
 _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 
 
-#: Those of millions of pairs of nodes would take a gigabyte.
+#: Those of millions of pairs of nodes would take a gigabyte, and are seldom asked for twice.
 _ROUTES_KEPT = 2**15
 
+#: The categories of the results' "bytes": local, rack, or cross_rack and its way.
+Categories = tuple[Reach] | tuple[Reach, Way]
 
-@dataclass(slots=True, eq=False)  # not frozen: there are hundreds of thousands, made one by one
-class Route:
-    """The links that a flow takes, as their numbers; none within a node.  Nobody changes it."""
+_LOCAL: Categories = ("local",)
+_RACK: Categories = ("rack",)
+_BY_CIRCUIT: Categories = ("cross_rack", "ocs")
+
+
+class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """The links that a flow takes, as their numbers; none within a node."""
 
     links: tuple[int, ...]
-    reach: Reach
-    way: Way | None = None  #: None unless it crosses racks
+    counted_as: Categories  #: how far apart its ends are, and what is between its racks
 
     @property
-    def counted_as(self) -> tuple[str, ...]:
-        """The categories of the results' "bytes" in which its bytes are counted."""
-        return (self.reach,) if self.way is None else (self.reach, self.way)
+    def crosses_racks(self) -> bool:
+        """Whether its ends are in different racks."""
+        return len(self.counted_as) > 1
 
 
 class Network:
@@ -74,17 +79,22 @@ class Network:
         #: {node: number of its rack}
         self.rack_number = {node.id: r for r, rack in enumerate(racks) for node in rack.nodes}
         self._racks = tuple(rack.id for rack in racks)
-        self._core_way: Way = topology.links.way
+        self._core: Categories = ("cross_rack", topology.links.way)
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
-        self._up = {node: self._numbers(f"{node}.up") for node in self.rack_number}
-        self._down = {node: self._numbers(f"{node}.down") for node in self.rack_number}
+        #: {node: number of its rack, its links up, and down}
+        self._ends = {
+            node: (rack, self._numbers(f"{node}.up"), self._numbers(f"{node}.down"))
+            for node, rack in self.rack_number.items()
+        }
         #: the packet-switched way from one node to another; ``ValueError`` without such a node
-        self.route: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_route)
+        self.route: Callable[[NodeId, NodeId], Route] = self._new_route
+        if len(self.rack_number) ** 2 <= _ROUTES_KEPT:
+            self.route = lru_cache(None)(self._new_route)
         #: the way through the optical circuit switch; ``ValueError`` without such a node, within a
         #: rack, and where there are no circuits
         self.circuit: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_circuit)
-        #: {(rack, rack): links between the two}, as they were asked for
-        self._between: dict[tuple[int, int], tuple[int, ...]] = {}
+        #: [rack]: {rack: links between the two}, as they were asked for
+        self._between: list[dict[int, tuple[int, ...]]] = [{} for _ in racks]
 
     def link_named(self, text: str) -> str:
         """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".
@@ -99,30 +109,30 @@ class Network:
 
     # Inside --------------------------------------------------------------------------------------
     def _new_route(self, src: NodeId, dst: NodeId) -> Route:
-        near, far = self._rack(src), self._rack(dst)
+        ends = self._ends
+        try:
+            (near, up, _), (far, _, down) = ends[src], ends[dst]
+        except KeyError as missing:
+            raise ValueError(f'"{missing.args[0]}" is no node of this topology') from None
         if src == dst:
-            return Route((), "local")
-        links = self._up[src] + self._links_between(near, far) + self._down[dst]
-        return Route(links, "rack") if near == far else Route(links, "cross_rack", self._core_way)
+            return Route((), _LOCAL)
+        between = self._between[near].get(far)
+        if between is None:
+            between = self._between[near][far] = self._numbers(*self._names_between(near, far))
+        return Route(up + between + down, _RACK if near == far else self._core)
 
     def _new_circuit(self, src: NodeId, dst: NodeId) -> Route:
         near, far = self._rack(src), self._rack(dst)
         if near == far or not self.ports:
             raise ValueError(f"{src} to {dst}: need two racks with optical ports")
         ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
-        return Route(self._up[src] + ports + self._down[dst], "cross_rack", "ocs")
+        return Route(self._ends[src][1] + ports + self._ends[dst][2], _BY_CIRCUIT)
 
     def _rack(self, node: NodeId) -> int:
         number = self.rack_number.get(node)
         if number is None:
             raise ValueError(f'"{node}" is no node of this topology')
         return number
-
-    def _links_between(self, near: int, far: int) -> tuple[int, ...]:
-        links = self._between.get((near, far))
-        if links is None:
-            links = self._between[near, far] = self._numbers(*self._names_between(near, far))
-        return links
 
     def _names_between(self, near: int, far: int) -> Iterator[str]:
         here, there = self._racks[near], self._racks[far]

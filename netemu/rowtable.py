@@ -17,6 +17,9 @@ from netemu.schedulers.base import Floats, Numbers
 #: that flow finishes; and the sum of weight x need over its flows.
 WEIGHT, SERVED, SINCE_S, NEEDS, RATE, FINISH_S, TOTAL = COLUMNS = range(7)
 
+#: So many paths of different lengths are put into their rows one by one.
+_FEW = 10
+
 
 class RowTable:
     """``columns`` numbers for each row, and its path."""
@@ -62,6 +65,9 @@ class RowTable:
         if len(lengths) == 1:
             links = np.fromiter(chain.from_iterable(paths), np.int64, len(paths) * most)
             new[:most] = links.reshape(len(paths), most).T
+        elif len(paths) > _FEW:
+            there = np.arange(most) < np.fromiter(map(len, paths), np.int64)[:, np.newaxis]
+            new[:most].T[there] = np.fromiter(chain.from_iterable(paths), np.int64)
         else:
             for row, path in enumerate(paths):
                 new[: len(path), row] = path

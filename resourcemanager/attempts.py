@@ -170,7 +170,7 @@ class Attempts:
             if output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
                 self._count_failure(output, reason, "")
-        if reader.id in reader.task.live:
+        if reader in reader.task.live:
             self._shuffle.try_again(reader, node)
 
     # ---------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Attempts:
     def _end(self, attempt: Attempt) -> None:
         self._shuffle.stop(attempt)
         self._world.release(attempt)
-        attempt.reader = None  # up to a byte for each task that it read
+        attempt.reader = None  # it may be large
 
     def _win(self, attempt: Attempt) -> None:
         """The attempt's output is the task's."""
@@ -193,7 +193,7 @@ class Attempts:
         stage.running -= 1
         stage.done += 1
         self._world.policies.tell("task_done", task)
-        for other in list(task.live.values()):
+        for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:
             stage.job.record.shuffle_bytes += _to_fetch(attempt)
@@ -314,7 +314,7 @@ def _needs(reader_stage: Stage, task: Task) -> bool:
 
 
 def _has_fetched(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and bool(attempt.reader.fetched[task.stage.name][task.index])
+    return attempt.reader is not None and attempt.reader.has(task)
 
 
 def _partitions(stage: Stage) -> int:
@@ -323,19 +323,19 @@ def _partitions(stage: Stage) -> int:
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
     """What the attempt is told of its task."""
-    stage = task.stage
+    stage, index = task.stage, task.index
     submission = stage.job.submission
-    writes = bool(submission.output_path) and not stage.readers
+    folder = "" if stage.readers else submission.output_path
     return TaskSpec(
         stage=stage.name,
-        index=task.index,
+        index=index,
         splits=task.input.splits,
         reads=stage.plan.reads,
         inputs=stage.inputs,
         partitions=_partitions(stage),
-        output_path=attempt_file(submission.output_path, attempt) if writes else "",
+        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
         output_replication=submission.output_replication,
-        output_racks=submission.output_racks if writes else (),
+        output_racks=submission.output_racks if folder else (),
     )
 
 

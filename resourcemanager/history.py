@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cluster.wire import Command, Event, Message, to_map
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
-_KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 10_000, 8
+_KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
 
 
 class History:

@@ -98,9 +98,10 @@ def _of_task(stage: Stage, task: Task) -> Iterator[str]:
             yield f"{task.id}: output lost: {lost}; known as unreadable: {not lost}"
         if lost and any(reader.pending.count for reader in stage.readers):
             yield f"{task.id}: its output is lost, readers are pending, and it is not run again"
-    for attempt in task.live.values():
+    for attempt in task.live:
         if attempt.reader is not None:
-            missing = sum(here.count(0) for here in attempt.reader.fetched.values())
+            fetched = sum(here.bit_count() for here in attempt.reader.fetched.values())
+            missing = attempt.task.stage.inputs - fetched
             if missing != attempt.reader.missing:
                 yield f"{attempt.id}: missing = {attempt.reader.missing}, not {missing}"
             yield from _of_reader(attempt)
@@ -116,7 +117,7 @@ def _of_reader(attempt: Attempt) -> Iterator[str]:
         return
     for source in stage.reads:
         for task in source.tasks:
-            if reader.fetched[source.name][task.index] or task.winner is None:
+            if reader.has(task) or task.winner is None:
                 continue
             if task.winner.output_lost:
                 yield f"{attempt.id} lacks {task.id}, whose output is lost, and it is not run again"
@@ -129,7 +130,7 @@ def _of_reader(attempt: Attempt) -> Iterator[str]:
 
 def _of_fetches(world: World) -> Iterator[str]:
     for flow, fetch in world.fetches.items():
-        if fetch.reader.id not in fetch.reader.task.live or fetch.reader.killing:
+        if fetch.reader not in fetch.reader.task.live or fetch.reader.killing:
             yield f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if not fetch.node.alive:
             yield f"flow {flow} comes from {fetch.node.id}, which is lost"

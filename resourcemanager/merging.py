@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.ids import AttemptId
 
 if TYPE_CHECKING:
-    from resourcemanager.state import Attempt, Node, Stage, Turn
+    from resourcemanager.state import Attempt, Node, Reader, Stage, Turn
 
 #: Readers that wait look for what has become ready so often; once all is ready, at once.
 LOOK_AFTER_S = 1.0
@@ -40,7 +40,7 @@ class Outputs(NamedTuple):
 class Bundle:
     """Outputs of some nodes, to be fetched together."""
 
-    __slots__ = ("_marks", "_sizes", "_step", "nodes", "outputs")
+    __slots__ = ("_sizes", "_step", "_tasks", "nodes", "outputs")
 
     def __init__(self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...]) -> None:
         self.outputs = Outputs(outputs, tuple(output.id for output in outputs))
@@ -49,11 +49,11 @@ class Bundle:
         sizes = Counter(id(output.partition_bytes) for output in outputs)
         by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}
         self._sizes = [(by_id[which], count) for which, count in sizes.items()]
-        #: {stage: a byte for each of its tasks, as one number; 1 = it is in here}
-        self._marks: dict[str, int] = {}
+        #: {stage: the tasks whose output it is, as bits}
+        self._tasks: dict[str, int] = {}
         for output in outputs:
             name = output.task.stage.name
-            self._marks[name] = self._marks.get(name, 0) | 1 << 8 * output.task.index
+            self._tasks[name] = self._tasks.get(name, 0) | 1 << output.task.index
         self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
 
     def size_bytes(self, partition: int) -> int:
@@ -67,16 +67,10 @@ class Bundle:
         """
         return self.nodes[reader * self._step % len(self.nodes)]
 
-    def mark(self, fetched: dict[str, bytearray]) -> int:
-        """Note that it is here; returns how many of its outputs were not before."""
-        more = 0
-        for name, marks in self._marks.items():
-            here = fetched[name]
-            before = int.from_bytes(here, "little")
-            after = before | marks
-            more += after.bit_count() - before.bit_count()
-            here[:] = after.to_bytes(len(here), "little")
-        return more
+    def arrived(self, reader: Reader) -> None:
+        """A reader has it."""
+        for stage, tasks in self._tasks.items():
+            reader.take(stage, tasks)
 
 
 class Merging:
@@ -103,9 +97,7 @@ class Merging:
         if begin == end:
             return []
         if reader.reader.repeats:  # it has some of this already
-            fetched = reader.reader.fetched
-            new = [o for o in self.ready if not fetched[o.task.stage.name][o.task.index]]
-            return self._divide(new)
+            return self._divide([o for o in self.ready if not reader.reader.has(o.task)])
         cut = self._cut.get((begin, end))
         if cut is None:
             cut = self._cut[begin, end] = self._divide(self.ready[begin:end])

@@ -10,7 +10,6 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NoReturn
 
 from cluster.ids import JobId
@@ -100,31 +99,30 @@ class Offers:
                         break
 
     def _offer(self, node: Node, among: list[Job] | None) -> bool:
-        """Offer a slot to jobs in order until one takes it."""
-        for job in self._turns(node, among):
-            if node.id in job.avoid or not job.wanting:
-                continue
-            decision = self._answer(job, node)
-            if isinstance(decision, Place):
-                self._place("tasks", job, node, decision)
-                return True
-            self._keep_waiting(job, decision)
-        return False
-
-    def _turns(self, node: Node, among: list[Job] | None) -> Iterator[Job]:
-        """The jobs in their order."""
+        """Offer a slot to jobs in their order until one takes it."""
+        world, asked = self._world, None
         try:
-            for view in self._world.policies.order.turns(node, among):
-                yield self._world.jobs[view.id]
+            for view in world.policies.order.turns(node, among):
+                job = world.jobs[view.id]
+                if not job.wanting or node.id in job.avoid:
+                    continue
+                asked = job
+                decision = world.policies.tasks.offer(job, node, world.now_s)
+                asked = None
+                if isinstance(decision, Place):
+                    break
+                if decision is not job.answer or job.wake_s is None:
+                    self._keep_waiting(job, decision)
+            else:
+                return False
+        except InvalidDecision:
+            raise
         except Exception as error:  # third parties' code
-            self._failed("order", f"ordering the jobs for {node.id}", error)
-
-    def _answer(self, job: Job, node: Node) -> Decision:
-        """What the job does with a slot."""
-        try:
-            return self._world.policies.tasks.offer(job, node, self._world.now_s)
-        except Exception as error:  # third parties' code
-            self._failed("tasks", f"offering {node.id} to {job.id}", error)
+            if asked is None:
+                self._failed("order", f"ordering the jobs for {node.id}", error)
+            self._failed("tasks", f"offering {node.id} to {asked.id}", error)
+        self._place("tasks", job, node, decision)
+        return True
 
     def _offer_copy(self, node: Node) -> bool:
         decision = self._world.policies.copies.offer(node, self._world.now_s)

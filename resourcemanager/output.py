@@ -16,20 +16,19 @@ SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
 
 
-def part_name(attempt: AttemptId) -> str:
-    """The name of the file that the attempt's task writes, such as "part-r-00000"."""
-    stage, task = task_place(attempt)
+def part_name(stage: str, task: int) -> str:
+    """The name of the file that a task of a stage writes, such as "part-r-00000"."""
     return f"part-{stage}-{task:05d}"
 
 
-def attempt_file(folder: str, attempt: AttemptId) -> str:
-    """The file that the attempt writes."""
-    return f"{folder}/{TEMPORARY}/{attempt}/{part_name(attempt)}"
+def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
+    """The file that an attempt of that task writes."""
+    return f"{folder}/{TEMPORARY}/{attempt}/{part_name(stage, task)}"
 
 
 def final_moves(folder: str, winners: Iterable[AttemptId]) -> tuple[Move, ...]:
     """How the files of attempts are renamed that are their tasks' winners."""
-    named = ((attempt, part_name(attempt)) for attempt in winners)
+    named = ((attempt, part_name(*task_place(attempt))) for attempt in winners)
     return tuple(
         Move(source=f"{folder}/{TEMPORARY}/{attempt}/{name}", target=f"{folder}/{name}")
         for attempt, name in named

@@ -77,14 +77,11 @@ class Shuffle:
         reader.tries.pop(fetch.node.id, None)
         self._record(fetch)
         if fetch.bundle is not None:
-            reader.missing -= fetch.bundle.mark(reader.fetched)
+            fetch.bundle.arrived(reader)
             self._fetch_merged(attempt)
             return
         for output in fetch.outputs:
-            here = reader.fetched[output.task.stage.name]
-            if not here[output.task.index]:
-                here[output.task.index] = 1
-                reader.missing -= 1
+            reader.take(output.task.stage.name, 1 << output.task.index)
         self._fetch(attempt, fetch.node)
 
     def flow_failed(self, event: FlowFailed) -> list[Attempt]:
@@ -326,7 +323,7 @@ def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
             continue  # as after most fetches
         here = reader.fetched[stage.name]
         for output in log[asked_for:]:
-            if not output.output_lost and not here[output.task.index]:
+            if not (output.output_lost or here >> output.task.index & 1):
                 outputs.append(output)
                 size_bytes += output.partition_bytes[partition]
         seen[node.id] = len(log)

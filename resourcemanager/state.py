@@ -105,9 +105,9 @@ class Reader:
     )
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
-        #: {stage read: a byte for each of its tasks, 1 = its output is here}
-        self.fetched = {stage.name: bytearray(len(stage.tasks)) for stage in stages}
-        self.missing = sum(len(stage.tasks) for stage in stages)  #: zeros in ``fetched``
+        #: {stage read: the tasks whose output is here, as bits}
+        self.fetched = {stage.name: 0 for stage in stages}
+        self.missing = sum([len(stage.tasks) for stage in stages])  #: those of the others
         self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
         #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
         self.seen: tuple[dict[NodeId, int], ...] = tuple({} for _ in stages)
@@ -115,6 +115,16 @@ class Reader:
         self.repeats = False  #: and whether some of that is to be asked for again
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
         self.sequence = 0  #: fetches started
+
+    def has(self, task: Task) -> bool:
+        """Whether the output of a task that it reads is here."""
+        return bool(self.fetched[task.stage.name] >> task.index & 1)
+
+    def take(self, stage: str, outputs: int) -> None:
+        """Output of these tasks, given as bits, is here now."""
+        here = self.fetched[stage]
+        self.missing -= (outputs & ~here).bit_count()
+        self.fetched[stage] = here | outputs
 
     def ask_again(self, node: NodeId) -> None:
         """Forget what was asked for from a node."""
@@ -164,7 +174,6 @@ class Task:
 
     __slots__ = (
         "failures",
-        "id",
         "index",
         "launches",
         "live",
@@ -174,14 +183,18 @@ class Task:
     )
 
     def __init__(self, stage: Stage, index: int, now_s: float) -> None:
-        self.id = task_id(stage.id, index)
         self.index = index
         self.stage = stage
-        self.live: dict[AttemptId, Attempt] = {}
+        self.live: tuple[Attempt, ...] = ()
         self.winner: Attempt | None = None  #: the attempt whose output counts
         self.launches = 0
         self.failures = 0
         self.pending_since_s = now_s
+
+    @property
+    def id(self) -> TaskId:
+        """Its name."""
+        return task_id(self.stage.id, self.index)
 
     @property
     def input(self) -> TaskInput:
@@ -381,7 +394,7 @@ class Job:
     def next_pending_reduce(self) -> Task | None:
         """The first pending reduce of a stage that the shuffle policy lets have another slot."""
         for stage in self.reduces:
-            if (task := stage.next_reduce()) is not None:
+            if stage.open and (task := stage.next_reduce()) is not None:
                 return task
         return None
 

@@ -86,7 +86,7 @@ class TaskView(Protocol):
     @property
     def pending_since_s(self) -> float: ...
     @property
-    def live(self) -> Mapping[AttemptId, AttemptView]:
+    def live(self) -> Sequence[AttemptView]:
         """Its attempts that hold a slot."""
 
     @property

@@ -79,7 +79,7 @@ class World:
         stage = attempt.task.stage
         job = stage.job
         attempt.node.attempts[attempt.id] = attempt
-        attempt.task.live[attempt.id] = attempt
+        attempt.task.live += (attempt,)
         stage.live[attempt.id] = attempt
         job.live[attempt.id] = attempt
         self.free -= 1
@@ -93,7 +93,8 @@ class World:
         stage, node = attempt.task.stage, attempt.node
         job = stage.job
         attempt.ended_s = self.now_s
-        for holders in (node.attempts, attempt.task.live, stage.live, job.live):
+        attempt.task.live = tuple([other for other in attempt.task.live if other is not attempt])
+        for holders in (node.attempts, stage.live, job.live):
             del holders[attempt.id]
         stage.progress_sum -= attempt.progress
         job.record.slot_s += self.now_s - attempt.launched_s

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 #: What part of a reduce's progress its fetches are, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
+_NOTHING: dict[str, int] = {}
 #: Pauses before new locations are asked for when no replica can be read; as in ``dfs.reading``.
 _LOOK_AGAIN_S = (0.1, 0.5, 2.0)
 
@@ -67,9 +68,10 @@ class SimulatedAttempt:
         self._workers = workers
         self._work = work
         self._started = False
-        self._early: list[tuple[FlowId, int, int]] = []  #: fetches that ended before it started
+        #: fetches that ended before it started
+        self._early: tuple[tuple[FlowId, int, int], ...] = ()
         self._input_bytes = 0
-        self._read = {"local": 0, "rack": 0, "remote": 0}
+        self._read: dict[str, int] = _NOTHING  #: from the block store, by distance
         self._reading: FlowId | None = None
         self._looks = 0  #: how often it asked again for locations
         self._began_s: float | None = None  #: when it began to compute
@@ -82,7 +84,7 @@ class SimulatedAttempt:
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
         """A fetch has ended well."""
         if not self._started:
-            self._early.append((flow, outputs, size_bytes))
+            self._early += ((flow, outputs, size_bytes),)
             return
         self.missing -= outputs
         self._input_bytes += size_bytes
@@ -113,7 +115,7 @@ class SimulatedAttempt:
             self._read_rest(self._work.blocks[self.task.index][1])
         elif not self.missing:
             self._compute()
-        early, self._early = self._early, []
+        early, self._early = self._early, ()
         for fetch in early:
             self.fetched(*fetch)
 
@@ -127,13 +129,22 @@ class SimulatedAttempt:
         if source is None:
             self._look_again(rest_bytes)
             return
+        if source == self.node:
+            workers.heap.after(workers.behaviour.fetch_s, self._read_here, rest_bytes)
+            return
         self._reading = workers.store.new_name()
         ended = partial(self._read_ended, source, rest_bytes)
         workers.network.carry(self._reading, source, self.node, rest_bytes, ended)
 
+    def _read_here(self, size_bytes: int) -> None:
+        if not self.over:
+            self._read_ended(self.node, size_bytes, 0, "")
+
     def _read_ended(self, source: NodeId, wanted_bytes: int, rest_bytes: int, _: str) -> None:
         self._reading = None
-        self._read[_distance(source, self.node)] += wanted_bytes - rest_bytes
+        distance = _distance(source, self.node)
+        here_bytes = self._read.get(distance, 0) + wanted_bytes - rest_bytes
+        self._read = {**self._read, distance: here_bytes}
         if rest_bytes:
             self._read_rest(rest_bytes)
         else:
@@ -193,9 +204,9 @@ class SimulatedAttempt:
             AttemptSucceeded(
                 attempt=self.id,
                 input_bytes=self._input_bytes,
-                local_bytes=self._read["local"],
-                rack_bytes=self._read["rack"],
-                remote_bytes=self._read["remote"],
+                local_bytes=self._read.get("local", 0),
+                rack_bytes=self._read.get("rack", 0),
+                remote_bytes=self._read.get("remote", 0),
                 output_bytes=work.output_bytes[task.index] if task.output_path else 0,
                 partition_bytes=work.partition_bytes(task.index),
             )

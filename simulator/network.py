@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from cluster.ids import CoflowId, FlowId, NodeId
 from netemu.fabric import Fabric
 from netemu.messages import NetworkStats
@@ -18,13 +16,6 @@ from simulator.heap import EventHeap
 
 #: Called with the bytes that did not arrive, and why: 0 and "" if all have.
 OnEnd = Callable[[int, str], None]
-
-
-class _Flow(msgspec.Struct, frozen=True):
-    src: NodeId
-    dst: NodeId
-    size_bytes: int
-    on_end: OnEnd
 
 
 class SimulatedNetwork:
@@ -39,7 +30,7 @@ class SimulatedNetwork:
         self.lost_bytes = 0  #: sizes of those that were cancelled or broke off, sent in part
         self._heap = heap
         self._latency_s = latency_s
-        self._flows: dict[FlowId, _Flow] = {}
+        self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
         self._active_s = 0.0
         self._room_bytes = 0.0
 
@@ -55,18 +46,19 @@ class SimulatedNetwork:
         if passed_s > 0 and fabric.open_flows:
             self._active_s += passed_s
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+        before = fabric.finished_bytes
         ended = fabric.advance(now_s)
-        if not ended:
-            return
         self.finished += len(ended)
-        flows = self._flows
-        self.arrived_bytes += sum([flows[end.flow].size_bytes for end in ended])
+        self.arrived_bytes += fabric.finished_bytes - before
         if self._latency_s:
             for end in ended:
                 self._heap.after(self._latency_s, self._arrived, end.flow)
-        else:
-            for end in ended:
-                self._arrived(end.flow)
+            return
+        pop = self._flows.pop
+        for end in ended:
+            known = pop(end.flow, None)
+            if known is not None:  # another's end may have cancelled it
+                known[1](0, "")
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(
@@ -80,22 +72,21 @@ class SimulatedNetwork:
         weight: float = 1.0,
     ) -> None:
         """Begin to carry bytes.  Nothing, and what stays on a node, takes only the latency."""
-        self._flows[flow] = _Flow(src, dst, size_bytes, on_end)
+        spec = FlowSpec(
+            flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, weight=weight
+        )
+        self._flows[flow] = spec, on_end
         if src == dst or size_bytes == 0:
             self._heap.after(self._latency_s, self._arrived, flow)
             return
         self.opened += 1
-        self.fabric.start(
-            FlowSpec(
-                flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, weight=weight
-            )
-        )
+        self.fabric.start(spec)
 
     def cancel(self, flow: FlowId) -> None:
         """Forget a flow; fine if there is none of that name."""
         known = self._flows.pop(flow, None)
         if known is not None:
-            self._close(flow, known)
+            self._close(known[0])
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Forget a coflow and what is open of it."""
@@ -105,21 +96,22 @@ class SimulatedNetwork:
 
     def break_off(self, node: NodeId, reason: str) -> None:
         """End all flows from and to a node.  O(flows)."""
-        broken = [flow for flow, known in self._flows.items() if node in (known.src, known.dst)]
+        broken = [flow for flow, (at, _) in self._flows.items() if node in (at.src, at.dst)]
         for flow in broken:
             known = self._flows.pop(flow, None)
             if known is None:
                 continue  # cancelled because another broke off
-            missing = known.size_bytes
+            spec, on_end = known
+            missing = spec.size_bytes
             if self.fabric.is_open(flow):
                 missing -= self.fabric.sent_bytes(flow)
-                self._close(flow, known)
-            known.on_end(missing, reason)
+                self._close(spec)
+            on_end(missing, reason)
 
     def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
         """From where to where a flow goes, and its bytes; ``KeyError`` if there is none."""
-        known = self._flows[flow]
-        return known.src, known.dst, known.size_bytes
+        spec, _ = self._flows[flow]
+        return spec.src, spec.dst, spec.size_bytes
 
     def stats(self) -> NetworkStats:
         """Its counters, as the emulator tells them."""
@@ -140,13 +132,13 @@ class SimulatedNetwork:
             flows_open=fabric.open_flows,
         )
 
-    def _close(self, flow: FlowId, known: _Flow) -> None:
+    def _close(self, spec: FlowSpec) -> None:
         """Let a flow that is not wanted any more send nothing more."""
-        if self.fabric.cancel(flow):
+        if self.fabric.cancel(spec.flow):
             self.cancelled += 1
-            self.lost_bytes += known.size_bytes
+            self.lost_bytes += spec.size_bytes
 
     def _arrived(self, flow: FlowId) -> None:
         known = self._flows.pop(flow, None)
         if known is not None:
-            known.on_end(0, "")
+            known[1](0, "")

@@ -93,7 +93,7 @@ class MapGuide:
 
     def recount(self) -> None:
         """Count the racks in use anew, since output was lost.  O(tasks)."""
-        runs = (a for t in self.stage.tasks for a in ([t.winner] if t.winner else t.live.values()))
+        runs = (a for t in self.stage.tasks for a in ([t.winner] if t.winner else t.live))
         self.used = Counter(attempt.node.rack for attempt in runs)
         self._gain_bytes = None
 

@@ -115,9 +115,9 @@ class CapacityOrder(OrderPolicy):
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
             return self._all()
+        if len(among) == 1:  # as mostly
+            return among if self._has_room(self._queues[among[0].queue]) else ()
         may = [job for job in among if self._has_room(self._queues[job.queue])]
-        if len(may) < 2:
-            return may
         return sorted(may, key=lambda job: (self._queues[job.queue].use(), self.turn_of(job)))
 
     def why(self, job: JobView) -> str:
@@ -135,12 +135,14 @@ class CapacityOrder(OrderPolicy):
                 yield from [job for _, job in queue.wanting]
 
     def _has_room(self, queue: _Queue) -> bool:
-        queue.passed_over = not self._may_grow(queue)
-        return not queue.passed_over
+        has_room = self._may_grow(queue)
+        queue.passed_over = not has_room
+        return has_room
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.
-        return queue.held < max(1, int(queue.maximum * self.cluster.slots + 1e-9))
+        held = queue.held
+        return held == 0 or held < int(queue.maximum * self.cluster.slots + 1e-9)
 
 
 def turn_by_age(job: JobView) -> Turn:

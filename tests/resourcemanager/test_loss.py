@@ -76,7 +76,7 @@ def test_flows_from_and_to_a_lost_node_are_cancelled():
     c.submit("j0", input="in", reduces=1, map_s=1)
     c.run(until_s=2.0)
     reader = c.core.world.jobs[JobId("j0")].stages["r"].tasks[0]
-    (attempt,) = reader.live.values()
+    (attempt,) = reader.live
     source = "r0n0" if attempt.node.id != "r0n0" else "r0n1"
     c.lose(source)
     cancelled = [o for _, o in c.commands if isinstance(o, CancelFlow)]

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import Bools
 
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
@@ -41,29 +40,33 @@ def fill(
     # only grow meanwhile, so one that is out of date comes up too early, and is put back.
     load, summed, share = floats[0], floats[1], floats[2]
     rising, begins, ends, heap = numbers[0], numbers[1], numbers[2], numbers[3]
-    rises = np.zeros(len(weights), np.bool_)
-    size = _let_rise(paths, weights, left, rates, rises, load, rising, heap)
-    rows = _by_link(paths, rises, heap[:size], rising, begins, ends)
+    # unsigned: whether they count from the end is not looked at then, nor whether they are links
+    ways = np.empty((len(weights), len(paths)), np.uint32)
+    rows = np.empty(len(weights), np.uint32)
+    rises, size = _let_rise(paths, weights, left, rates, ways, rows, load, rising, heap)
+    ways, rows = ways[:rises], rows[:rises]
+    through = _by_link(ways, heap[:size], rising, begins, ends)
     for place in range(size):
         link = heap[place]
-        summed[link], share[link] = load[link], left[link] / load[link]
+        summed[link], share[place] = load[link], left[link] / load[link]
     for place in range(size // 2 - 1, -1, -1):
-        _sift_down(heap, size, place, share)
-    while size > 0:
+        _sift_down(heap, share, size, place)
+    while rises > 0:
         link = heap[0]
         if rising[link] > 0:
-            through = rows[begins[link] : ends[link]]
+            those = through[begins[link] : ends[link]]
             if load[link] < summed[link] * _CANCELS:
-                load[link] = summed[link] = _weight(through, rises, weights)
-            expected, share[link] = share[link], left[link] / load[link]
-            if share[link] > expected * _ROUNDING:
-                _sift_down(heap, size, 0, share)
+                load[link] = summed[link] = _weight(those, rows, rates, weights)
+            expected, share[0] = share[0], left[link] / load[link]
+            if share[0] > expected * _ROUNDING:
+                _sift_down(heap, share, size, 0)
                 continue
-            _hold(paths, through, share[link], weights, rises, rates, left, load, rising)
-            left[link], levels[link] = 0.0, share[link]
+            levels[link] = share[0]
+            rises -= _hold(ways, those, rows, share[0], weights, rates, left, load, rising)
+            left[link] = 0.0
         size -= 1
-        heap[0] = heap[size]
-        _sift_down(heap, size, 0, share)
+        heap[0], share[0] = heap[size], share[size]
+        _sift_down(heap, share, size, 0)
 
 
 @njit(cache=True)
@@ -72,105 +75,109 @@ def _let_rise(
     weights: Floats,
     left: Floats,
     rates: Floats,
-    rises: Bools,
+    ways: Numbers,
+    rows: Numbers,
     load: Floats,
     rising: Numbers,
     crossed: Numbers,
-) -> int:
-    """Find the rows that rise; returns how many links they cross.
+) -> tuple[int, int]:
+    """Find the rows that rise: those whose rates are inf here and limited on their ways.
 
-    ``load`` gets their weight, ``rising`` their number, link by link; that was 0, and is so again
-    when all of them are held up.
+    Returns how many they are, and how many links they cross.  ``rows`` gets which they are, and
+    ``ways`` the links of each; ``load`` gets their weight, ``rising`` their number, link by link;
+    that was 0, and is so again when all of them are held up.
     """
-    none, many = len(left) - 1, 0
+    none, many, rises = len(left) - 1, 0, 0
     for row in range(len(weights)):
-        least = np.inf if weights[row] > 0 else 0.0
-        for position in range(len(paths)):
-            least = min(least, left[paths[position, row]])
+        weight, least = weights[row], np.inf if weights[row] > 0 else 0.0
+        for position in range(len(paths)) if weight > 0 else range(0):
+            link = np.uint32(paths[position, row])
+            ways[rises, position] = link
+            least = min(least, left[link])
         rates[row] = 0.0 if least <= 0 else np.inf
         if not 0 < least < np.inf:
             continue
-        rises[row] = True
-        for position in range(len(paths)):
-            link = paths[position, row]
+        for link in ways[rises]:
             if link == none:
                 continue
             if rising[link] == 0:
                 crossed[many], load[link] = link, 0.0
                 many += 1
-            load[link] += weights[row]
+            load[link] += weight
             rising[link] += 1
-    return many
+        rows[rises] = row
+        rises += 1
+    return rises, many
 
 
 @njit(cache=True)
 def _by_link(
-    paths: Numbers,
-    rises: Bools,
-    crossed: Numbers,
-    rising: Numbers,
-    begins: Numbers,
-    ends: Numbers,
+    ways: Numbers, crossed: Numbers, rising: Numbers, begins: Numbers, ends: Numbers
 ) -> Numbers:
-    """The rows that rise, link by link: those of a link are there from its begin to its end."""
+    """The rows that rise, link by link: those of a link are there from its begin to its end.
+
+    They are numbered as in ``ways``.
+    """
     entries = 0
     for link in crossed:
         begins[link] = ends[link] = entries
         entries += rising[link]
-    rows = np.empty(entries, np.int64)
-    for row in range(len(rises)):
-        if rises[row]:
-            for position in range(len(paths)):
-                link = paths[position, row]
-                if rising[link] > 0:  # is one
-                    rows[ends[link]] = row
-                    ends[link] += 1
-    return rows
+    through = np.empty(entries, np.uint32)
+    for number in range(len(ways)):
+        for link in ways[number]:
+            if rising[link] > 0:  # is one
+                through[ends[link]] = number
+                ends[link] += 1
+    return through
 
 
 @njit(cache=True)
-def _weight(rows: Numbers, rises: Bools, weights: Floats) -> float:
+def _weight(those: Numbers, rows: Numbers, rates: Floats, weights: Floats) -> float:
     weight = 0.0
-    for row in rows:
-        if rises[row]:
-            weight += weights[row]
+    for number in those:
+        if rates[rows[number]] == np.inf:
+            weight += weights[rows[number]]
     return weight
 
 
 @njit(cache=True)
 def _hold(
-    paths: Numbers,
+    ways: Numbers,
+    those: Numbers,
     rows: Numbers,
     rate: float,
     weights: Floats,
-    rises: Bools,
     rates: Floats,
     left: Floats,
     load: Floats,
     rising: Numbers,
-) -> None:
-    """Rows that still rise do so to this rate."""
-    for row in rows:
-        if rises[row]:
-            rises[row], rates[row] = False, rate
-            for position in range(len(paths)):
-                link = paths[position, row]
-                left[link] = max(left[link] - rate * weights[row], 0.0)
-                load[link] -= weights[row]
-                rising[link] -= 1
+) -> int:
+    """Those that still rise do so to this rate; returns how many they are."""
+    held = 0
+    for number in those:
+        row = rows[number]
+        if rates[row] < np.inf:
+            continue
+        rates[row], weight = rate, weights[row]
+        held += 1
+        for link in ways[number]:
+            left[link] = max(left[link] - rate * weight, 0.0)
+            load[link] -= weight
+            rising[link] -= 1
     rising[-1] = 0  # stands for no link
+    return held
 
 
 @njit(cache=True)
-def _sift_down(heap: Numbers, size: int, place: int, share: Floats) -> None:
-    """Put the link at a place of the heap below those with smaller shares."""
-    link = heap[place]
+def _sift_down(heap: Numbers, keys: Floats, size: int, place: int) -> None:
+    """Put what is at a place of the heap below what has smaller keys."""
+    link, key = heap[place], keys[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1
-        if child + 1 < size and share[heap[child + 1]] < share[heap[child]]:
+        if child + 1 < size and keys[child + 1] < keys[child]:
             child += 1
-        if share[heap[child]] >= share[link]:
+        if keys[child] >= key:
             break
-        heap[place] = heap[child]
+        heap[place], keys[place] = heap[child], keys[child]
         place = child
-    heap[place] = link
+    heap[place], keys[place] = link, key
