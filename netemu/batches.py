@@ -72,6 +72,8 @@ class Demand:
         self.key = key
         self.arrived_s = arrived_s
         self.rank = -1  #: its place in the order of coflows
+        #: what it is ordered by: urgency, arrival and name; None: its sums have changed since
+        self.place: tuple[float, float, str] | None = None
         self.slot = -1  #: its number while it rides; compiled loops give them
         self.bit = [1 << rack for rack in range(racks)]
         self.rows: list[dict[int, Batch]] = [{} for _ in range(racks)]  #: [src]: {dst: batch}
@@ -117,6 +119,7 @@ class Demand:
         """A batch that rides has so much left to send; 0: it is done with circuits."""
         src, dst, before = batch.src, batch.dst, batch.counted_bytes
         more = size_bytes - before
+        self.place = None
         self.out_bytes[src] += more
         self.in_bytes[dst] += more
         batch.counted_bytes = size_bytes

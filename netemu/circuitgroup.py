@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from netemu.flowclasses import Flow, FlowClass
-from netemu.flowgroups import ROUNDING, World
+from netemu.flowgroups import ROUNDING
 from netemu.schedulers.base import Floats, Numbers
+from netemu.world import World
 
 
 class Lane(FlowClass):

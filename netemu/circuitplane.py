@@ -24,6 +24,7 @@ import heapq
 from array import array
 from collections.abc import Callable
 from itertools import chain, count
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,11 +35,13 @@ from netemu.batches import Batch, Demand
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuits import Matching
 from netemu.flowclasses import Flow
-from netemu.flowgroups import World
 from netemu.optical import Circuit, OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network
 from netemu.schedulers.base import CoflowsOnCircuits, Floats
+from netemu.world import World
+
+_PLACE = attrgetter("place")
 
 
 class Carrier(Protocol):
@@ -84,6 +87,7 @@ class CircuitPlane:
         self._alone = True  #: whether nothing but circuits limits flows on them
         self._limits_changed = True
         self._demands: dict[str, Demand] = {}
+        self._riding: dict[Demand, None] = {}  #: those of them that ride
         self._small: dict[Batch, None] = {}  #: batches by packets that have grown
         self._grown: dict[Batch, None] = {}  #: batches that ride and have more, or less, to send
         self._fresh: dict[Demand, None] = {}  #: whose batches wait since the last decision
@@ -216,7 +220,7 @@ class CircuitPlane:
         demand = batch.demand
         demand.count(batch, left_bytes)
         self._matching.wait(batch, left_bytes)
-        self._fresh[demand] = None
+        self._fresh[demand] = self._riding[demand] = None
         self._reorder = True
 
     def _count(self, batch: Batch) -> None:
@@ -238,6 +242,7 @@ class CircuitPlane:
         demand.count(batch, 0.0)
         if not demand.rides:
             self._fresh.pop(demand, None)
+            del self._riding[demand]
             self._reorder = True
 
     # Inside: circuits ----------------------------------------------------------------------------
@@ -258,27 +263,28 @@ class CircuitPlane:
 
     def _new_order(self) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
-        for demand in self._demands.values():
+        for demand in self._riding:
             for batch in demand.serving:
                 self._count(batch)
-        riding = [demand for demand in self._demands.values() if demand.rides]
-        urgencies = self._urgencies_of(riding)
-        riding.sort(key=lambda demand: (urgencies[demand], demand.arrived_s, demand.key))
+        self._find_places([demand for demand in self._riding if demand.place is None])
+        riding = sorted(self._riding, key=_PLACE)
         return None if riding == self._matching.order else riding
 
-    def _urgencies_of(self, riding: list[Demand]) -> dict[Demand, float]:
-        if not riding:
-            return {}
+    def _find_places(self, moved: list[Demand]) -> None:
+        """Give coflows whose sums have changed their places in the order."""
+        if not moved:
+            return
         urgencies = self._urgency(
             CoflowsOnCircuits(
-                self._by_port([d.out_bytes for d in riding], [d.in_bytes for d in riding]),
-                self._by_port([d.out_batches for d in riding], [d.in_batches for d in riding]),
+                self._by_port([d.out_bytes for d in moved], [d.in_bytes for d in moved]),
+                self._by_port([d.out_batches for d in moved], [d.in_batches for d in moved]),
                 self._circuit_bytes_per_s(),
                 self.switch.delta_s,
                 self.switch.wavelengths,
             )
         )
-        return dict(zip(riding, urgencies.tolist(), strict=True))
+        for demand, urgency in zip(moved, urgencies.tolist(), strict=True):
+            demand.place = urgency, demand.arrived_s, demand.key
 
     def _by_port(self, outs: list[array[Any]], ins: list[array[Any]]) -> NDArray[Any]:
         """[coflow, out or in, rack] of what coflows have at their ports."""
@@ -362,6 +368,8 @@ class CircuitPlane:
                 self._small |= dict.fromkeys(b for b in self._at(rack, is_out) if not b.rides)
             self.switch.set_port(rack, float(bytes_per_s[port]), now_s, is_out=is_out)
             self._matching.set_port(rack, works, is_out=is_out)
+        for demand in self._riding:
+            demand.place = None
         self._reorder = True
 
     def _leave_port(self, rack: int, is_out: bool, now_s: float) -> None:

@@ -29,12 +29,13 @@ from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
 from netemu.finishes import Finishes
 from netemu.flowclasses import Coflow, Finished, Flow
-from netemu.flowgroups import FlowGroup, World
+from netemu.flowgroups import FlowGroup
 from netemu.linkloads import LinkLoads
 from netemu.optical import OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network, Route
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
+from netemu.world import World
 
 #: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup
@@ -200,11 +201,10 @@ class Fabric:
             ended = self._take_ended()
             self._close(ended)
             for flow in ended:
-                spec = flow.spec
                 self.finished_bytes += flow.size_bytes
                 if flow.coflow is not None:
                     flow.coflow.finished_s = due_s
-                finished.append(Finished(spec.flow, due_s, spec.coflow))
+                finished.append(Finished(flow.spec.flow, due_s, flow.spec.coflow))
             self._stale = True
         world.now_s = now_s
         return finished
@@ -350,8 +350,7 @@ class Fabric:
 
     def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
         spec, scheduler = flow.spec, self._scheduler
-        flow.apart, flow.weight = scheduler.tells_apart(spec), scheduler.weight(spec, remaining)
-        group.add(flow)
+        group.add(flow, scheduler.tells_apart(spec), scheduler.weight(spec, remaining))
         self._sending[group] = self._changed[group] = None
         self._stale = True
 
@@ -380,27 +379,24 @@ class Fabric:
                 flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
-        now_s = self._world.now_s
-        limit_s = now_s + self.together_s
-        while self._finishes.first_s() <= limit_s:
+        while self._finishes.first_s() <= self._world.now_s + self.together_s:
             group = self._finishes.take()
             due = group.take_due(self.together_s)
             if self._plane is not None:
                 for flow in due:
-                    self._plane.rests(flow, now_s)
+                    self._plane.rests(flow, self._world.now_s)
             ended += [flow for flow in due if not flow.more]
             if not isinstance(group, Pipe):
                 self._note_change(group)
         return sorted(ended, key=attrgetter("sequence"))
 
     def _close(self, flows: list[Flow]) -> None:
-        named, by_coflow = self._flows, self._scheduler.by_coflow
         for flow in flows:
             name, coflow = flow.spec.flow, flow.coflow
-            del named[name]
+            del self._flows[name]
             if coflow is not None:
                 del coflow.flows[name]
-            elif by_coflow:
+            elif self._scheduler.by_coflow:
                 self._groups.pop(flow.belongs.key, None)
         self._carried.book(flows)
 

@@ -7,21 +7,16 @@ whatever happens elsewhere.  An event costs O(classes) in numpy.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cluster.errors import InvariantError
 from netemu.flowclasses import Flow, FlowClass
-from netemu.routes import Route
 from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.filling import crossed, load_of
-
-if TYPE_CHECKING:
-    from netemu.circuitgroup import CircuitGroup
-    from netemu.pipe import Pipe
+from netemu.world import World
 
 #: Flows of one class whose needs differ by less finish together: they differ by rounding only.
 ROUNDING = 1 + 1e-12
@@ -34,26 +29,6 @@ _CLEAR = np.array([[0.0], [0.0], [0.0], [0.0], [np.inf]])
 _FEW = 0.25
 #: so many times at most, and then all: rounding must not pile up.
 _FEW_TIMES = 1000
-
-
-@dataclass(slots=True)
-class World:
-    """What all groups of a network share."""
-
-    links: int  #: how many there are, the last one standing for no link
-    unlimited: set[int]  #: those of them without a limit, but for the last
-    rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
-    now_s: float = 0.0
-    retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
-        default_factory=list
-    )  #: groups whose rates have been set
-
-    def limits(self, route: Route) -> tuple[int, ...]:
-        """The links of a route that are limited."""
-        unlimited = self.unlimited
-        if unlimited.isdisjoint(route.links):
-            return route.links
-        return tuple([link for link in route.links if link not in unlimited])
 
 
 class FlowGroup:
@@ -162,11 +137,12 @@ class FlowGroup:
         """Whether it has nothing to send."""
         return not (self._by_key or self._coming)
 
-    def add(self, flow: Flow) -> None:
+    def add(self, flow: Flow, apart: Hashable, weight: float) -> None:
         """Let a flow that has bytes to send join the class of its route.
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
+        flow.apart, flow.weight = apart, weight
         self._coming.append(flow)
         self.stale = True
         self.only_ended = False

@@ -11,10 +11,11 @@ import math
 import numpy as np
 
 from netemu.flowclasses import Flow, FlowClass
-from netemu.flowgroups import ROUNDING, World
+from netemu.flowgroups import ROUNDING
 from netemu.routes import Route
 from netemu.schedulers.base import Floats
 from netemu.schedulers.filling import load_of
+from netemu.world import World
 
 
 class Pipe(FlowClass):

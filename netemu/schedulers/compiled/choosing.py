@@ -46,6 +46,7 @@ class Ground(NamedTuple):
     at: Small  #: where a rack is in a slot's matrix: [slot, side, rack]
     used: Small  #: how much of the matrix is used: [slot, side]
     waits: Bits  #: the other ends of what waits at a port: [slot, side, rack, word]
+    ends: Bits  #: the ports at which anything waits: [slot, side, word]
     holds: Bits  #: ports that a slot holds: [slot, side, word]
     works: Bits  #: ports that have not failed: [side, word]
     ports: Small  #: [side, kind, rack]
@@ -103,8 +104,9 @@ def choose(
             break
         news -= fresh[slot]
         _less_held(room, ground.holds[slot])
+        looks = _looks(racks if fresh[slot] else those, ground.ends[slot], room)
         left_bytes, many = (matrices[2 * slot + OUT], matrices[2 * slot + IN]), 0
-        for number in range(racks if fresh[slot] else those):
+        for number in range(looks):
             side, port = (OUT, number) if fresh[slot] else (freed[number, 0], freed[number, 1])
             many += _look(slot, side, port, now_s, ground, left_bytes[side], room, choices[many])
         while many:
@@ -158,6 +160,25 @@ def put(bits: Bits, rack: int, is_in: bool) -> None:
 
 
 @njit(cache=True)
+def _meet(some: Bits, others: Bits) -> bool:
+    """Whether two sets have a rack in common."""
+    both = np.uint64(0)
+    for word in range(len(some)):
+        both |= some[word] & others[word]
+    return bool(both != 0)
+
+
+@njit(cache=True)
+def _set_waits(slot: int, src: int, dst: int, is_so: bool, ground: Ground) -> None:
+    """A batch waits, or does so no more."""
+    for side in SIDES:
+        port, other = (src, dst) if side == OUT else (dst, src)
+        waits = ground.waits[slot, side, port]
+        put(waits, other, is_so)
+        put(ground.ends[slot, side], port, _meet(waits, waits))
+
+
+@njit(cache=True)
 def _freed(ports: Small, freed: Numbers) -> int:
     """Write down the ports that have fallen free; how many they are."""
     those = 0
@@ -187,6 +208,12 @@ def _less_held(room: Bits, held: Bits) -> None:
 
 
 @njit(cache=True)
+def _looks(ports: int, ends: Bits, room: Bits) -> int:
+    """How many of these ports are worth a look: none for most slots, where they are many."""
+    return ports if _meet(ends[OUT], room[OUT]) and _meet(ends[IN], room[IN]) else 0
+
+
+@njit(cache=True)
 def _look(
     slot: int,
     side: int,
@@ -201,10 +228,7 @@ def _look(
     if not has(room[side], port):
         return False
     waits, others = ground.waits[slot, side, port], room[1 - side]
-    is_any = False
-    for word in range(len(waits)):
-        is_any |= (waits[word] & others[word]) != 0
-    if not is_any:
+    if not _meet(waits, others):
         return False
     at, those_bytes = ground.at[slot, 1 - side], left_bytes[ground.at[slot, side, port]]
     racks, first, most_bytes, least_far, is_dark = len(at), NONE, -1.0, 0, 1.0
@@ -254,8 +278,8 @@ def _wait(batch: Numbers, size_bytes: float, ground: Ground, matrices: List) -> 
     """A batch waits from now on, with so much to send; below 0: it does so no more."""
     slot, ends = batch[0], batch[1:]
     at, used = ground.at[slot], ground.used[slot]
+    _set_waits(slot, ends[OUT], ends[IN], size_bytes >= 0, ground)
     for side in SIDES:
-        put(ground.waits[slot, side, ends[side]], ends[1 - side], size_bytes >= 0)
         if at[side, ends[side]] == NONE:
             at[side, ends[side]] = used[side]
             used[side] += 1
@@ -303,8 +327,7 @@ def _release(batch: Numbers, ground: Ground) -> None:
 @njit(cache=True)
 def _hold(slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits) -> None:
     """Give a batch, which waits, its ports, and a circuit if there is none."""
-    put(ground.waits[slot, OUT, src], dst, False)
-    put(ground.waits[slot, IN, dst], src, False)
+    _set_waits(slot, src, dst, False, ground)
     put(room[OUT], src, False)
     put(room[IN], dst, False)
     occupy(slot, src, dst, ground)

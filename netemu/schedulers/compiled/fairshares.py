@@ -46,33 +46,35 @@ class CompiledAalo(Aalo):
 class _Line:
     """Groups in an order, of which each shares what is left in a max-min way."""
 
+    # By slot, see ``level_in_order``:
+    _linked: Numbers
+    _known: Numbers
+    # By slot and link:
+    _begins: Numbers
+    _sizes: Numbers
+    _crossing: Numbers
+    _levels: Floats
+
     def __init__(self) -> None:
-        self._slots = Slots(0)
-        self._linked: Numbers = np.zeros(0, dtype=np.int64)
-        self._begins: Numbers = np.zeros((0, 0), dtype=np.int64)
-        self._sizes: Numbers = np.zeros((0, 0), dtype=np.int64)
-        self._levels: Floats = np.zeros((0, 0))
+        self._begin(0)
         self._work: Floats = np.zeros((2, 0))
 
     def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
         """Set their rates; returns those whose rates have changed, or been kept after others."""
         links = len(traffic.capacities)
         if self._begins.shape[1] != links:
-            self._slots = Slots(links)
-            self._linked = np.zeros(0, dtype=np.int64)
-            self._begins = np.zeros((0, links), dtype=np.int64)
-            self._sizes = np.zeros((0, links), dtype=np.int64)
-            self._levels = np.zeros((0, links))
+            self._begin(links)
         slots = self._slots
         slots.update(traffic)
         more = len(slots.counts) - len(self._linked)
         if more:
-            self._linked = grown(self._linked, more)
+            self._linked, self._known = grown(self._linked, more), grown(self._known, more)
             self._begins, self._sizes = grown(self._begins, more), grown(self._sizes, more)
+            self._crossing = grown(self._crossing, more)
             self._levels = grown(self._levels, more)
         for slot in slots.moved:
-            self._linked[slot] = 0
-            self._begins[slot] = self._sizes[slot] = 0
+            self._linked[slot] = self._known[slot] = 0
+            self._begins[slot] = self._sizes[slot] = self._crossing[slot] = 0
         if self._work.shape[1] < slots.most_rows:
             self._work = np.empty((2, 2 * slots.most_rows))
         left = traffic.capacities.copy()
@@ -87,6 +89,8 @@ class _Line:
             slots.changed,
             slots.fresh,
             self._linked,
+            self._known,
+            self._crossing,
             self._levels,
             slots.loads,
             left,
@@ -98,3 +102,13 @@ class _Line:
             self._work,
         )
         return slots.tell(touched)
+
+    def _begin(self, links: int) -> None:
+        """Know nothing yet."""
+        self._slots = Slots(links)
+        self._linked = np.zeros(0, dtype=np.int64)
+        self._known = np.zeros(0, dtype=np.int64)
+        self._begins = np.zeros((0, links), dtype=np.int64)
+        self._sizes = np.zeros((0, links), dtype=np.int64)
+        self._crossing = np.zeros((0, links), dtype=np.int64)
+        self._levels = np.zeros((0, links))

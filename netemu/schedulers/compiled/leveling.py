@@ -13,6 +13,7 @@ from numba.typed import List
 from netemu.rowtable import RATE, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.compiled.filling import fill, scratch
+from netemu.schedulers.compiled.linklists import count_rows, link_rows
 from netemu.schedulers.compiled.rows import change_rate, first_finish, load_links, sum_up
 from netemu.schedulers.filling import Bools
 
@@ -28,63 +29,15 @@ _MANY_ENTRIES = 0.5
 
 
 @njit(cache=True)
-def link_rows(
-    paths: Numbers, first: int, count: int, entries: Numbers, begins: Numbers, sizes: Numbers
-) -> Numbers:
-    """Put rows from the ``first`` into the list of each link that they cross; returns the lists.
-
-    An entry, ``entries[:, place]``, is a row and the other links on its way.  A link's list begins
-    at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
-    """
-    none, more = len(sizes) - 1, np.zeros(len(sizes), np.int64)
-    for position in range(len(paths)):
-        for row in range(first, count):
-            more[paths[position, row]] += 1
-    more[none] = 0
-    entries = _with_room(entries, begins, sizes, more, 1 if first == 0 else 2)
-    for row in range(first, count):
-        for position in range(len(paths)):
-            link = paths[position, row]
-            if link == none:
-                continue
-            place, other = begins[link] + sizes[link], 0
-            sizes[link] += 1
-            entries[0, place] = row
-            for elsewhere in range(len(paths)):
-                if elsewhere != position:
-                    other += 1
-                    entries[other, place] = paths[elsewhere, row]
-    return entries
-
-
-@njit(cache=True)
-def _with_room(
-    entries: Numbers, begins: Numbers, sizes: Numbers, more: Numbers, times: int
-) -> Numbers:
-    """The same lists with room for so many more; so many ``times`` that if it is not there yet."""
-    none, enough = len(sizes) - 1, True
-    for link in range(none):
-        enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
-    if enough:
-        return entries
-    roomier = np.empty((len(entries), times * (sizes.sum() + more.sum())), np.int64)
-    begin = 0
-    for link in range(none):
-        size, was = sizes[link], begins[link]
-        roomier[:, begin : begin + size] = entries[:, was : was + size]
-        begins[link] = begin
-        begin += times * (size + more[link])
-    begins[none] = begin
-    return roomier
-
-
-@njit(cache=True)
 def level_rows(
     table: Floats,
     paths: Numbers,
-    entries: Numbers,
+    all_entries: List,
+    slot: int,
     begins: Numbers,
     sizes: Numbers,
+    linked: Numbers,
+    crossing: Numbers,
     count: int,
     first_new: int,
     levels: Floats,
@@ -96,9 +49,10 @@ def level_rows(
 ) -> tuple[bool, float]:
     """Share what is ``left`` among rows that had these levels.
 
-    ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``work`` has room for two
-    numbers of each row.  Returns whether any rate has changed, and how many more bytes/s all rows
-    send at now; nan if they have to be summed up.
+    ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``crossing`` tells how many
+    rows cross each link; they are put into its list if that is looked at.  ``work`` has room for
+    two numbers of each row.  Returns whether any rate has changed, and how many more bytes/s all
+    rows send at now; nan if they have to be summed up.
     """
     links, seen = len(left), 0
     room, amiss = left - load, np.zeros(links, np.bool_)
@@ -109,10 +63,14 @@ def level_rows(
         if amiss[link] or _is_amiss(room[link], rounding[link], levels[link]):
             amiss[link] = True
             queue[waiting] = link
-            waiting, seen = waiting + 1, seen + sizes[link]
+            waiting, seen = waiting + 1, seen + crossing[link]
     if seen > count * _MANY_AMISS:
         fill_rows(table, paths, count, levels, load, left, now_s)
         return True, np.nan
+    if linked[slot] < count and waiting > 0:
+        entries = link_rows(paths, linked[slot], count, all_entries[slot], begins, sizes)
+        all_entries[slot], linked[slot] = entries, count
+    entries = all_entries[slot]
     first, seen, leveled = 0, 0, np.zeros(links, np.bool_)
     while waiting > 0:
         link = queue[first]
@@ -349,6 +307,8 @@ def level_in_order(
     changed: Bools,
     fresh: Bools,
     linked: Numbers,
+    known: Numbers,
+    crossing: Numbers,
     levels: Floats,
     loads: Floats,
     left: Floats,
@@ -361,18 +321,15 @@ def level_in_order(
 ) -> int:
     """Let slots share what those before them have ``left``; returns how many are ``touched``.
 
-    ``linked`` tells how many of each slot's rows are in the lists of its links (``link_rows``);
+    ``linked`` tells how many of each slot's rows are in the lists of its links (``link_rows``), and
+    ``known`` how many were there before and are counted as ``crossing`` its links;
     ``work`` is any array of two rows as long as those of the largest slot.
     """
     those = 0
     for slot in order:
         table, count, load = tables[slot], counts[slot], loads[slot]
-        new = linked[slot]
-        if new < count:
-            entries[slot] = link_rows(
-                paths[slot], new, count, entries[slot], begins[slot], sizes[slot]
-            )
-            linked[slot] = count
+        new, known[slot] = known[slot], count
+        count_rows(paths[slot], new, count, crossing[slot])
         more = np.nan
         if fresh[slot]:
             fill_rows(table, paths[slot], count, levels[slot], load, left, now_s)
@@ -382,9 +339,12 @@ def level_in_order(
             differs, more = level_rows(
                 table,
                 paths[slot],
-                entries[slot],
+                entries,
+                slot,
                 begins[slot],
                 sizes[slot],
+                linked,
+                crossing[slot],
                 count,
                 new,
                 levels[slot],

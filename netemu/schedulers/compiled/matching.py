@@ -43,6 +43,7 @@ class CompiledMatching(Matching):
             at=np.full((_SLOTS, 2, racks), NONE, dtype=np.int32),
             used=np.zeros((_SLOTS, 2), dtype=np.int32),
             waits=np.zeros((_SLOTS, 2, racks, words), dtype=np.uint64),
+            ends=np.zeros((_SLOTS, 2, words), dtype=np.uint64),
             holds=np.zeros((_SLOTS, 2, words), dtype=np.uint64),
             works=np.zeros((2, words), dtype=np.uint64),
             ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
@@ -56,6 +57,7 @@ class CompiledMatching(Matching):
         self._order = np.zeros(0, dtype=np.int64)  #: of slots
         #: what has happened to batches since the last choice, see ``choosing``
         self._told: list[float] = []
+        self._idle: dict[Demand, None] = {}  #: coflows that may have nothing to do here any more
         #: room for those that are cut and taken
         self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
         self._take_over(plain, demands)
@@ -70,14 +72,18 @@ class CompiledMatching(Matching):
 
     def stop_waiting(self, batch: Batch) -> None:
         """A batch wants none any more."""
+        demand = batch.demand
         batch.waits = False
-        batch.demand.waiting -= 1
-        self._told += (batch.demand.slot, batch.src, batch.dst, WAITS_NO_MORE)
+        demand.waiting -= 1
+        self._idle[demand] = None
+        self._told += (demand.slot, batch.src, batch.dst, WAITS_NO_MORE)
 
     def release(self, batch: Batch) -> None:
         """A batch needs its circuit no more, or can't keep it."""
-        del batch.demand.serving[batch]
-        self._told += (batch.demand.slot, batch.src, batch.dst, RELEASED)
+        demand = batch.demand
+        del demand.serving[batch]
+        self._idle[demand] = None
+        self._told += (demand.slot, batch.src, batch.dst, RELEASED)
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
@@ -93,7 +99,7 @@ class CompiledMatching(Matching):
         """Who loses a circuit and who gains one, now; see ``Matching.choose``."""
         if order is not None:
             self._set_order(order)
-            fresh = dict.fromkeys(order)
+            self._fresh[self._order] = True
         for demand in fresh:
             self._fresh[demand.slot] = True
         cuts, takes = choosing.choose(
@@ -107,8 +113,7 @@ class CompiledMatching(Matching):
             self._found,
         )
         self._told.clear()
-        if fresh:
-            self._fresh[:] = False
+        self._fresh[:] = False
         if order is not None:
             self._forget_others()
         cut = self._batches(self._found[CUT, :cuts]) if cuts else []
@@ -155,11 +160,13 @@ class CompiledMatching(Matching):
 
     def _forget_others(self) -> None:
         """Coflows that do not ride need no slots."""
-        for slot, demand in enumerate(self._slots):
-            if demand is not None and not demand.rides:
+        for demand in self._idle:
+            slot = demand.slot
+            if slot != NONE and not demand.rides:
                 demand.slot, self._slots[slot] = NONE, None
                 choosing.forget(slot, self._ground, self._matrices)
                 self._free_slots.append(slot)
+        self._idle.clear()
 
     def _slot_of(self, demand: Demand) -> int:
         slot = demand.slot
@@ -184,5 +191,6 @@ class CompiledMatching(Matching):
             at=np.concatenate([ground.at, np.full((more, *ground.at.shape[1:]), NONE, np.int32)]),
             used=grown(ground.used, more),
             waits=grown(ground.waits, more),
+            ends=grown(ground.ends, more),
             holds=grown(ground.holds, more),
         )

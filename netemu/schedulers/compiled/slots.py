@@ -49,7 +49,7 @@ class Slots:
 
     def __init__(self, links: int) -> None:
         #: of Floats, [column, row]; of Numbers, [position, row]; and of Numbers: see
-        #: ``leveling.link_rows``
+        #: ``linklists.link_rows``
         self.tables, self.paths, self.entries = _lists(len(COLUMNS))
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
         self.most_rows = 0  #: that any slot has had

@@ -1,0 +1,33 @@
+"""What all groups of flows of one network share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from netemu.routes import Route
+
+if TYPE_CHECKING:
+    from netemu.circuitgroup import CircuitGroup
+    from netemu.flowgroups import FlowGroup
+    from netemu.pipe import Pipe
+
+
+@dataclass(slots=True)
+class World:
+    """The time, the links, and which groups the fabric has to look at."""
+
+    links: int  #: how many there are, the last one standing for no link
+    unlimited: set[int]  #: those of them without a limit, but for the last
+    rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
+    now_s: float = 0.0
+    retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
+        default_factory=list
+    )  #: groups whose rates have been set
+
+    def limits(self, route: Route) -> tuple[int, ...]:
+        """The links of a route that are limited."""
+        unlimited = self.unlimited
+        if unlimited.isdisjoint(route.links):
+            return route.links
+        return tuple([link for link in route.links if link not in unlimited])

@@ -1,0 +1,79 @@
+"""The order of coflows on circuits: only those whose bytes have changed get another place in it."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netemu.schedulers.base import FlowSpec
+from netemu.schedulers.sunflow import Sunflow
+from tests.netemu.circuit_events import GB, Run, a_moment, fabric
+
+
+def forgetting(run):
+    """The same network, but every coflow gets its place anew whenever there is a new order."""
+    plane = run.fabric._plane
+    new_order = plane._new_order
+
+    def all_anew():
+        for demand in plane._riding:
+            demand.place = None
+        return new_order()
+
+    plane._new_order = all_anew
+    return run
+
+
+@given(moments=st.lists(a_moment, min_size=3, max_size=20))
+@settings(max_examples=60)
+def test_circuits_are_those_of_an_order_that_is_made_anew(moments):
+    kept, anew = Run(Sunflow()), forgetting(Run(Sunflow()))
+    for events, tenths in moments:
+        for event in events:
+            kept.do(event)
+            anew.do(event)
+        assert kept.fabric.circuits() == anew.fabric.circuits()
+        kept.wait(tenths / 10)
+        anew.wait(tenths / 10)
+    kept.finish()
+    anew.finish()
+    assert kept.ends == anew.ends
+
+
+class Noting(Sunflow):
+    """Notes how many coflows each decision has looked at."""
+
+    def __init__(self):
+        super().__init__()
+        self.looked_at = []
+
+    def circuit_urgency(self, coflows):
+        self.looked_at.append(len(coflows.port_bytes))
+        return super().circuit_urgency(coflows)
+
+
+def test_coflows_that_wait_are_looked_at_once():
+    """Ten for one port, which has two circuits; one after the other ends."""
+    scheduler = Noting()
+    f = fabric(scheduler)
+    for number in range(10):
+        spec = FlowSpec(flow=f"f{number}", src="r0n0", dst="r1n0", size_bytes=(2 + number) * GB)
+        f.start(spec)
+    f.next_event_s()
+    assert scheduler.looked_at == [10]
+    ended = 0
+    while ended < 10:
+        ended += len(f.advance(f.next_event_s()))
+    assert max(scheduler.looked_at[1:]) <= 2
+
+
+def test_a_port_that_carries_more_gives_those_who_wait_for_it_another_place():
+    f = fabric(Sunflow())
+    f.set_capacity("r2.ocs.down", GB / 2)
+    for flow, dst, size in (("A", "r1n0", 4), ("B", "r1n1", 5), ("C", "r2n0", 3)):
+        f.start(FlowSpec(flow=flow, src="r0n0", dst=dst, size_bytes=size * GB))
+
+    def served():
+        return {circuit.coflow for circuit in f.circuits()} - {None}
+
+    assert served() == {"flow A", "flow B"}
+    f.set_capacity("r2.ocs.down", 4 * GB)
+    assert served() == {"flow A", "flow C"}
