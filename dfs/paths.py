@@ -15,6 +15,7 @@ NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
 #: What most paths are like, and such a path has nothing wrong with it unless it is too long.
 _ORDINARY = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99})+")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -39,6 +40,14 @@ def parse_path(path: str) -> tuple[str, ...]:
     for name in names:
         _check_name(name, path)
     return names
+
+
+def parse_one_of_many(path: str) -> tuple[str, ...]:
+    """The same; quicker for many paths in one folder, of which each is asked for once."""
+    folder, _, name = path.rpartition("/")
+    if folder and folder[-1] != "/" and len(path) <= PATH_BYTES_MAX and _NAME.fullmatch(name):
+        return (*parse_path(folder), name)
+    return parse_path(path)
 
 
 def join_path(names: tuple[str, ...]) -> str:

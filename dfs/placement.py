@@ -14,8 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from cluster.ids import NodeId, RackId, rack_of
-from dfs.loads import Loads
+from dfs.loads import Loads, Uses
 from dfs.messages import PlacementHint
+from dfs.order import Order
 
 Racks = tuple[RackId, ...]
 
@@ -93,6 +94,26 @@ class PlacementPolicy(ABC):
             barred.add(node)
         return chosen
 
+    def _draw(self, count: int) -> int:
+        """Which of so many it is, by the same chance as ``random.Random.choice``."""
+        bits, draw = count.bit_length(), self._rng.getrandbits
+        drawn = draw(bits)
+        while drawn >= count:
+            drawn = draw(bits)
+        return drawn
+
+    def choose_all(
+        self, stored_lengths: Sequence[int], count: int, loads: Loads, hint: PlacementHint = NO_HINT
+    ) -> list[list[NodeId]]:
+        """The nodes of all blocks of a new file, of ``count`` replicas; ``loads`` get them."""
+        uses, placed = Uses(), list[list[NodeId]]()
+        view = StorageView(load=loads, of_file=uses)
+        for stored_length in stored_lengths:
+            nodes = self.choose(count, view, hint=hint)
+            loads.add(stored_length, nodes, uses)
+            placed.append(nodes)
+        return placed
+
     def surplus(self, nodes: Sequence[NodeId], wanted: int, view: StorageView) -> list[NodeId]:
         """Which of ``nodes`` should give up their replica so that ``wanted`` are left.
 
@@ -127,6 +148,85 @@ class RackAware(PlacementPolicy):
 
     name = "rack-aware"
     beside_writer = True
+
+    def choose(
+        self,
+        count: int,
+        view: StorageView,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        """See ``PlacementPolicy``.  Most blocks are new, without wishes: those go a short way."""
+        loads, has_wishes = view.load, present or exclude or hint.first or hint.racks
+        if isinstance(loads, Loads) and 0 < count <= 3 and not has_wishes:
+            order = loads.order(view.of_file)
+            if order is not None and loads.are_wide:
+                (chosen,) = self._pipelines(1, count, loads, order, writer)
+                return self._finish(chosen, count, view, writer)
+        return super().choose(count, view, present, writer, exclude, hint)
+
+    def choose_all(
+        self, stored_lengths: Sequence[int], count: int, loads: Loads, hint: PlacementHint = NO_HINT
+    ) -> list[list[NodeId]]:
+        """See ``PlacementPolicy``.  What a file has not used yet is the same for many blocks."""
+        if hint.first or hint.racks or not 0 < count <= 3:
+            return super().choose_all(stored_lengths, count, loads, hint)
+        uses, placed = Uses(), list[list[NodeId]]()
+        view = StorageView(load=loads, of_file=uses)
+        while len(placed) < len(stored_lengths):
+            left, order = stored_lengths[len(placed) :], loads.order(uses)
+            if order is not None and loads.are_wide:
+                chosen = self._pipelines(len(left), count, loads, order, None)
+                for nodes, stored_length in zip(chosen[:-1], left, strict=False):
+                    loads.add(stored_length, nodes, uses)
+                chosen[-1] = self._finish(chosen[-1], count, view, None)
+            else:
+                chosen = [super().choose(count, view)]
+            loads.add(left[len(chosen) - 1], chosen[-1], uses)
+            placed += chosen
+        return placed
+
+    def _pipelines(
+        self, blocks: int, count: int, loads: Loads, order: Order, writer: NodeId | None
+    ) -> list[list[NodeId]]:
+        """The nodes of so many new blocks, as ``choose`` finds them, and by the same chance.
+
+        Only those that are in the order, and none twice: the last of fewer blocks may lack some.
+        """
+        names, spans, draw = loads.names, loads.spans, self._draw
+        begun = loads.places.get(writer) if writer is not None else None
+        chosen: list[list[NodeId]] = []
+        for _ in range(blocks):
+            if begun is None:
+                place = order.take_outside((0, 0), draw)
+            else:
+                place = begun
+                draw(1)
+            nodes: list[NodeId] = []
+            chosen.append(nodes)
+            if place is not None:
+                nodes.append(names[place])
+                if count > 1:
+                    place = order.take_outside(spans[place], draw)
+                    if place is not None:
+                        nodes.append(names[place])
+                        if count > 2:
+                            place = order.take_inside(spans[place], draw)
+                            if place is not None:
+                                nodes.append(names[place])
+            if len(nodes) < count:
+                break
+        return chosen
+
+    def _finish(
+        self, chosen: list[NodeId], count: int, view: StorageView, writer: NodeId | None
+    ) -> list[NodeId]:
+        """A block's nodes; the file uses more often what its pipeline lacks."""
+        if len(chosen) == count:
+            return chosen
+        return chosen + super().choose(count - len(chosen), view, chosen, writer)
 
     def _liked(self, racks: Racks, taken: Sequence[RackId]) -> Racks:
         if not taken:

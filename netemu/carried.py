@@ -30,13 +30,14 @@ class Carried:
 
     def book(self, flows: Iterable[Flow]) -> None:
         """Count what flows, which are in no group, have sent on their present routes."""
+        sent, routes = self._sent, self._routes
         for flow in flows:
-            sent = flow.sent_bytes - flow.booked_bytes
-            if sent:
+            more = flow.sent_bytes - flow.booked_bytes
+            if more:
                 flow.booked_bytes = flow.sent_bytes
-                self._sent.append(sent)
-                self._routes.append(flow.route)
-        if len(self._sent) > _NOTED:
+                sent.append(more)
+                routes.append(flow.route)
+        if len(sent) > _NOTED:
             self._sum_up()
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:

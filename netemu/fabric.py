@@ -380,26 +380,27 @@ class Fabric:
                 flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
-        plane, now_s = self._plane, self._world.now_s
+        now_s = self._world.now_s
         limit_s = now_s + self.together_s
         while self._finishes.first_s() <= limit_s:
             group = self._finishes.take()
-            for flow in group.take_due(self.together_s):
-                if plane is not None:
-                    plane.rests(flow, now_s)
-                if not flow.more:
-                    ended.append(flow)
+            due = group.take_due(self.together_s)
+            if self._plane is not None:
+                for flow in due:
+                    self._plane.rests(flow, now_s)
+            ended += [flow for flow in due if not flow.more]
             if not isinstance(group, Pipe):
                 self._note_change(group)
         return sorted(ended, key=attrgetter("sequence"))
 
     def _close(self, flows: list[Flow]) -> None:
+        named, by_coflow = self._flows, self._scheduler.by_coflow
         for flow in flows:
             name, coflow = flow.spec.flow, flow.coflow
-            del self._flows[name]
+            del named[name]
             if coflow is not None:
                 del coflow.flows[name]
-            elif self._scheduler.by_coflow:
+            elif by_coflow:
                 self._groups.pop(flow.belongs.key, None)
         self._carried.book(flows)
 

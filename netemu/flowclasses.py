@@ -56,24 +56,19 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
 class FlowClass:
     """The flows of one row; most have only one."""
 
-    __slots__ = ("apart", "flows", "members", "only", "route", "row")
+    __slots__ = ("apart", "flows", "known_by", "members", "only", "route", "row")
 
     #: heap of (needs, sequence, flow) once there are several; may hold entries of flows that left
     #: or grew
     flows: list[tuple[float, int, Flow]]
 
-    def __init__(self, route: Route, apart: Hashable, row: int) -> None:
+    def __init__(self, route: Route, apart: Hashable, row: int, known_by: Hashable = None) -> None:
         self.apart = apart
         self.route = route
         self.row = row
+        self.known_by = known_by  #: its key in its group
         self.members = 0
         self.only: Flow | None = None  #: the only one that came since there was none
-
-    @property
-    def known_by(self) -> Hashable:
-        """The key of its group: the links, and what else its flows have in common."""
-        links, apart = self.route.links, self.apart
-        return links if apart == () else (links, apart)
 
     def first(self) -> Flow:
         """The member that will finish first."""
@@ -109,7 +104,7 @@ class FlowClass:
 
     def take_last(self) -> Flow:
         """Let the only member go."""
-        flow = self.only or self.first()
+        flow = self.first()
         flow.group = self.only = None
         self.members = 0
         return flow

@@ -184,16 +184,19 @@ class FlowGroup:
             key = route.links if apart == () else (route.links, apart)
             joined = by_key.get(key)
             if joined is None:
-                joined = by_key[key] = FlowClass(route, apart, first_row + len(fresh))
+                joined = by_key[key] = FlowClass(route, apart, first_row + len(fresh), key)
                 fresh.append(joined)
             flow.group = joined
             flow.sent_before = sent
-            if joined.row >= first_row:
-                flow.joined_at = 0.0
-                flow.needs = (flow.size_bytes - sent) / flow.weight
-                joined.admit(flow)
-            else:
+            if joined.row < first_row:
                 joining.append(flow)
+                continue
+            flow.joined_at = 0.0
+            flow.needs = (flow.size_bytes - sent) / flow.weight
+            if joined.members:
+                joined.admit(flow)
+            else:  # as most are: the same without a call
+                joined.only, joined.members = flow, 1
         if joining:
             self._admit_to_rows(joining)
         if fresh:
@@ -230,8 +233,16 @@ class FlowGroup:
         taken: list[Flow] = []
         ended: list[int] = []
         fewer: list[tuple[FlowClass, float, float]] = []
+        classes = self._classes
         for row, rate in zip(due.tolist(), rates, strict=True):
-            flow_class = self._classes[row]
+            flow_class = classes[row]
+            flow = flow_class.only
+            if flow is not None:  # as most are: like ``take_last``, without a call
+                flow.group = flow_class.only = None
+                flow_class.members = 0
+                taken.append(flow)
+                ended.append(row)
+                continue
             if flow_class.members == 1:
                 taken.append(flow_class.take_last())
                 ended.append(row)

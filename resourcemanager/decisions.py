@@ -14,6 +14,7 @@ from cluster.errors import InvariantError
 
 if TYPE_CHECKING:
     from cluster.ids import NodeId
+    from resourcemanager.pending import Level
     from resourcemanager.views import TaskView
 
 
@@ -26,10 +27,12 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """The job could use this slot and hopes for a better one.  ``until_s``: when to ask again."""
+    """The job could use this slot and hopes for a better one."""
 
     reason: str
-    until_s: float | None = None
+    until_s: float | None = None  #: when to ask again
+    #: how near the slot is to the job's input, if the answer to all slots as near is the same now
+    level: Level | None = None
 
 
 class Pass(msgspec.Struct, frozen=True):

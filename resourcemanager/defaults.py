@@ -75,13 +75,13 @@ class SlowStart(ShufflePolicy):
         done, size = _done_of(stage)
         if done < ceil(self._config.slowstart * size):
             return 0
-        pending = sum(source.pending.count for source in stage.reads)
+        pending = sum([source.pending.count for source in stage.reads])
         if pending == 0:
             return stage.size
         slots = stage.job.held + self.cluster.free
         for_reduces = min(done / size, self._config.ramp_up) * slots
         for_maps = slots - for_reduces
-        unused_by_maps = for_maps - pending - sum(source.running for source in stage.reads)
+        unused_by_maps = for_maps - pending - sum([source.running for source in stage.reads])
         return int(for_reduces + max(0.0, unused_by_maps))
 
     def why(self, stage: StageView) -> str:
@@ -100,7 +100,8 @@ class SlowStart(ShufflePolicy):
 
 
 def _done_of(stage: StageView) -> tuple[int, int]:
-    return sum(source.done for source in stage.reads), sum(source.size for source in stage.reads)
+    reads = stage.reads
+    return sum([source.done for source in reads]), sum([source.size for source in reads])
 
 
 class StoreDecides(DataPolicy):

@@ -46,6 +46,9 @@ def _of_nodes(world: World) -> Iterator[str]:
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
     if len(node.attempts) > node.slots:
         yield f"{node.id} has {len(node.attempts)} attempts in {node.slots} slots"
+    free = node.slots - len(node.attempts) if node.alive else 0
+    if node.free != free:
+        yield f"{node.id}: free = {node.free}, not {free}"
     if not node.alive and node.attempts:
         yield f"{node.id} is lost and still has attempts"
     for attempt in node.attempts.values():

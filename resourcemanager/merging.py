@@ -58,7 +58,7 @@ class Bundle:
 
     def size_bytes(self, partition: int) -> int:
         """Bytes for the reader of that number."""
-        return sum(count * sizes[partition] for sizes, count in self._sizes)
+        return sum([count * sizes[partition] for sizes, count in self._sizes])
 
     def node_for(self, reader: int) -> Node:
         """From where the reader of that number has it sent.

@@ -10,6 +10,7 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from cluster.ids import JobId
@@ -18,6 +19,7 @@ from resourcemanager.commands import SetTimer
 from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
 from resourcemanager.events import TimerFired
 from resourcemanager.history import History
+from resourcemanager.pending import Level
 from resourcemanager.policies import CopyPolicy
 from resourcemanager.state import Attempt, Job, Node, Task, stuck
 from resourcemanager.views import TaskView
@@ -79,7 +81,7 @@ class Offers:
             job = node.kept_for.pop(0)
             if job.wanting:
                 self._offer(node, [job])
-        while self._world.wanting and node.free and self._offer(node, None):
+        while self._world.wanting and node.free and isinstance(self._offer(node, None), Place):
             pass
         while self._has_copies and node.free and self._offer_copy(node):
             pass
@@ -91,16 +93,24 @@ class Offers:
         placed = True
         while asking and placed:
             placed = False
+            refused: dict[Level, Wait] = {}  #: what a single job says to slots at such a distance
             for node in self._world.free_nodes():
-                if node.free and self._offer(node, asking):
+                if not node.free or (refused and _is_refused(asking[0], node, refused)):
+                    continue
+                answer = self._offer(node, asking)
+                if isinstance(answer, Place):
                     placed = True
+                    refused.clear()
                     asking = [job for job in asking if job.wanting]
                     if not asking:
                         break
+                elif isinstance(answer, Wait) and answer.level is not None and len(asking) == 1:
+                    refused[answer.level] = answer
 
-    def _offer(self, node: Node, among: list[Job] | None) -> bool:
-        """Offer a slot to jobs in their order until one takes it."""
+    def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
+        """Offer a slot to jobs in their order until one takes it; returns the last answer."""
         world, asked = self._world, None
+        decision: Decision | None = None
         try:
             for view in world.policies.order.turns(node, among):
                 job = world.jobs[view.id]
@@ -111,10 +121,9 @@ class Offers:
                 asked = None
                 if isinstance(decision, Place):
                     break
-                if decision is not job.answer or job.wake_s is None:
-                    self._keep_waiting(job, decision)
+                self._keep_waiting(job, decision)
             else:
-                return False
+                return decision
         except InvalidDecision:
             raise
         except Exception as error:  # third parties' code
@@ -122,7 +131,7 @@ class Offers:
                 self._failed("order", f"ordering the jobs for {node.id}", error)
             self._failed("tasks", f"offering {node.id} to {asked.id}", error)
         self._place("tasks", job, node, decision)
-        return True
+        return decision
 
     def _offer_copy(self, node: Node) -> bool:
         decision = self._world.policies.copies.offer(node, self._world.now_s)
@@ -221,6 +230,14 @@ class Offers:
             youngest = max(waiting, key=lambda reader: (reader.launched_s, reader.task.index))
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
+
+
+def _is_refused(job: Job, node: Node, refused: Mapping[Level, Wait]) -> bool:
+    """Whether a job would say of a node's slot what it has said of others as near to its input."""
+    answer = refused.get(job.closest_pending_map(node)[1])
+    if answer is not None:
+        job.answer = answer
+    return answer is not None
 
 
 def _own(job: Job, proposed: TaskView) -> Task | None:

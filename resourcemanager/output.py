@@ -28,8 +28,10 @@ def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
 
 def final_moves(folder: str, winners: Iterable[AttemptId]) -> tuple[Move, ...]:
     """How the files of attempts are renamed that are their tasks' winners."""
-    named = ((attempt, part_name(*task_place(attempt))) for attempt in winners)
-    return tuple(
-        Move(source=f"{folder}/{TEMPORARY}/{attempt}/{name}", target=f"{folder}/{name}")
-        for attempt, name in named
-    )
+    moves: list[Move] = []
+    temporary = f"{folder}/{TEMPORARY}"
+    for attempt in winners:
+        name = part_name(*task_place(attempt))
+        source, target = f"{temporary}/{attempt}/{name}", f"{folder}/{name}"
+        moves.append(Move(source=source, target=target))
+    return tuple(moves)

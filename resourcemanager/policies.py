@@ -10,7 +10,8 @@
 A policy sees read-only views and answers; the core checks the answer and changes the state.  An
 answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is freed
 again, until more tasks of the job are ready for slots, until ``Wait.until_s``, or until a policy
-names the job in ``reconsider``; only then is the slot offered to that job again.
+names the job in ``reconsider``; only then is the slot offered to that job again.  A ``Wait`` with
+a ``level`` stands for all slots that are as near to the job's input, until the job is given one.
 
 A class that answers several questions is listed under each; the core makes one object of it.
 """

@@ -90,7 +90,8 @@ class Policies:
 
         Raises ``InvalidDecision`` with the policy's name if one breaks.
         """
-        for call in self.overriding(hook):
+        calls = self._hooks.get(hook)
+        for call in self.overriding(hook) if calls is None else calls:
             try:
                 call(about)
             except Exception as error:  # third parties' code

@@ -44,6 +44,7 @@ class Node:
     __slots__ = (
         "alive",
         "attempts",
+        "free",
         "id",
         "kept_for",
         "lost_because",
@@ -56,16 +57,12 @@ class Node:
         self.id = node
         self.rack = rack
         self.slots = slots
+        self.free = slots  #: those that nobody holds; 0 once it is not alive
         self.turn = turn
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
         self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
-
-    @property
-    def free(self) -> int:
-        """Slots that nobody holds."""
-        return self.slots - len(self.attempts) if self.alive else 0
 
 
 class Fetch:
@@ -104,13 +101,13 @@ class Reader:
         "tries",
     )
 
-    def __init__(self, stages: tuple[Stage, ...]) -> None:
+    def __init__(self, stage: Stage) -> None:
         #: {stage read: the tasks whose output is here, as bits}
-        self.fetched = {stage.name: 0 for stage in stages}
-        self.missing = sum([len(stage.tasks) for stage in stages])  #: those of the others
+        self.fetched = dict.fromkeys(stage.plan.reads, 0)
+        self.missing = stage.inputs  #: the others
         self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
         #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
-        self.seen: tuple[dict[NodeId, int], ...] = tuple({} for _ in stages)
+        self.seen: list[dict[NodeId, int]] = [{} for _ in stage.reads]
         self.position = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
         self.repeats = False  #: and whether some of that is to be asked for again
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
@@ -163,7 +160,7 @@ class Attempt:
         self.progress = 0.0
         self.killing = ""  #: why it was asked to end; "" = it was not
         self.copy = False  #: launched beside another attempt of its task
-        self.reader = Reader(task.stage.reads) if task.stage.reads else None
+        self.reader = Reader(task.stage) if task.stage.reads else None
         self.partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
         self.shuffle_bytes = 0  #: their sum
         self.output_lost = False  #: that output can't be read any more

@@ -68,7 +68,7 @@ class World:
         """Count a node out; its attempts still have to be released."""
         self.slots -= node.slots
         self.free -= node.free
-        node.alive = False
+        node.alive, node.free = False, 0
         node.lost_because = reason
         node.kept_for.clear()
         self.freed.pop(node.id, None)
@@ -78,14 +78,15 @@ class World:
         """Give the attempt a slot of its node, which has one."""
         stage = attempt.task.stage
         job = stage.job
-        attempt.node.attempts[attempt.id] = attempt
+        name = attempt.id
+        attempt.node.attempts[name] = stage.live[name] = job.live[name] = attempt
         attempt.task.live += (attempt,)
-        stage.live[attempt.id] = attempt
-        job.live[attempt.id] = attempt
+        node = attempt.node
+        node.free -= 1
         self.free -= 1
-        if not attempt.node.free:
-            self._update_free(attempt.node)
-        self._last_turn = attempt.node.turn
+        if not node.free:
+            self._update_free(node)
+        self._last_turn = node.turn
         self.touched[job.id] = job
 
     def release(self, attempt: Attempt) -> None:
@@ -94,11 +95,12 @@ class World:
         job = stage.job
         attempt.ended_s = self.now_s
         attempt.task.live = tuple([other for other in attempt.task.live if other is not attempt])
-        for holders in (node.attempts, stage.live, job.live):
-            del holders[attempt.id]
+        name = attempt.id
+        del node.attempts[name], stage.live[name], job.live[name]
         stage.progress_sum -= attempt.progress
         job.record.slot_s += self.now_s - attempt.launched_s
         if node.alive:
+            node.free += 1
             self.free += 1
             if node.free == 1:
                 self._update_free(node)

@@ -21,7 +21,6 @@ from dfs.messages import (
     BlockReplicated,
     DataNodeHeartbeat,
     DeleteReplicas,
-    HeldBlock,
     PlacementHint,
     RegisterDataNode,
     ReplicaFailed,
@@ -32,6 +31,7 @@ from dfs.messages import (
 from dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from dfs.namenode.journal import NoJournal
 from dfs.placement import reading_rank
+from simulator.disks import Disks
 from simulator.heap import EventHeap
 from simulator.network import SimulatedNetwork
 
@@ -51,8 +51,7 @@ class BlockStore:
         self.heap = heap
         self.network = network
         self.namenode = NameNode(unscaled, NoJournal(), heap.now_s, seed)
-        #: what is on each node's disk, whether the node is up or not
-        self.disks: dict[NodeId, dict[BlockId, int]] = {node.id: {} for node in topology.nodes()}
+        self.disks = Disks()
         self.down: dict[NodeId, None] = {}  #: nodes that serve nothing now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
@@ -74,9 +73,9 @@ class BlockStore:
         there = FileStored(path=path, stored_lengths=tuple(blocks), hint=hint, nodes=tuple(at))
         stored = self.tell(there)
         assert isinstance(stored, BlocksStored)
+        put = self.disks.put
         for block, size_bytes in zip(stored.blocks, blocks, strict=True):
-            for node in block.nodes:
-                self.disks[node][block.block] = size_bytes
+            put(block.block, size_bytes, block.nodes)
         return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
@@ -99,21 +98,14 @@ class BlockStore:
                 mine = rack_of(reader)
                 near = [node for node in nodes if rack_of(node) == mine] or nodes
                 best = min(near, key=lambda node: reading_rank(reader, node, nodes))
-            if block in self.disks[best]:
+            if self.disks.has(block, best):
                 return best
             self.tell(ReplicaFailed(block=block, node=best, reason="it is not there"))
 
     # Nodes ---------------------------------------------------------------------------------------
     def register(self, rack: RackId) -> None:
         """Have a rack's DataNode tell what its nodes hold, those that are up."""
-        held = {
-            node: tuple(
-                HeldBlock(block=block, stored_length=length)
-                for block, length in self.disks[node].items()
-            )
-            for node in self._racks[rack]
-            if node not in self.down
-        }
+        held = self.disks.held([node for node in self._racks[rack] if node not in self.down])
         self.tell(RegisterDataNode(rack=rack, pid=0, nodes=held))
 
     def miss(self, rack: RackId) -> None:
@@ -129,7 +121,7 @@ class BlockStore:
 
     def lose(self, node: NodeId, block: BlockId) -> None:
         """Let a replica vanish from a disk; nobody knows before it is read."""
-        self.disks[node].pop(block, None)
+        self.disks.remove(block, node)
 
     # The NameNode --------------------------------------------------------------------------------
     def tell(self, message: Message) -> Message | None:
@@ -150,14 +142,14 @@ class BlockStore:
     def _delete(self, order: DeleteReplicas) -> None:
         if order.node not in self.down:
             for block in order.blocks:
-                self.disks[order.node].pop(block, None)
+                self.disks.remove(block, order.node)
             self.tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
 
     def _replicate(self, order: ReplicateBlock) -> None:
         def ended(_: int, reason: str) -> None:
             if not reason and order.target in self.down:
                 reason = f"{order.target} is down"
-            if not reason and order.block not in self.disks[order.source]:
+            if not reason and not self.disks.has(order.block, order.source):
                 self.tell(ReplicaFailed(block=order.block, node=order.source, reason="not there"))
                 reason = "there is nothing to copy"
             if reason:
@@ -168,7 +160,7 @@ class BlockStore:
                 )
                 return
             length = order.stored_length
-            self.disks[order.target][order.block] = length
+            self.disks.add(order.block, length, order.target)
             self.tell(BlockReplicated(block=order.block, target=order.target, stored_length=length))
 
         name = self.new_name()

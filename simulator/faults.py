@@ -172,8 +172,9 @@ class Faults:
         self._workers.slowness[node] = math.prod(self._factors[node])
 
     def _blocks_lost(self, fault: BlocksLost) -> None:
-        for block in list(self._store.disks[fault.node])[:: fault.every]:
-            self._store.lose(fault.node, block)
+        held = self._store.disks.held([fault.node])[fault.node]
+        for replica in held[:: fault.every]:
+            self._store.lose(fault.node, replica.block)
 
     def _capacity_drop(self, fault: CapacityDrop) -> None:
         self._shares.setdefault(fault.link, []).append(fault.share)

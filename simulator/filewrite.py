@@ -34,6 +34,22 @@ class FileWrite:
 
     TRIES = 4  #: as ``dfs.writing.TRIES``
 
+    __slots__ = (
+        "_added",
+        "_block_bytes",
+        "_failed",
+        "_file",
+        "_hops",
+        "_left_bytes",
+        "_length",
+        "_on_end",
+        "_reached",
+        "_store",
+        "_stored",
+        "_tries",
+        "_writer",
+    )
+
     def __init__(
         self,
         store: BlockStore,
@@ -109,39 +125,43 @@ class FileWrite:
 
     def _send(self, added: BlockAdded) -> None:
         """Begin all hops at once: each node passes on what it gets while it gets it."""
-        self._reached = len(added.nodes)
-        for hop, node in enumerate(added.nodes):
-            if node in self._store.down:
-                self._reached = hop
-                break
-        if self._reached == 0:
-            self._store.heap.after(0.0, self._block_ended)
+        store, nodes = self._store, added.nodes
+        reached = len(nodes)
+        if store.down:
+            is_up = [node not in store.down for node in nodes]
+            reached = is_up.index(False) if False in is_up else reached
+        self._reached = reached
+        if reached == 0:
+            store.heap.after(0.0, self._block_ended)
             return
-        # What the writer's own node gets is there before what it passes on is anywhere.
-        begin = 1 if added.nodes[0] == self._writer and self._reached > 1 else 0
-        sources = (self._writer, *added.nodes)
-        for hop in range(begin, self._reached):
-            self._hops[hop] = self._store.new_name()
-        for hop, flow in list(self._hops.items()):
-            src, dst = sources[hop], added.nodes[hop]
-            self._store.network.carry(flow, src, dst, self._length, partial(self._hop_ended, hop))
+        source, begin = self._writer, 0
+        if nodes[0] == source and reached > 1:
+            begin = 1  # what the writer's own node gets is there before what it passes on
+        for hop in range(begin, reached):
+            flow = self._hops[hop] = store.new_name()
+            store.network.carry(
+                flow, source, nodes[hop], self._length, partial(self._hop_ended, hop)
+            )
+            source = nodes[hop]
 
     def _hop_ended(self, hop: int, _: int, reason: str) -> None:
-        self._hops.pop(hop, None)
+        hops = self._hops
+        hops.pop(hop, None)
         if reason:  # whoever is further down gets its bytes from there
             self._reached = min(self._reached, hop)
-            for later in [other for other in self._hops if other > hop]:
-                self._store.network.cancel(self._hops.pop(later))
-        if not self._hops:
+            for later in [other for other in hops if other > hop]:
+                self._store.network.cancel(hops.pop(later))
+        if not hops:
             self._block_ended()
 
     def _block_ended(self) -> None:
         store, added = self._store, self._added
         assert added is not None
-        nodes = tuple(node for node in added.nodes[: self._reached] if node not in store.down)
+        nodes = added.nodes[: self._reached]
+        if store.down:
+            nodes = tuple([node for node in nodes if node not in store.down])
         if nodes:
-            for node in nodes:
-                store.disks[node][added.block] = self._length
+            store.disks.put(added.block, self._length, nodes)
             self._stored.append(StoredBlock(block=added.block, nodes=nodes))
             self._left_bytes -= self._length
             self._next_block()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -23,6 +24,8 @@ class Rank(IntEnum):
 
 
 Action = Callable[..., None]
+#: (time, rank, sequence, action, args)
+_Planned = tuple[float, int, int, Action, tuple[Any, ...]]
 
 
 class EventHeap:
@@ -30,7 +33,9 @@ class EventHeap:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self._heap: list[tuple[float, int, int, Action, tuple[Any, ...]]] = []
+        self._heap: list[_Planned] = []
+        #: facts that were planned for the moment at which that was: in order as they come
+        self._at_once: deque[_Planned] = deque()
         self._sequence = 0
 
     def at(self, time_s: float, action: Action, *args: Any, rank: int = Rank.FACT) -> None:
@@ -43,15 +48,25 @@ class EventHeap:
         """Plan ``action(*args)`` for so many seconds from now."""
         self._sequence += 1
         time_s = self.now_s + seconds
-        heapq.heappush(self._heap, (time_s, Rank.FACT, self._sequence, action, args))
+        planned = (time_s, Rank.FACT, self._sequence, action, args)
+        if time_s == self.now_s:  # most are
+            self._at_once.append(planned)
+        else:
+            heapq.heappush(self._heap, planned)
 
     def next_s(self) -> float:
         """When the next action is due; inf if none is planned."""
-        return self._heap[0][0] if self._heap else math.inf
+        first = [planned[0][0] for planned in (self._heap, self._at_once) if planned]
+        return min(first, default=math.inf)
 
     def run_due(self) -> None:
         """Do all that is due by now, and what that plans for now."""
-        heap, now_s = self._heap, self.now_s
-        while heap and heap[0][0] <= now_s:
-            _, _, _, action, args = heapq.heappop(heap)
+        heap, at_once, now_s = self._heap, self._at_once, self.now_s
+        while True:
+            if at_once and not (heap and heap[0] < at_once[0]):
+                _, _, _, action, args = at_once.popleft()
+            elif heap and heap[0][0] <= now_s:
+                _, _, _, action, args = heapq.heappop(heap)
+            else:
+                return
             action(*args)

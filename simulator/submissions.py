@@ -125,22 +125,22 @@ class Submissions:
     def _plan(self, stage: WorkStage) -> StagePlan:
         if not stage.files:
             return StagePlan(name=stage.name, reads=stage.reads, tasks=stage.tasks)
-        inputs = tuple(self._input(path, *at) for path in stage.files for at in self._places(path))
+        inputs = tuple([each for path in stage.files for each in self._inputs(path)])
         return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs)
 
-    def _places(self, path: str) -> list[tuple[int, BlockId, int]]:
-        """Offset, block and length of each block of a file."""
-        offset, places = 0, []
+    def _inputs(self, path: str) -> list[TaskInput]:
+        """What each of a file's blocks is to the task that reads it."""
+        scale, locate = self._topology.scale, self._store.locate
+        offset, inputs = 0, []
         for block, size_bytes in self._files[path]:
-            places.append((offset, block, size_bytes))
+            split = Split(
+                path=path, stored_offset=offset // scale, stored_length=size_bytes // scale
+            )
+            inputs.append(
+                TaskInput(splits=(split,), input_bytes=size_bytes, nodes=locate(block))
+            )
             offset += size_bytes
-        return places
-
-    def _input(self, path: str, offset: int, block: BlockId, size_bytes: int) -> TaskInput:
-        scale = self._topology.scale
-        split = Split(path=path, stored_offset=offset // scale, stored_length=size_bytes // scale)
-        nodes = self._store.locate(block)
-        return TaskInput(splits=(split,), input_bytes=size_bytes, nodes=nodes)
+        return inputs
 
     # The core's orders ---------------------------------------------------------------------------
     def _commit(self, order: CommitJob) -> None:

@@ -13,35 +13,56 @@ it comes back.  Never here: decisions about where replicas go.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from cluster.errors import InvariantError
 from cluster.ids import NodeId
-from dfs.loads import Loads
+from dfs.loads import Loads, Uses
 from dfs.messages import BlockId, HeldBlock
 
 State = Literal["incoming", "sound", "corrupt", "leaving"]
-_SOUND = {"sound"}
 
 
-@dataclass(slots=True)
-class Block:
-    """A block and its replicas."""
+class Block(msgspec.Struct, gc=False):
+    """A block and its replicas.  Most are sound: those are but a tuple, since blocks are many."""
 
     stored_length: int
     wanted: int  #: replicas that it should have
     complete: bool  #: False while its file is being written
-    replicas: dict[NodeId, State] = field(default_factory=dict)
+    sound: tuple[NodeId, ...] = ()  #: nodes with a sound replica, in order of their name
+    others: dict[NodeId, State] | None = None  #: nodes with another; None if there are none
 
     @property
-    def is_well(self) -> bool:
-        """Whether it has all the replicas that it should have, and no others."""
-        return len(self.replicas) == self.wanted and set(self.replicas.values()) == _SOUND
+    def replicas(self) -> int:
+        """How many there are, in whatever state."""
+        return len(self.sound) + (len(self.others) if self.others else 0)
+
+    def state(self, node: NodeId) -> State | None:
+        """The state of a node's replica, if it has one."""
+        if node in self.sound:
+            return "sound"
+        return self.others.get(node) if self.others else None
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
         """Nodes whose replica is in one of ``states``, in order of their name."""
-        return tuple(sorted([n for n, state in self.replicas.items() if state in states]))
+        if self.others is None:
+            return self.sound if "sound" in states else ()
+        nodes = [node for node, state in self.others.items() if state in states]
+        return tuple(sorted([*self.sound, *nodes] if "sound" in states else nodes))
+
+    def set(self, node: NodeId, state: State | None) -> None:
+        """Let a node's replica be in a state; None: let it have none."""
+        others = self.others or {}
+        if node in self.sound:
+            self.sound = tuple(other for other in self.sound if other != node)
+        others.pop(node, None)
+        if state == "sound":
+            self.sound = tuple(sorted((*self.sound, node)))
+        elif state is not None:
+            others[node] = state
+        self.others = others or None
 
 
 class BlockMap:
@@ -51,43 +72,53 @@ class BlockMap:
         self.blocks: dict[BlockId, Block] = {}
         #: {alive node: stored bytes that it holds or will hold}
         self.load = Loads()
-        #: {alive node: its blocks, in whatever state}
-        self._held: dict[NodeId, dict[BlockId, None]] = {}
         #: complete blocks whose replicas or wishes have changed, in that order
         self.touched: dict[BlockId, None] = {}
 
     # Blocks ----------------------------------------------------------------------------------
-    def add(self, block: BlockId, stored_length: int, wanted: int, complete: bool) -> None:
-        """Know a block from now on."""
-        self.blocks[block] = Block(stored_length=stored_length, wanted=wanted, complete=complete)
+    def add(self, block: BlockId, stored_length: int, wanted: int) -> None:
+        """Know a complete block from now on; its nodes will report it."""
+        self.blocks[block] = Block(stored_length, wanted, True)
+
+    def begin(
+        self,
+        block: BlockId,
+        stored_length: int,
+        wanted: int,
+        nodes: Collection[NodeId],
+        uses: Uses | None = None,
+    ) -> None:
+        """Know a block that is being written to these nodes, all of them alive."""
+        incoming: dict[NodeId, State] = dict.fromkeys(nodes, "incoming")
+        self.blocks[block] = Block(stored_length, wanted, False, (), incoming)
+        self.load.add(stored_length, nodes, uses)
 
     def put(
-        self, block: BlockId, stored_length: int, wanted: int, nodes: Iterable[NodeId]
-    ) -> tuple[NodeId, ...]:
-        """Know a block that lies on these nodes already, and that nobody writes; those alive."""
-        alive = tuple(node for node in nodes if node in self._held)
-        self.blocks[block] = Block(stored_length, wanted, True, dict.fromkeys(alive, "sound"))
-        for node in alive:
-            self._held[node][block] = None
-            self.load.add(node, stored_length)
-        if len(alive) != wanted:
+        self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]
+    ) -> None:
+        """Know a block that nobody writes, of which these nodes have their load already."""
+        self.blocks[block] = Block(stored_length, wanted, True, tuple(sorted(nodes)))
+        if len(nodes) != wanted:
             self.touched[block] = None
-        return alive
 
     def complete(self, block: BlockId, nodes: Collection[NodeId]) -> list[NodeId]:
         """Note that ``nodes`` have acknowledged the block; others that should have it have not.
 
         Those others are returned.
         """
-        written = [n for n in nodes if n in self._held]
         known = self.blocks[block]
         known.complete = True
-        late = [node for node in known.nodes("incoming") if node not in nodes]
-        for node in late:
-            self.drop_replica(block, node)
-        for node in written:
-            self.set_replica(block, node, "sound")
-        if known.is_well:
+        late: list[NodeId] = []
+        if not known.sound and known.others == dict.fromkeys(nodes, "incoming"):  # as with most
+            known.sound, known.others = tuple(sorted(nodes)), None
+        else:
+            late = [node for node in known.nodes("incoming") if node not in nodes]
+            for node in late:
+                self.drop_replica(block, node)
+            for node in nodes:
+                if node in self.load:
+                    self.set_replica(block, node, "sound")
+        if len(known.sound) == known.wanted and not known.others:
             self.touched.pop(block, None)
         else:
             self.touched[block] = None
@@ -95,39 +126,36 @@ class BlockMap:
 
     def forget(self, block: BlockId) -> tuple[NodeId, ...]:
         """Know a block no longer; the nodes that have it, or will."""
-        known = self.blocks.get(block)
+        known = self.blocks.pop(block, None)
         if known is None:
             return ()
-        nodes = tuple(sorted(known.replicas))
-        for node in nodes:
-            self.drop_replica(block, node)
-        del self.blocks[block]
+        nodes = tuple(sorted((*known.sound, *(known.others or ()))))
+        self.load.add(-known.stored_length, nodes)
         self.touched.pop(block, None)
         return nodes
 
     def sound(self, block: BlockId) -> tuple[NodeId, ...]:
         """The nodes that can serve a block."""
         known = self.blocks.get(block)
-        return known.nodes("sound") if known else ()
+        return known.sound if known else ()
 
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:
         """Note the state of a replica at a node that is alive."""
         known = self.blocks[block]
-        if node not in known.replicas:
-            self._held[node][block] = None
-            self.load.add(node, known.stored_length)
-        known.replicas[node] = state
+        if known.state(node) is None:
+            self.load.add(known.stored_length, (node,))
+        known.set(node, state)
         if known.complete:
             self.touched[block] = None
 
     def drop_replica(self, block: BlockId, node: NodeId) -> None:
         """Note that a node does not have a block; fine if it never did."""
         known = self.blocks.get(block)
-        if known is None or known.replicas.pop(node, None) is None:
+        if known is None or known.state(node) is None:
             return
-        del self._held[node][block]
-        self.load.add(node, -known.stored_length)
+        known.set(node, None)
+        self.load.add(-known.stored_length, (node,))
         if known.complete:
             self.touched[block] = None
 
@@ -135,7 +163,6 @@ class BlockMap:
     def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> list[BlockId]:
         """Note a node and all that it holds; those that it should not have are returned."""
         self.node_lost(node)
-        self._held[node] = {}
         self.load.join(node)
         unknown: list[BlockId] = []
         for replica in held:
@@ -149,31 +176,44 @@ class BlockMap:
         return unknown
 
     def node_lost(self, node: NodeId) -> None:
-        """Forget a node and its replicas; fine if it is not known."""
-        for block in list(self._held.get(node, ())):
+        """Forget a node and its replicas; fine if it is not known.
+
+        O(blocks): it is seldom, and a list of what each node holds would cost every block.
+        """
+        if node not in self.load:
+            return
+        held = [
+            block
+            for block, known in self.blocks.items()
+            if node in known.sound or (known.others and node in known.others)
+        ]
+        for block in held:
             self.drop_replica(block, node)
-        self._held.pop(node, None)
         self.load.leave(node)
 
     def is_alive(self, node: NodeId) -> bool:
         """Whether a node can be used."""
-        return node in self._held
+        return node in self.load
 
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` unless both directions tell the same."""
-        for node, held in self._held.items():
-            load = sum(self.blocks[block].stored_length for block in held)
-            if load != self.load[node]:
-                raise InvariantError(
-                    f"{node} holds {load} bytes, but {self.load[node]} are counted"
-                )
+        """Raise ``InvariantError`` unless loads are those of the replicas, each once, in order."""
+        loads = dict.fromkeys(self.load, 0)
         for block, known in self.blocks.items():
-            for node in known.replicas:
-                if block not in self._held.get(node, ()):
-                    raise InvariantError(f"block {block} is on {node}, but {node} lacks it")
+            nodes = [*known.sound, *(known.others or ())]
+            if len(set(nodes)) < len(nodes) or list(known.sound) != sorted(known.sound):
+                raise InvariantError(f"block {block} is on {nodes}: need each once, and in order")
+            for node in nodes:
+                if node not in loads:
+                    raise InvariantError(f"block {block} is on {node}, which is not alive")
+                loads[node] += known.stored_length
+        for node, stored_bytes in loads.items():
+            if stored_bytes != self.load[node]:
+                raise InvariantError(
+                    f"{node} holds {stored_bytes} bytes, but {self.load[node]} are counted"
+                )
 
     def _touch_needy(self) -> None:
         """A new node may be what some blocks have waited for."""
         for block, known in self.blocks.items():
-            if len(known.replicas) < known.wanted:
+            if known.replicas < known.wanted:
                 self.touched[block] = None

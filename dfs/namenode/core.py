@@ -78,14 +78,14 @@ class BlocksStored(Message, frozen=True, kw_only=True):
     blocks: tuple[StoredBlock, ...]
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """A command for the DataNode of a rack."""
 
     rack: RackId
     command: Command
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a message leads to: an answer to whoever sent it, and orders."""
 
     reply: Message | None
@@ -104,6 +104,8 @@ class NameNode:
         policy: PlacementPolicy | None = None,
     ) -> None:
         self._topology = topology
+        self._block_bytes = topology.stored_block_bytes
+        self._replicas = topology.storage.replication  #: of a file that asks for no other number
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._policy = policy or RackAware(random.Random(seed))
         starts, inodes = journal.load()
@@ -111,11 +113,12 @@ class NameNode:
         self.blocks = BlockMap()
         for inode in inodes:
             for block in inode.blocks:
-                self.blocks.add(block.block, block.stored_length, inode.replication, complete=True)
+                self.blocks.add(block.block, block.stored_length, inode.replication)
         patience_s = topology.liveness.expiry if inodes else 0.0
         self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
+        self._view = StorageView(load=self.blocks.load)  #: for a file's first block
         #: the upper half tells one start from another, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         #: {rack: when its DataNode was last heard}
@@ -188,8 +191,7 @@ class NameNode:
             for move in message.moves:
                 self._namespace.move(move.source, move.target, message.overwrite)
             for marker in message.markers:
-                replication = self._topology.storage.replication
-                self._namespace.put_file(marker, replication, (), message.overwrite)
+                self._namespace.put_file(marker, self._replicas, (), message.overwrite)
             for path in message.remove:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)
@@ -203,15 +205,16 @@ class NameNode:
     # Writing ---------------------------------------------------------------------------------
     def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
         self._namespace.check_target(message.path, message.overwrite)
+        replication = message.replication
         if message.writer is not None:
             self._check_node(message.writer)
-        if not 0 <= message.replication <= len(self._nodes):
+        if not 0 <= replication <= len(self._nodes):
             right = f"0 (the cluster's) to {len(self._nodes)}, one a node"
-            raise PeerError(f"replication = {message.replication}: need {right}")
+            raise PeerError(f"replication = {replication}: need {right}")
         file = OpenFile(
             number=self._new_id(),
             path=message.path,
-            replication=message.replication or self._topology.storage.replication,
+            replication=replication or self._replicas,
             writer=message.writer,
             overwrite=message.overwrite,
             hint=message.hint,
@@ -220,75 +223,84 @@ class NameNode:
         self._open.add(file)
         return FileCreated(
             file=file.number,
-            stored_block_bytes=self._topology.stored_block_bytes,
+            stored_block_bytes=self._block_bytes,
             replication=file.replication,
         )
 
     def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
         file = self._open.get(message.file, now_s)
-        if not 0 < message.stored_length <= self._topology.stored_block_bytes:
-            right = f"1 to {self._topology.stored_block_bytes} bytes"
+        if not 0 < message.stored_length <= self._block_bytes:
+            right = f"1 to {self._block_bytes} bytes"
             raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
-        nodes = self._policy.choose(
-            file.replication,
-            StorageView(load=self.blocks.load, of_file=file.replicas),
-            writer=file.writer,
-            exclude=message.exclude,
-            hint=file.hint,
+        view = self._view
+        if file.first:
+            if file.uses is None:
+                file.uses = Uses(dict.fromkeys(file.first, 1))
+            view = StorageView(load=self.blocks.load, of_file=file.uses)
+        nodes = tuple(
+            self._policy.choose(
+                file.replication,
+                view,
+                writer=file.writer,
+                exclude=message.exclude,
+                hint=file.hint,
+            )
         )
         if not nodes:
             raise PeerError("no node is left to write a block to")
-        if message.instead_of in file.blocks:
+        if message.instead_of is not None and message.instead_of in file.blocks:
             del file.blocks[message.instead_of]
             self._forget([message.instead_of])
         block = BlockId(self._new_id())
         file.blocks[block] = message.stored_length
-        self.blocks.add(block, message.stored_length, file.replication, complete=False)
-        for node in nodes:
-            file.replicas.add(node)
-            self.blocks.set_replica(block, node, "incoming")
-        return BlockAdded(block=block, nodes=tuple(nodes))
+        self.blocks.begin(block, message.stored_length, file.replication, nodes, file.uses)
+        file.first = file.first or nodes
+        return BlockAdded(block=block, nodes=nodes)
 
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
         file = self._open.get(message.file, now_s)
         written = {stored.block: stored.nodes for stored in message.blocks}
+        blocks: list[FileBlock] = []
         for block, nodes in written.items():
-            if block not in file.blocks:
+            length = file.blocks.get(block)
+            if length is None:
                 raise PeerError(f"{file.path}: block {block} is not one of its blocks")
-            if not any(self.blocks.is_alive(node) for node in nodes):
+            if not any(map(self.blocks.is_alive, nodes)):
                 raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
-        blocks = tuple(FileBlock(block, file.blocks[block]) for block in written)
+            blocks.append(FileBlock(block, length))
         inode, freed = self._namespace.change(
-            lambda: self._namespace.put_file(file.path, file.replication, blocks, file.overwrite)
+            lambda: self._namespace.put_file(
+                file.path, file.replication, tuple(blocks), file.overwrite
+            )
         )
         self._open.pop(file.number)
         for block, nodes in written.items():
             late = self.blocks.complete(block, nodes)
-            self._delete([(node, block) for node in late])
-        unused = [block for block in file.blocks if block not in written]
-        self._forget([*(block.block for block in freed), *unused])
-        path = join_path(parse_path(file.path))
-        return FileCompleted(status=status_of(path, inode))
+            if late:
+                self._delete([(node, block) for node in late])
+        if freed or len(file.blocks) > len(written):
+            unused = [block for block in file.blocks if block not in written]
+            self._forget([*(block.block for block in freed), *unused])
+        return FileCompleted(status=status_of(join_path(parse_path(file.path)), inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
-        replication, replicas = self._topology.storage.replication, Uses()
-        view = StorageView(load=self.blocks.load, of_file=replicas)
-        stored: list[StoredBlock] = []
+        lengths, known = message.stored_lengths, self.blocks
         self._namespace.check_target(message.path, overwrite=False)
-        for at, length in enumerate(message.stored_lengths):
-            if message.nodes:
-                nodes = message.nodes[at]
-            else:
-                nodes = tuple(self._policy.choose(replication, view, hint=message.hint))
-            block = BlockId(self._new_id())
-            alive = self.blocks.put(block, length, replication, nodes)
-            for node in alive:
-                replicas.add(node)
-            stored.append(StoredBlock(block=block, nodes=alive))
-        whole = zip(stored, message.stored_lengths, strict=True)
-        blocks = tuple(FileBlock(each.block, length) for each, length in whole)
+        if message.nodes:
+            placed = [list(filter(known.is_alive, nodes)) for nodes in message.nodes]
+            for nodes, length in zip(placed, lengths, strict=True):
+                known.load.add(length, nodes)
+        else:
+            placed = self._policy.choose_all(lengths, self._replicas, known.load, message.hint)
+        first = self._next_id
+        self._next_id += len(lengths)
+        blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
+        stored: list[StoredBlock] = []
+        for block, nodes in zip(blocks, placed, strict=True):
+            known.put(block.block, block.stored_length, self._replicas, nodes)
+            stored.append(StoredBlock(block=block.block, nodes=tuple(nodes)))
         self._namespace.change(
-            lambda: self._namespace.put_file(message.path, replication, blocks, overwrite=False)
+            lambda: self._namespace.put_file(message.path, self._replicas, blocks, overwrite=False)
         )
         return BlocksStored(blocks=tuple(stored))
 
@@ -337,12 +349,12 @@ class NameNode:
     def _replicas_deleted(self, message: ReplicasDeleted, _: float) -> None:
         for block in message.blocks:
             known = self.blocks.blocks.get(block)
-            if known is not None and known.replicas.get(message.node) == "leaving":
+            if known is not None and known.state(message.node) == "leaving":
                 self.blocks.drop_replica(block, message.node)
 
     def _replica_failed(self, message: ReplicaFailed, _: float) -> None:
         known = self.blocks.blocks.get(message.block)
-        if known is not None and known.replicas.get(message.node) == "sound":
+        if known is not None and known.state(message.node) == "sound":
             self.blocks.set_replica(message.block, message.node, "corrupt")
 
     def _ticked(self, _: Ticked, now_s: float) -> None:

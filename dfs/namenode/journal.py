@@ -16,14 +16,14 @@ from dfs.messages import BlockId
 ROOT = 0
 
 
-class FileBlock(msgspec.Struct, frozen=True, array_like=True):
+class FileBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A block of a file."""
 
     block: BlockId
     stored_length: int
 
 
-class Inode(msgspec.Struct, frozen=True, kw_only=True):
+class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file or folder.  Never changed: a change puts a new one in its place."""
 
     number: int
@@ -35,7 +35,7 @@ class Inode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stored_length(self) -> int:
-        return sum(block.stored_length for block in self.blocks)
+        return sum([block.stored_length for block in self.blocks])
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -8,14 +8,12 @@ Never here: where blocks are, and any input or output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
-
-import msgspec
 
 from cluster.errors import PeerError
 from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
-from dfs.paths import join_path, parse_path
+from dfs.paths import join_path, parse_one_of_many, parse_path
 
 T = TypeVar("T")
 Names = tuple[str, ...]
@@ -41,7 +39,14 @@ class Namespace:
     # Looking ---------------------------------------------------------------------------------
     def find(self, path: str) -> Inode | None:
         """What is at ``path``, if anything."""
-        return self._find(parse_path(path))
+        if path[:1] == "/":
+            parts = path[1:].split("/")
+            number, depth = self._walk(parts)
+            if depth == len(parts):  # so there is nothing wrong with that path
+                return self._inodes[number]
+        names = parse_path(path)
+        number, depth = self._walk(names)
+        return self._inodes[number] if depth == len(names) else None
 
     def get(self, path: str) -> Inode:
         """What is at ``path``; ``PeerError`` if nothing is."""
@@ -81,11 +86,11 @@ class Namespace:
         """
         try:
             result = act()
-            self._journal.commit(Change(n, self._inodes.get(n)) for n in self._before)
+            self._journal.commit(map(self._change_of, self._before))
         except BaseException:
             self._undo()
             raise
-        freed = self._freed_blocks()
+        freed = self._freed_blocks() if any(self._before.values()) else []
         self._before.clear()
         return result, freed
 
@@ -102,29 +107,38 @@ class Namespace:
     ) -> Inode:
         """Put a complete file into the tree.  Within ``change``."""
         names = parse_path(path)
-        parent = self._make_way(names, overwrite)
         inode = Inode(
             number=self._new_number(),
-            parent=parent,
+            parent=self._make_way(names, overwrite),
             name=names[-1],
             folder=False,
             replication=replication,
             blocks=blocks,
         )
-        self._set(inode.number, inode)
+        self._add(inode)
         return inode
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Give a file or folder a new path.  Within ``change``."""
-        inode = self.get(source)
-        before, names = parse_path(source), parse_path(target)
+        inode, names = self.get(source), parse_one_of_many(target)
         if inode.number == ROOT:
             raise PeerError("/: cannot be moved")
-        if names[: len(before)] == before:
-            raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
+        if target.startswith(source.rstrip("/")):
+            before = parse_path(source)
+            if names[: len(before)] == before:
+                raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
         parent = self._make_way(names, overwrite and not inode.folder)
-        moved = msgspec.structs.replace(inode, parent=parent, name=names[-1])
-        self._set(inode.number, moved)
+        moved = Inode(
+            number=inode.number,
+            parent=parent,
+            name=names[-1],
+            folder=inode.folder,
+            replication=inode.replication,
+            blocks=inode.blocks,
+        )
+        self._before.setdefault(inode.number, inode)
+        del self._children[inode.parent][inode.name]
+        self._put(moved)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
@@ -133,10 +147,14 @@ class Namespace:
             raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
             raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)")
-        gone = list(self.below(inode))
-        for each in reversed(gone):
-            self._set(each.number, None)
-        folders = sum(each.folder for each in gone)
+        gone, folders = [inode.number], 0
+        for number in gone:  # which grows
+            within = self._children.get(number)
+            if within is not None:
+                gone += within.values()
+                folders += 1
+        for number in reversed(gone):
+            self._remove(number)
         return len(gone) - folders, folders
 
     def check_target(self, path: str, overwrite: bool) -> None:
@@ -163,47 +181,54 @@ class Namespace:
         if depth < len(names):
             return self._make_folders(number, names[depth:-1])
         parent = self._inodes[number].parent
-        self._set(number, None)
+        self._remove(number)
         return parent
 
-    def _find(self, names: Names) -> Inode | None:
-        number, depth = self._walk(names)
-        return self._inodes[number] if depth == len(names) else None
-
-    def _walk(self, names: Names) -> tuple[int, int]:
+    def _walk(self, names: Sequence[str]) -> tuple[int, int]:
         """The last that there is on a way from the root, and how many of the names that takes."""
-        number, children = ROOT, self._children
-        for depth, name in enumerate(names):
+        number, depth, children = ROOT, 0, self._children
+        for name in names:
             found = children.get(number, _NOTHING).get(name)
             if found is None:
                 return number, depth
             number = found
-        return number, len(names)
+            depth += 1
+        return number, depth
 
     def _make_folders(self, number: int, names: Names) -> int:
         """Make a folder in folder ``number``, in that another, and so on; the last one."""
         for name in names:
             inode = Inode(number=self._new_number(), parent=number, name=name, folder=True)
             number = inode.number
-            self._set(number, inode)
+            self._add(inode)
         return number
+
+    def _change_of(self, number: int) -> Change:
+        return Change(number, self._inodes.get(number))
 
     def _new_number(self) -> int:
         self._next += 1
         return self._next - 1
 
-    def _set(self, number: int, inode: Inode | None) -> None:
-        self._before.setdefault(number, self._inodes.get(number))
+    def _add(self, inode: Inode) -> None:
+        """Put a new inode into the tree."""
+        self._before[inode.number] = None
+        self._put(inode)
+
+    def _remove(self, number: int) -> None:
+        self._before.setdefault(number, self._inodes[number])
         self._drop(number)
-        if inode is not None:
-            self._put(inode)
 
     def _put(self, inode: Inode) -> None:
-        self._inodes[inode.number] = inode
-        if inode.folder:
-            self._children.setdefault(inode.number, {})
-        if inode.number != ROOT:
-            self._children.setdefault(inode.parent, {})[inode.name] = inode.number
+        number, children = inode.number, self._children
+        self._inodes[number] = inode
+        if inode.folder and number not in children:
+            children[number] = {}
+        if number != ROOT:
+            siblings = children.get(inode.parent)
+            if siblings is None:
+                siblings = children[inode.parent] = {}
+            siblings[inode.name] = number
 
     def _drop(self, number: int) -> None:
         old = self._inodes.pop(number, None)
@@ -225,9 +250,16 @@ class Namespace:
 
     def _freed_blocks(self) -> list[FileBlock]:
         """Blocks of the changed inodes that none of those has now: a block is in one file only."""
-        had = {b.block: b for old in self._before.values() if old is not None for b in old.blocks}
+        inodes = self._inodes
+        had = [
+            old.blocks
+            for number, old in self._before.items()
+            if old is not None
+            and old.blocks
+            and ((new := inodes.get(number)) is None or new.blocks is not old.blocks)
+        ]
         if not had:
             return []
-        now = (self._inodes.get(number) for number in self._before)
+        now = [inodes.get(number) for number in self._before]
         kept = {b.block for inode in now if inode is not None for b in inode.blocks}
-        return [b for block, b in had.items() if block not in kept]
+        return [b for blocks in had for b in blocks if b.block not in kept]

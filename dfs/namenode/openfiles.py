@@ -6,7 +6,7 @@ the others are refused unless they overwrite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from cluster.errors import PeerError
 from cluster.ids import NodeId
@@ -18,8 +18,7 @@ from dfs.paths import join_path, parse_path
 WRITER_PATIENCE_S = 900.0
 
 
-@dataclass(slots=True, kw_only=True)
-class OpenFile:
+class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     """A file that is being written."""
 
     number: int
@@ -30,9 +29,11 @@ class OpenFile:
     hint: PlacementHint
     touched_s: float
     #: {block: its length}
-    blocks: dict[BlockId, int] = field(default_factory=dict)
-    #: {node: how many of the file's replicas it was given}
-    replicas: Uses = field(default_factory=Uses)
+    blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
+    #: the nodes that were given replicas of the first block
+    first: tuple[NodeId, ...] = ()
+    #: how many of the file's replicas nodes were given; of a file of one block, nobody asks
+    uses: Uses | None = None
 
 
 class OpenFiles:

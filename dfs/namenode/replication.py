@@ -68,10 +68,10 @@ class Replication:
     # What to do ------------------------------------------------------------------------------
     def decide(self, now_s: float) -> list[ReplicateBlock | DeleteReplicas]:
         """Orders for the blocks that changed or whose time has come."""
-        if now_s < self._not_before_s:
+        touched = self._blocks.touched
+        if not (touched or self._copies or self._later) or now_s < self._not_before_s:
             return []
         self._wake(now_s)
-        touched = self._blocks.touched
         if not touched:
             return []
         stuck: list[BlockId] = []

@@ -107,10 +107,12 @@ class CapacityOrder(OrderPolicy):
         self._queues[attempt.task.stage.job.queue].held -= 1
 
     def reconsider(self) -> Iterable[JobView]:
+        jobs: list[JobView] = []
         for queue in self._queues.values():
             if queue.passed_over and self._may_grow(queue):
                 queue.passed_over = False
-                yield from [job for _, job in queue.wanting]
+                jobs += [job for _, job in queue.wanting]
+        return jobs
 
     def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:

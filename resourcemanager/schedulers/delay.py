@@ -9,8 +9,6 @@ reduces don't wait.
 
 from __future__ import annotations
 
-import functools
-
 import msgspec
 
 from cluster.errors import require
@@ -74,16 +72,10 @@ class DelayTasks(TaskPolicy):
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
         ready_at_s = since_s + self._patience_s[self._settled.get(job.id, 0)][level]
         if now_s < ready_at_s:
-            return _wait(level, ready_at_s)
+            return Wait(f"only a {level} slot is free", until_s=ready_at_s, level=level)
         del self._skipping_since_s[job.id]
         self._settled[job.id] = _SETTLED[level]
         return Place(task, why=f"{level} after {now_s - since_s:g} s")
-
-
-@functools.lru_cache(maxsize=16)
-def _wait(level: Level, until_s: float) -> Wait:
-    """The same answer to all slots that are alike: a job is offered hundreds of them at once."""
-    return Wait(f"only a {level} slot is free", until_s=until_s)
 
 
 RECIPE = Recipe(

@@ -29,7 +29,7 @@ def test_the_emptiest_are_those_that_a_look_at_all_finds(changes, barred, used, 
             del plain[node]
         else:
             more = max(change * block_bytes, -plain[node])
-            loads.add(node, more)
+            loads.add(more, [node])
             plain[node] += more
     assert dict(loads) == plain
     free = [node for node in plain if node not in barred]
@@ -50,9 +50,9 @@ def test_they_follow_what_a_file_uses_and_what_nodes_hold(few, data, barred):
     among = data.draw(st.lists(st.sampled_from(racks), min_size=1, unique=True)) if racks else []
     for node, stored_bytes in data.draw(changes) if among else ():
         if stored_bytes < 0:
-            uses.add(node)
+            loads.add(0, [node], uses)
         else:
-            loads.add(node, stored_bytes)
+            loads.add(stored_bytes, [node])
         with patch.object(module, "_FEW", few):
             found = list(loads.emptiest(tuple(among), barred, uses))
         there = [other for other in free if rack_of(other) in among]

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.ids import NodeId, rack_of
+from dfs.loads import Loads, Uses
 from dfs.messages import PlacementHint
-from dfs.placement import RackAware, Spread, StorageView, reading_rank
+from dfs.placement import PlacementPolicy, RackAware, Spread, StorageView, reading_rank
 
 
 def nodes(racks, each):
@@ -63,6 +64,32 @@ def test_two_racks_whenever_two_are_alive(situation, seed):
     chosen = RackAware(random.Random(seed)).choose(**situation)
     racks = {rack_of(node) for node in situation["view"].load}
     assert len({rack_of(node) for node in chosen}) >= min(2, len(racks), len(chosen))
+
+
+@given(
+    racks=st.integers(1, 5),
+    each=st.integers(1, 4),
+    count=st.integers(1, 4),
+    seed=st.integers(0, 99),
+    of_one_file=st.booleans(),
+)
+def test_new_blocks_go_where_the_general_rule_puts_them_and_by_the_same_chance(
+    racks, each, count, seed, of_one_file
+):
+    alive, dice = nodes(racks, each), random.Random(seed)
+    short, general = RackAware(random.Random(seed)), RackAware(random.Random(seed))
+    loads, uses = Loads(dict.fromkeys(alive, 0)), Uses()
+    for _ in range(40):
+        writer = dice.choice([None, NodeId("r9n9"), *alive])
+        view = StorageView(load=loads, of_file=uses if of_one_file else Uses())
+        chosen = short.choose(count, view, writer=writer)
+        plain = StorageView(load=dict(loads), of_file=dict(view.of_file))
+        assert chosen == PlacementPolicy.choose(general, count, plain, writer=writer)
+        loads.add(dice.randrange(3), chosen, uses)
+        if dice.random() < 0.1:
+            gone = dice.choice(alive)
+            loads.leave(gone)
+            loads.join(gone)
 
 
 def test_a_lost_replica_comes_back_on_the_missing_rack():

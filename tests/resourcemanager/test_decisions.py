@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster.ids import NodeId
 from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
 from resourcemanager.policies import CopyPolicy, TaskPolicy
 from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.delay import DelayTasks
 from resourcemanager.schedulers.fair import FairOrder
 from resourcemanager.views import JobView, SlotView
 from tests.harness import tiny_cluster
@@ -128,6 +132,49 @@ def test_an_answer_stands_until_something_changes():
         ("r0n0", 2.0),
         ("r0n1", 7.0),
     ]
+
+
+def test_a_wait_for_a_level_stands_for_all_slots_as_near():
+    asked: list[tuple[str, float]] = []
+
+    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
+        asked.append((slot.id, now_s))
+        task, level = job.closest_pending_map(slot)
+        assert task is not None
+        if level == "node-local" or now_s >= 3:
+            return Place(task)
+        return Wait(f"only {level}", until_s=3.0, level=level)
+
+    c = tiny_cluster(racks=3, nodes=3, slots=1, scheduler=recipe(offer))
+    c.store("in", blocks=[["r0n0"], ["r2n2"], ["r0n0"]])
+    c.submit("j0", input="in")
+    # Both node-local slots; of the others once each distance, and again once a slot was taken.
+    assert asked == [(node, 0) for node in ("r0n0", "r1n0", "r2n0", "r2n2", "r1n0", "r0n1")]
+    assert c.why_waiting("j0.m2") == "only remote"  # the last slot of the round
+
+
+@given(data=st.data())
+def test_waits_for_levels_place_as_those_for_single_slots(data: st.DataObject):
+    class Asked(DelayTasks):
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            answer = super().offer(job, slot, now_s)
+            if isinstance(answer, Wait):
+                return Wait(answer.reason, answer.until_s)
+            return answer
+
+    nodes = [f"r{rack}n{node}" for rack in range(3) for node in range(3)]
+    replicas = st.lists(st.sampled_from(nodes), max_size=2, unique=True)
+    files = data.draw(st.lists(st.lists(replicas, min_size=1, max_size=8), max_size=4))
+    runs = []
+    for tasks in (DelayTasks, Asked):
+        mine = Recipe(name="mine", source="a test", order=FairOrder, tasks=tasks)
+        c = tiny_cluster(racks=3, nodes=3, slots=1, scheduler=mine)
+        for number, blocks in enumerate(files):
+            c.store(f"in{number}", blocks=blocks)
+            c.at(1.5 * number, partial(c.submit, f"j{number}", input=f"in{number}", reduces=1))
+        c.run()
+        runs.append((c.events, c.commands))
+    assert runs[0] == runs[1]
 
 
 def test_a_wait_that_is_over_is_not_put_off_by_an_offer_at_the_same_moment():

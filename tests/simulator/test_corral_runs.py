@@ -112,7 +112,11 @@ def test_data_is_balanced_over_the_racks():
     """The paper's coefficient of variation is at most 0.004 (section 6.2.1), with far more data."""
     run = simulated("corral", batch())
     stored = [
-        sum(sum(run.store.disks[node.id].values()) for node in rack.nodes)
+        sum(
+            replica.stored_length
+            for held in run.store.disks.held([node.id for node in rack.nodes]).values()
+            for replica in held
+        )
         for rack in run.config.topology.rack_list()
     ]
     assert np.std(stored) / np.mean(stored) < 0.1

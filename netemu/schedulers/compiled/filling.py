@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, Numbers
+
+#: Numbers of links or rows.  Unsigned: whether they count from the end is not looked at then.
+Indices = NDArray[np.uint32]
 
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
@@ -40,7 +44,6 @@ def fill(
     # only grow meanwhile, so one that is out of date comes up too early, and is put back.
     load, summed, share = floats[0], floats[1], floats[2]
     rising, begins, ends, heap = numbers[0], numbers[1], numbers[2], numbers[3]
-    # unsigned: whether they count from the end is not looked at then, nor whether they are links
     ways = np.empty((len(weights), len(paths)), np.uint32)
     rows = np.empty(len(weights), np.uint32)
     rises, size = _let_rise(paths, weights, left, rates, ways, rows, load, rising, heap)
@@ -75,8 +78,8 @@ def _let_rise(
     weights: Floats,
     left: Floats,
     rates: Floats,
-    ways: Numbers,
-    rows: Numbers,
+    ways: Indices,
+    rows: Indices,
     load: Floats,
     rising: Numbers,
     crossed: Numbers,
@@ -112,8 +115,8 @@ def _let_rise(
 
 @njit(cache=True)
 def _by_link(
-    ways: Numbers, crossed: Numbers, rising: Numbers, begins: Numbers, ends: Numbers
-) -> Numbers:
+    ways: Indices, crossed: Numbers, rising: Numbers, begins: Numbers, ends: Numbers
+) -> Indices:
     """The rows that rise, link by link: those of a link are there from its begin to its end.
 
     They are numbered as in ``ways``.
@@ -132,7 +135,7 @@ def _by_link(
 
 
 @njit(cache=True)
-def _weight(those: Numbers, rows: Numbers, rates: Floats, weights: Floats) -> float:
+def _weight(those: Indices, rows: Indices, rates: Floats, weights: Floats) -> float:
     weight = 0.0
     for number in those:
         if rates[rows[number]] == np.inf:
@@ -142,9 +145,9 @@ def _weight(those: Numbers, rows: Numbers, rates: Floats, weights: Floats) -> fl
 
 @njit(cache=True)
 def _hold(
-    ways: Numbers,
-    those: Numbers,
-    rows: Numbers,
+    ways: Indices,
+    those: Indices,
+    rows: Indices,
     rate: float,
     weights: Floats,
     rates: Floats,

@@ -20,11 +20,11 @@ from netemu.schedulers.filling import Bools
 _ROUNDING = 1 + 1e-12
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
-#: If more than this share of the rows is new, or if so large a share of the links has been given
-#: levels without an end, all rows are filled: with 10,000 flows between random pairs of 150 racks
-#: that takes 0.65 ms, and to follow what one of them changes 2.6 ms.
-_MANY_NEW = 0.2
-_MANY_TURNS = 0.3
+#: If the links that are amiss at first have so many entries, as a share of the rows, or those that
+#: were given levels without an end, all rows are filled.  To fill a row takes as long as to look at
+#: two or three entries, and who changes one of 10,000 flows seldom knows how far that will reach.
+_MANY_AMISS = 0.25
+_MANY_ENTRIES = 0.5
 
 
 @njit(cache=True)
@@ -100,23 +100,23 @@ def level_rows(
     numbers of each row.  Returns whether any rate has changed, and how many more bytes/s all rows
     send at now; nan if they have to be summed up.
     """
-    links = len(left)
+    links, seen = len(left), 0
     room, amiss = left - load, np.zeros(links, np.bool_)
-    new, endless = _find_new(table, paths, first_new, count, levels, load, room, amiss, now_s)
-    if new > count * _MANY_NEW:
-        fill_rows(table, paths, count, levels, load, left, now_s)
-        return True, np.nan
+    endless = _find_new(table, paths, first_new, count, levels, load, room, amiss, now_s)
     queue, touched, waiting = np.empty(links, np.int64), np.empty(links, np.int64), 0
     amiss[-1] = False  # stands for no link
     for link in range(links - 1):
         if amiss[link] or _is_amiss(room[link], rounding[link], levels[link]):
             amiss[link] = True
             queue[waiting] = link
-            waiting += 1
-    first, turns, leveled = 0, 0, np.zeros(links, np.bool_)
+            waiting, seen = waiting + 1, seen + sizes[link]
+    if seen > count * _MANY_AMISS:
+        fill_rows(table, paths, count, levels, load, left, now_s)
+        return True, np.nan
+    first, seen, leveled = 0, 0, np.zeros(links, np.bool_)
     while waiting > 0:
         link = queue[first]
-        first, waiting, turns = (first + 1) % links, waiting - 1, turns + 1
+        first, waiting, seen = (first + 1) % links, waiting - 1, seen + sizes[link]
         amiss[link], leveled[link] = False, True
         begin, before = begins[link], levels[link]
         rows = _other_limits(table, entries, begin, sizes[link], levels, work)
@@ -126,7 +126,7 @@ def level_rows(
             entries, begin, link, before, levels[link], work[:, :rows], load, room, touched, amiss
         )
         room[link] = left[link] - load[link]
-        if others < 0 or turns > links * _MANY_TURNS:
+        if others < 0 or seen > count * _MANY_ENTRIES:
             fill_rows(table, paths, count, levels, load, left, now_s)
             return True, np.nan
         for other in touched[:others]:  # noted as amiss, which they may not be
@@ -157,13 +157,13 @@ def _find_new(
     room: Floats,
     amiss: Bools,
     now_s: float,
-) -> tuple[int, bool]:
+) -> bool:
     """Note rows from the ``first`` that are to have rates, and their links as ``amiss``.
 
     They are counted as if they sent what the levels allow, or nothing if those have no limit.
-    Returns how many they are, and whether any of them has no limited link at all.
+    Returns whether any of them has no limited link at all.
     """
-    none, new, endless = len(levels) - 1, 0, False
+    none, endless = len(levels) - 1, False
     for row in range(first, count):
         if table[WEIGHT, row] == 0 or table[RATE, row] > 0:
             continue
@@ -175,7 +175,6 @@ def _find_new(
             change_rate(table, row, np.inf, now_s)
             endless = True
         if least > 0:
-            new += 1
             more = least * table[WEIGHT, row] if least < np.inf else 0.0
             for position in range(len(paths)):
                 link = paths[position, row]
@@ -183,7 +182,7 @@ def _find_new(
                 load[link] += more
                 room[link] -= more
     load[none] = 0.0
-    return new, endless
+    return endless
 
 
 @njit(cache=True)
