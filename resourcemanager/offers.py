@@ -82,7 +82,8 @@ class Offers:
             if job.wanting:
                 self._offer(node, [job])
         while self._world.wanting and node.free and isinstance(self._offer(node, None), Place):
-            pass
+            if self._world.asking:  # its other slots were free already, as those elsewhere were
+                self._offer_to_asking()
         while self._has_copies and node.free and self._offer_copy(node):
             pass
 

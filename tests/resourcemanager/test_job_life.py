@@ -39,6 +39,22 @@ def test_maps_then_reduces_then_the_commit_of_the_winners():
     assert ordered(c, DiscardJob) == [DiscardJob(job="j0")]
 
 
+@pytest.mark.parametrize("scheduler", ["fair", "capacity", "delay"])
+def test_reduces_spread_over_free_nodes_and_do_not_fill_that_of_the_map_that_ended(scheduler: str):
+    c = tiny_cluster(racks=2, nodes=2, slots=4, scheduler=scheduler)
+    c.store("in", blocks=[["r1n1"]])
+    c.submit("j0", input="in", reduces=4)
+    assert sorted(c.run().nodes_of("j0.r")) == ["r0n0", "r0n1", "r1n0", "r1n1"]
+
+
+def test_the_slot_that_was_freed_goes_by_the_order_of_the_jobs():
+    c = tiny_cluster(nodes=1, slots=2, scheduler="fair")
+    c.submit("j0", maps=2, reduces=1, user="ann")
+    c.submit("j1", maps=1, user="bob")
+    tasks = [task for task, _, _ in c.run().placements]
+    assert tasks == ["j0.m0", "j0.m1", "j1.m0", "j0.r0"]  # although j0.r0 may run as soon
+
+
 def test_what_an_attempt_is_told():
     c = tiny_cluster(nodes=3)
     c.store("in", blocks={"b0": ["r0n0"], "b1": ["r0n1"]})
