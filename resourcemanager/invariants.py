@@ -137,7 +137,7 @@ def _of_fetches(world: World) -> Iterator[str]:
             yield f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if not fetch.node.alive:
             yield f"flow {flow} comes from {fetch.node.id}, which is lost"
-        if fetch.reader.reader is None or fetch.reader.reader.fetches[fetch.node.id] is not fetch:
+        if fetch.reader.reader is None or fetch.reader.reader.fetches[fetch.key] is not fetch:
             yield f"flow {flow} is unknown to {fetch.reader.id}"
     known = sum(
         len(attempt.reader.fetches)

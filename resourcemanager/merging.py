@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.ids import AttemptId
+from cluster.ids import AttemptId, RackId
 
 if TYPE_CHECKING:
     from resourcemanager.state import Attempt, Node, Reader, Stage, Turn
@@ -40,9 +40,11 @@ class Outputs(NamedTuple):
 class Bundle:
     """Outputs of some nodes, to be fetched together."""
 
-    __slots__ = ("_sizes", "_step", "_tasks", "nodes", "outputs")
+    __slots__ = ("_first", "_sizes", "_step", "_tasks", "nodes", "outputs")
 
-    def __init__(self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...]) -> None:
+    def __init__(
+        self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...], first: int = 0
+    ) -> None:
         self.outputs = Outputs(outputs, tuple(output.id for output in outputs))
         self.nodes = nodes  #: all that they are on
         #: tasks of equal output share the tuple
@@ -54,6 +56,7 @@ class Bundle:
         for output in outputs:
             name = output.task.stage.name
             self._tasks[name] = self._tasks.get(name, 0) | 1 << output.task.index
+        self._first = first  #: place among the nodes of the one that sends to reader 0
         self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
 
     def size_bytes(self, partition: int) -> int:
@@ -65,7 +68,7 @@ class Bundle:
 
         Readers next to each other are often on nodes next to each other: theirs are far apart.
         """
-        return self.nodes[reader * self._step % len(self.nodes)]
+        return self.nodes[(self._first + reader * self._step) % len(self.nodes)]
 
     def arrived(self, reader: Reader) -> None:
         """A reader has it."""
@@ -76,12 +79,12 @@ class Bundle:
 class Merging:
     """What a reading stage whose fetches are merged knows of what it reads."""
 
-    __slots__ = ("_cut", "_flows", "looking", "ready")
+    __slots__ = ("_cut", "flows", "looking", "ready")
 
     def __init__(self, flows: int) -> None:
         self.ready: list[Attempt] = []  #: outputs, in the order in which they came; lost ones too
         self.looking = False  #: whether a timer is set
-        self._flows = flows  #: for each reader, at a time
+        self.flows = flows  #: for each reader, each time that it asks
         #: bundles of what is between two places of ``ready``
         self._cut: dict[tuple[int, int], list[Bundle]] = {}
 
@@ -104,17 +107,22 @@ class Merging:
         return cut
 
     def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
-        by_node: dict[Turn, tuple[Node, list[Attempt]]] = {}
+        by_node: dict[tuple[int, RackId, Turn], tuple[Node, list[Attempt]]] = {}
         for output in outputs:
             if not output.output_lost and output.node.alive:
                 node = output.node
-                by_node.setdefault(node.turn, (node, []))[1].append(output)
-        there = [by_node[turn] for turn in sorted(by_node)]
+                place = (len(node.rack), node.rack, node.turn)
+                by_node.setdefault(place, (node, []))[1].append(output)
+        # Rack by rack, so that steps of one length meet each rack as often as it has nodes; and
+        # the flows of one reader begin at places that are as far apart.
+        there = [by_node[place] for place in sorted(by_node)]
+        count = min(self.flows, len(there))
         bundles = []
-        for number in range(min(self._flows, len(there))):
-            some = there[number :: self._flows]
+        for number in range(count):
+            some = there[number::count]
             outputs_there = tuple(output for _, outputs in some for output in outputs)
-            bundles.append(Bundle(outputs_there, tuple(node for node, _ in some)))
+            nodes = tuple(node for node, _ in some)
+            bundles.append(Bundle(outputs_there, nodes, number * len(nodes) // count))
         return bundles
 
 

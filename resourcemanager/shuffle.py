@@ -10,6 +10,7 @@ Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -158,7 +159,7 @@ class Shuffle:
             if stage.id == stage_name and stage.merging is not None:
                 stage.merging.looking = False
                 for reader in list(stage.live.values()):
-                    self._fetch_merged(reader)
+                    self._fetch_merged(reader, beside=stage.merging.flows)
 
     # ---------------------------------------------------------------------------------------------
     def _began_to_fetch(self, stage: Stage) -> bool:
@@ -190,11 +191,13 @@ class Shuffle:
         if new:
             self._start(attempt, node, _as_asked(attempt.task.stage, node, new), size_bytes, None)
 
-    def _fetch_merged(self, attempt: Attempt) -> None:
-        """Start the next flows of a reader that has none, if something new is ready."""
+    def _fetch_merged(self, attempt: Attempt, beside: int = 0) -> None:
+        """Start a reader's next flows, if something new is ready and few enough are under way."""
         reader, merging = _reader_of(attempt), attempt.task.stage.merging
-        if merging is None or reader.fetches or attempt.killing:
+        if merging is None or attempt.killing or len(reader.fetches) > beside:
             return
+        if reader.repeats and reader.fetches:
+            return  # these may bring what it would ask for again
         partition = attempt.task.index
         for bundle in merging.bundles(attempt):
             size_bytes = bundle.size_bytes(partition)
@@ -208,7 +211,7 @@ class Shuffle:
         """
         if all(source.done == source.size for source in stage.reads):
             for reader in stage.live.values():
-                self._fetch_merged(reader)
+                self._fetch_merged(reader, beside=sys.maxsize)
         else:
             self._look_later(stage, merging)
 
@@ -230,7 +233,7 @@ class Shuffle:
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         fetch = Fetch(flow, attempt, node, outputs.attempts, size_bytes, bundle)
-        reader.fetches[node.id] = self._world.fetches[flow] = fetch
+        reader.fetches[fetch.key] = self._world.fetches[flow] = fetch
         stage, flows = attempt.task.stage, self._world.policies.flows
         weight = self._valid("weight", Weight, flows.weight(attempt))
         priority = self._valid("priority", Priority, flows.priority(attempt, size_bytes))
@@ -291,7 +294,7 @@ class Shuffle:
     def _forget(self, flow: FlowId) -> Fetch | None:
         fetch = self._world.fetches.pop(flow, None)
         if fetch is not None:
-            del _reader_of(fetch.reader).fetches[fetch.node.id]
+            del _reader_of(fetch.reader).fetches[fetch.key]
         return fetch
 
 

@@ -86,6 +86,11 @@ class Fetch:
         self.size_bytes = size
         self.bundle = bundle  #: of several nodes' outputs, if it is merged
 
+    @property
+    def key(self) -> NodeId | FlowId:
+        """Of those that a reader has: one at a time from each node, unless they are merged."""
+        return self.node.id if self.bundle is None else self.id
+
 
 class Reader:
     """How far a reduce attempt's fetching is."""
@@ -105,7 +110,8 @@ class Reader:
         #: {stage read: the tasks whose output is here, as bits}
         self.fetched = dict.fromkeys(stage.plan.reads, 0)
         self.missing = stage.inputs  #: the others
-        self.fetches: dict[NodeId, Fetch] = {}  #: at most one at a time from each node
+        #: those under way, by ``Fetch.key``
+        self.fetches: dict[NodeId | FlowId, Fetch] = {}
         #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
         self.seen: list[dict[NodeId, int]] = [{} for _ in stage.reads]
         self.position = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
