@@ -49,7 +49,7 @@ GROWTH_BOUND = 1.3
 _FACEBOOK = "co-scheduler-60x10"
 _CORRAL = "corral-50x40"
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
-ROUGHLY = ("shuffle_flows=500", "output_block=2000000000", "together_s=1", "progress_s=0")
+ROUGHLY = ("shuffle_flows=500", "output_block=2000000000", "together_s=.5", "progress_s=0")
 ROUGHNESS_BOUND = 0.05
 #: How thousands of Facebook's jobs are: 3,000 have six million pairs of a map and a reduce.
 MERGED = "shuffle_flows=2000"

@@ -5,8 +5,9 @@ ready for a reader is divided over few flows, each of which stands for those fro
 carries their bytes, with the weight of them all, and comes from one of them.  Which one that is
 goes round from reader to reader, so that each node sends as much as it should, and to all racks.
 Each byte crosses its reader's links, and as many bytes cross the links of each source; what differs
-is which source sends to which reader, and that a reader waits for all it asked for before it asks
-for more.  As many flows as there are nodes would be the exact shuffle.
+is which source sends to which reader, and when: a reader asks for what has become ready once a
+second if it has little under way, and for the last of it at once.  As many flows as there are nodes
+would be the exact shuffle.
 
 Left open in the papers, chosen here: a fetch breaks off with the node that it comes from, not with
 the others that it stands for, until they are known to be lost.
