@@ -32,6 +32,10 @@ def jcts_s(run: Simulation) -> list[float]:
     return [job["jct_s"] for job in run.summary()["jobs"]]
 
 
+def ccts_s(run: Simulation) -> list[float]:
+    return [cct_s for record in run.core.records.values() for cct_s in record.cct_s]
+
+
 def test_shuffles_of_few_pairs_are_not_merged():
     assert jcts_s(run_with(5000)) == jcts_s(run_with(0))
 
@@ -43,6 +47,7 @@ def test_merged_shuffles_carry_all_bytes_in_nearly_the_same_time(flows: int):
     records = [list(run.core.records.values()) for run in (exact, merged)]
     assert [r.shuffled_bytes for r in records[0]] == [r.shuffled_bytes for r in records[1]]
     assert jcts_s(merged) == pytest.approx(jcts_s(exact), rel=0.05)
+    assert ccts_s(merged) == pytest.approx(ccts_s(exact), rel=0.1)
 
 
 def test_each_source_serves_as_many_readers_whatever_it_stands_for(tmp_path: Path):
