@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.ids import AttemptId, RackId
 
 if TYPE_CHECKING:
-    from resourcemanager.state import Attempt, Node, Reader, Stage, Turn
+    from resourcemanager.readers import Reader
+    from resourcemanager.state import Attempt, Node, Stage, Turn
 
 #: Readers that wait look for what has become ready so often; once all is ready, at once.
 LOOK_AFTER_S = 1.0

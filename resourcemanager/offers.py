@@ -1,9 +1,9 @@
 """Offering free slots to jobs, and checking what the policies answer.
 
-After each event: nodes with freed slots are offered to all jobs in order; then jobs that have
-more to run than before are offered all free slots.  Nothing else is asked again (see
-``policies.py`` for when an answer stands), so that an event costs a few offers and not
-jobs x slots.
+After each event: a freed slot is offered to all jobs in order; then jobs that have more to run than
+before are offered all free slots, one of each node in turn; then the rest of the freed slot's node
+goes to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
+stands), so that an event costs a few offers and not jobs x slots.
 
 Never here: what a launch entails; see ``attempts.py``.
 """

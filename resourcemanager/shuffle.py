@@ -21,8 +21,9 @@ from netemu.messages import Priority, Weight
 from resourcemanager.commands import CloseCoflow, OpenCoflow, SetTimer
 from resourcemanager.decisions import InvalidDecision
 from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging, Outputs
+from resourcemanager.readers import Fetch, Reader
 from resourcemanager.records import ByDistance
-from resourcemanager.state import Attempt, Fetch, Node, Reader, Stage
+from resourcemanager.state import Attempt, Node, Stage
 from resourcemanager.world import World
 
 #: A reader tries a node this often in a row before the outputs there count as lost.

@@ -17,9 +17,10 @@ from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, job_of
 from cluster.messages.execution import DiscardJob, KillAttempt
 from cluster.topology import Topology
 from cluster.wire import Command
+from resourcemanager.readers import Fetch
 from resourcemanager.recipe import Option, Policies, Recipe
 from resourcemanager.records import JobRecord
-from resourcemanager.state import Attempt, Fetch, Job, Node, Turn
+from resourcemanager.state import Attempt, Job, Node, Turn
 
 _turn_of = attrgetter("turn")
 
