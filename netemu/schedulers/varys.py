@@ -27,6 +27,9 @@ from netemu.schedulers.inorder import by_arrival
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
 CANCELS = 1e-3
+#: A coflow that could end within this share of the time that the clock shows is summed up anew:
+#: the clock has too few digits to say what it sent in its last moments.
+LAST_MOMENTS = 1e-4
 
 
 @dataclass(slots=True, eq=False)
@@ -101,9 +104,10 @@ class Varys(FlowScheduler):
             return _sum_up(group, traffic)
         if group.rate_bytes_per_s and known.known_s < traffic.now_s:
             known.link_bytes = known.link_bytes - group.load * (traffic.now_s - known.known_s)
-            if (known.link_bytes < known.summed * CANCELS).any():
-                return _sum_up(group, traffic)
             known.bottleneck_s = _longest_s(known.link_bytes, traffic.capacities)
+            ends = known.bottleneck_s < traffic.now_s * LAST_MOMENTS
+            if ends or (known.link_bytes < known.summed * CANCELS).any():
+                return _sum_up(group, traffic)
         known.known_s = traffic.now_s
         return known
 

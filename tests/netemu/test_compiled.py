@@ -108,3 +108,32 @@ def test_rates_are_those_of_the_simple_version(name: str) -> None:
         pair.shuffle()
         for _ in range(100):
             pair.step()
+
+
+@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+def test_varys_knows_what_a_coflow_has_left_in_its_last_moments(compiles_at: float) -> None:
+    """At 10,000 s the clock can't tell 2 bytes more from fewer; rates must still fit the links."""
+    fabric = Fabric(load_topology("ports-150x1,racks.count=6"), flow_scheduler("varys"))
+    fabric.compiles_at = compiles_at
+    fabric.advance(10_000.0)
+    big, small = CoflowId("big"), CoflowId("small")
+    fabric.register_coflow(big)
+    fabric.register_coflow(small)
+    ends = [(f"b{row}", f"r{row + 1}n0", "r0n0", big) for row in range(3)]
+    for flow, src, dst, coflow in ends:
+        fabric.start(spec(flow, src, dst, coflow))
+    most_bytes_per_s = fabric.capacities_bytes_per_s()["r0.down"]
+    ends_s = fabric.next_event_s()
+    for number, before_s in enumerate((1.0, 1e-3, 1e-6, 1e-8, 3e-9)):
+        fabric.advance(ends_s - before_s)
+        fabric.start(spec(f"s{number}", "r5n0", "r4n0", small))
+        rates = fabric.rates_bytes_per_s()
+        taken_bytes_per_s = sum(rate for flow, rate in rates.items() if flow[0] == "b")
+        assert taken_bytes_per_s == pytest.approx(most_bytes_per_s, rel=1e-12)
+
+
+def spec(flow: str, src: str, dst: str, coflow: CoflowId) -> FlowSpec:
+    """A gigabyte."""
+    return FlowSpec(
+        flow=FlowId(flow), src=NodeId(src), dst=NodeId(dst), size_bytes=10**9, coflow=coflow
+    )

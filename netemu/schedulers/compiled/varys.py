@@ -13,7 +13,7 @@ from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_b
 from netemu.schedulers.compiled.slots import Slots, grown
 from netemu.schedulers.filling import Bools
 from netemu.schedulers.inorder import by_arrival
-from netemu.schedulers.varys import CANCELS, Varys
+from netemu.schedulers.varys import CANCELS, LAST_MOMENTS, Varys
 
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
 #: goes on as before, whatever happens elsewhere.
@@ -47,6 +47,7 @@ def bottlenecks(
         demand, again = link_bytes[slot], anew[slot]
         if not again and bytes_per_s[slot] > 0:
             again = _send(demand, loads[slot], passed_s, summed[slot]) > 0
+            again |= _longest_s(demand, seconds_a_byte) < now_s * LAST_MOMENTS
         if again:
             _sum_up(tables[slot], paths[slot], counts[slot], now_s, demand)
             summed[slot, :] = demand
