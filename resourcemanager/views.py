@@ -182,6 +182,10 @@ class JobView(Protocol):
         """Nodes on which its attempts failed too often, so that it is not offered their slots."""
 
     @property
+    def wake_s(self) -> float | None:
+        """When it is asked again at the latest, as it answered ``Wait``; None = at no set time."""
+
+    @property
     def forecast(self) -> Forecast | None:
         """What was foretold of it; None if nothing is known."""
 

@@ -123,8 +123,15 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         yield from [job for _, job in user.wanting[light_from:]]
         now_s = self.cluster.now_s
         for line, job in heavy:
-            if line in _OFF and self._passing.get(job.id, (0.0, now_s))[1] <= now_s:
+            if line in _OFF and not self._lets_pass(job, now_s):
                 yield job
+
+    def _lets_pass(self, job: JobView, now_s: float) -> bool:
+        """Whether a job would only say again that it waits.
+
+        One that is not to be woken has to: an older wait ended while no slot was free.
+        """
+        return job.wake_s is not None and now_s < self._passing.get(job.id, (now_s, now_s))[1]
 
     def _line(self, job: JobView, slot: SlotView) -> Line:
         return self.planner.guides(job).line(slot.rack)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -228,6 +229,34 @@ def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
     c.at(1.0, lambda: c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
     run = c.run(until_s=150.0)
     assert run.placements == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 100.0)]
+
+
+def test_a_job_is_asked_again_if_an_older_wait_ended_while_no_slot_was_free():
+    """Its maps would let r1's slot pass until 7 s, when others hold all slots; its reduce waits on.
+
+    Rack r0, which its reduce is to run on, is taken for good at 2 s.
+    """
+    c = tiny_cluster(
+        racks=2,
+        nodes=1,
+        scheduler="co-scheduler",
+        ocs=Ocs(port=1e9, elephant=1000),
+        options={"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 7.0},
+    )
+    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=1)
+    for at_s, job, map_s in ((1.5, "j1", 1), (1.5, "j2", 1000), (3.0, "j3", 5)):
+        hog = partial(c.submit, job, maps=1, map_s=map_s, queue="hog")
+        c.at(at_s, hog)
+    run = c.run(until_s=100.0)
+    assert run.placements == [
+        ("j0.m0", "r0n0", 0.0),
+        ("j0.m1", "r0n0", 1.0),
+        ("j1.m0", "r1n0", 1.5),
+        ("j2.m0", "r0n0", 2.0),
+        ("j3.m0", "r1n0", 3.0),
+        ("j0.r0", "r1n0", 9.5),
+    ]
 
 
 # Learning ----------------------------------------------------------------------------------------
