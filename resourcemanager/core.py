@@ -38,7 +38,7 @@ from resourcemanager.events import (
     JobSubmitted,
     TimerFired,
 )
-from resourcemanager.history import History
+from resourcemanager.history import FEW_COMMANDS, History
 from resourcemanager.invariants import check_invariants
 from resourcemanager.joblife import JobLife
 from resourcemanager.merging import LOOK
@@ -108,6 +108,8 @@ class Core:
         self._history.add(now_s, event, commands)
         handler(event)
         self._offers.make()
+        if len(commands) > FEW_COMMANDS:
+            self._history.shorten()
         return commands
 
     # Reading -------------------------------------------------------------------------------------

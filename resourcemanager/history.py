@@ -9,23 +9,26 @@ from cluster.wire import Command, Event, Message, to_map
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
+#: An event that leads to no more commands counts for nothing: nearly all do.
+FEW_COMMANDS = 10
 
 
 class History:
     """The last events, with the commands that they led to."""
 
     def __init__(self) -> None:
-        self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque()
-        self._commands = 0  #: of all entries but the last, whose may still grow
+        self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
 
     def add(self, now_s: float, event: Event, commands: Sequence[Command]) -> None:
         """Remember an event; ``commands`` may still grow."""
+        self._entries.append((now_s, event, commands))
+
+    def shorten(self) -> None:
+        """Forget old events, since the last one has led to more than few commands."""
         entries = self._entries
-        if entries:
-            self._commands += len(entries[-1][2])
-        entries.append((now_s, event, commands))
-        while len(entries) > _KEPT or self._commands > _COMMANDS_KEPT:
-            self._commands -= len(entries.popleft()[2])
+        many = sum([len(commands) for _, _, commands in entries])
+        while many > _COMMANDS_KEPT and len(entries) > 1:
+            many -= len(entries.popleft()[2])
 
     def about(self, name: str) -> list[str]:
         """The last events that touched a node, job or task, oldest first, one a line."""

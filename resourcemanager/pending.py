@@ -6,6 +6,7 @@ Never here: whether a task should run; see the policies.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -60,13 +61,17 @@ class PendingTasks:
         self.count = len(self._is_pending)
         self._is_pending[:] = b"\1" * self.count
         self._all.extend(range(self.count))  # ascending: a heap already
+        by_node: defaultdict[NodeId, list[int]] = defaultdict(list)
+        by_rack: defaultdict[RackId, list[int]] = defaultdict(list)
         for index, task in enumerate(self._inputs):
             if not task.nodes:
                 self._anywhere.append(index)
             for node in task.nodes:
-                self._by_node.setdefault(node, []).append(index)
-            for rack in dict.fromkeys(map(rack_of, task.nodes)):
-                self._by_rack.setdefault(rack, []).append(index)
+                by_node[node].append(index)
+                in_rack = by_rack[rack_of(node)]
+                if not in_rack or in_rack[-1] != index:
+                    in_rack.append(index)
+        self._by_node, self._by_rack = dict(by_node), dict(by_rack)
 
     def remove(self, index: int) -> None:
         """Task ``index``, which was pending, is not any more."""
@@ -85,11 +90,11 @@ class PendingTasks:
         """The one whose input is nearest to ``node``, and how near that is."""
         if not self._inputs:
             return self._top(self._all), "anywhere"
-        if (index := self._top(self._by_node.get(node))) is not None:
+        if (heap := self._by_node.get(node)) and (index := self._top(heap)) is not None:
             return index, "node-local"
-        if (index := self._top(self._by_rack.get(rack))) is not None:
+        if (heap := self._by_rack.get(rack)) and (index := self._top(heap)) is not None:
             return index, "rack-local"
-        if (index := self._top(self._anywhere)) is not None:
+        if self._anywhere and (index := self._top(self._anywhere)) is not None:
             return index, "anywhere"
         return self._top(self._all), "remote"
 
@@ -104,7 +109,8 @@ class PendingTasks:
 
     def _top(self, heap: list[int] | None) -> int | None:
         while heap:
-            if self._is_pending[heap[0]]:
-                return heap[0]
+            index = heap[0]
+            if self._is_pending[index]:
+                return index
             heapq.heappop(heap)
         return None

@@ -18,7 +18,6 @@ from cluster.ids import (
     RackId,
     StageId,
     TaskId,
-    attempt_id,
     stage_id,
     task_id,
 )
@@ -86,7 +85,7 @@ class Attempt:
     )
 
     def __init__(self, task: Task, number: int, node: Node, level: Level, now_s: float) -> None:
-        self.id = attempt_id(task.id, number)
+        self.id = AttemptId(f"{task.stage.id}{task.index}.{number}")
         self.task = task
         self.number = number
         self.node = node
@@ -168,6 +167,7 @@ class Stage:
         "reads",
         "reruns",
         "running",
+        "size",
         "tasks",
         "unreadable",
     )
@@ -182,6 +182,7 @@ class Stage:
         self.inputs = sum(
             source.size for source in reads
         )  #: outputs that each of its tasks fetches
+        self.size = plan.tasks  #: how many tasks it has
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner
@@ -203,11 +204,6 @@ class Stage:
         self.coflow_ended_s: float | None = None  #: when its latest network flow ended
 
     @property
-    def size(self) -> int:
-        """How many tasks it has."""
-        return len(self.tasks)
-
-    @property
     def progress(self) -> float:
         """Its done share, 0 to 1."""
         return min(1.0, (self.done + self.progress_sum) / len(self.tasks))
@@ -224,7 +220,10 @@ class Stage:
         """
         if not self.reads or not self.open or not self.pending.count:
             return None
-        if any(map(stuck, self.reads)) or self.held >= self.job.limit(self):
+        for source in self.reads:
+            if stuck(source):
+                return None
+        if len(self.live) >= self.job.limit(self):
             return None
         index = self.pending.first()
         return None if index is None else self.tasks[index]
@@ -327,7 +326,7 @@ class Job:
     def next_pending_reduce(self) -> Task | None:
         """The first pending reduce of a stage that the shuffle policy lets have another slot."""
         for stage in self.reduces:
-            if stage.open and (task := stage.next_reduce()) is not None:
+            if stage.open and stage.pending.count and (task := stage.next_reduce()) is not None:
                 return task
         return None
 
@@ -369,12 +368,17 @@ class Job:
 
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
-        return any(stage.live and any(map(stuck, stage.reads)) for stage in self.reduces)
+        for stage in self.reduces:
+            if stage.live:
+                for source in stage.reads:
+                    if stuck(source):
+                        return True
+        return False
 
 
 def stuck(stage: Stage) -> bool:
     """Whether it has pending tasks and not one slot."""
-    return stage.held == 0 and stage.pending.count > 0
+    return not stage.live and stage.pending.count > 0
 
 
 #: A task that is as well off anywhere goes before one for which there may be a better slot.

@@ -24,49 +24,76 @@ class Rank(IntEnum):
 
 
 Action = Callable[..., None]
-#: (time, rank, sequence, action, args)
-_Planned = tuple[float, int, int, Action, tuple[Any, ...]]
+_Call = tuple[Action, tuple[Any, ...]]
+_FACT = int(Rank.FACT)
 
 
 class EventHeap:
-    """Actions and their times.  ``now_s`` never goes back."""
+    """Actions and their times.  ``now_s`` never goes back.
+
+    Nearly all are facts, of which many are planned for one time: each of their times is in a heap
+    once.
+    """
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self._heap: list[_Planned] = []
-        #: facts that were planned for the moment at which that was: in order as they come
-        self._at_once: deque[_Planned] = deque()
+        #: facts that are due, in order: those planned while it was that time already go last
+        self._at_once: deque[_Call] = deque()
+        self._facts: dict[float, list[_Call]] = {}  #: those of later, by time
+        self._times: list[float] = []  #: these times, as a heap
+        #: (time, rank, sequence, action, args) of all others, as a heap
+        self._others: list[tuple[float, int, int, Action, tuple[Any, ...]]] = []
         self._sequence = 0
 
-    def at(self, time_s: float, action: Action, *args: Any, rank: int = Rank.FACT) -> None:
+    def at(self, time_s: float, action: Action, *args: Any, rank: int = _FACT) -> None:
         """Plan ``action(*args)``; what is planned for the past happens now."""
-        self._sequence += 1
-        time_s = max(time_s, self.now_s)
-        heapq.heappush(self._heap, (time_s, rank, self._sequence, action, args))
+        if rank == _FACT:
+            self._plan_fact(time_s, (action, args))
+        else:
+            self._sequence += 1
+            planned = (max(time_s, self.now_s), rank, self._sequence, action, args)
+            heapq.heappush(self._others, planned)
 
     def after(self, seconds: float, action: Action, *args: Any) -> None:
         """Plan ``action(*args)`` for so many seconds from now."""
-        self._sequence += 1
-        time_s = self.now_s + seconds
-        planned = (time_s, Rank.FACT, self._sequence, action, args)
-        if time_s == self.now_s:  # most are
-            self._at_once.append(planned)
-        else:
-            heapq.heappush(self._heap, planned)
+        if seconds:
+            self._plan_fact(self.now_s + seconds, (action, args))
+        else:  # as mostly
+            self._at_once.append((action, args))
 
     def next_s(self) -> float:
         """When the next action is due; inf if none is planned."""
-        first = [planned[0][0] for planned in (self._heap, self._at_once) if planned]
-        return min(first, default=math.inf)
+        if self._at_once:
+            return self.now_s
+        others_s = self._others[0][0] if self._others else math.inf
+        return min(self._times[0], others_s) if self._times else others_s
 
     def run_due(self) -> None:
         """Do all that is due by now, and what that plans for now."""
-        heap, at_once, now_s = self._heap, self._at_once, self.now_s
+        at_once, others, now_s = self._at_once, self._others, self.now_s
+        self._take_due_facts()
         while True:
-            if at_once and not (heap and heap[0] < at_once[0]):
-                _, _, _, action, args = at_once.popleft()
-            elif heap and heap[0][0] <= now_s:
-                _, _, _, action, args = heapq.heappop(heap)
+            if others and others[0][0] <= now_s and (not at_once or others[0][1] < _FACT):
+                _, _, _, action, args = heapq.heappop(others)
+            elif at_once:
+                action, args = at_once.popleft()
             else:
                 return
             action(*args)
+
+    def _plan_fact(self, time_s: float, call: _Call) -> None:
+        if time_s <= self.now_s:
+            self._at_once.append(call)
+            return
+        planned = self._facts.get(time_s)
+        if planned is None:
+            self._facts[time_s] = [call]
+            heapq.heappush(self._times, time_s)
+        else:
+            planned.append(call)
+
+    def _take_due_facts(self) -> None:
+        times, due = self._times, []
+        while times and times[0] <= self.now_s:
+            due += self._facts.pop(heapq.heappop(times))
+        self._at_once.extendleft(reversed(due))
