@@ -179,9 +179,7 @@ def _offer_s(core: Core, times: int) -> float:
 
 def _event_s(core: Core, times: int) -> float:
     """CPU seconds of the core for one map that ends, the launch of the next one included."""
-    running: list[AttemptId] = []
-    for job in core.world.jobs.values():
-        running += [attempt for attempt in job.live if f"{job.id}.m" in attempt]
+    running = [attempt for attempt in core.world.attempts if ".m" in attempt]
     random.Random(3).shuffle(running)
     events = [
         AttemptSucceeded(attempt=attempt, partition_bytes=_parts(core, attempt))
@@ -194,9 +192,7 @@ def _event_s(core: Core, times: int) -> float:
 
 
 def _parts(core: Core, attempt: AttemptId) -> tuple[int, ...]:
-    known = core.world.attempt(attempt)
-    assert known is not None
-    reduces = known.task.stage.readers[0].size
+    reduces = core.world.attempts[attempt].task.stage.readers[0].size
     return (_BLOCK_BYTES // reduces,) * reduces
 
 

@@ -52,6 +52,7 @@ class Attempts:
         attempt.copy = bool(task.live)
         task.launches += 1
         if attempt.copy:
+            record.copies += 1
             self._restore_inputs(stage)  # what the other attempt has fetched already, say
         else:
             stage.pending.remove(task.index)
@@ -59,7 +60,6 @@ class Attempts:
             stage.running += 1
         world.hold(attempt)
         record.launched += 1
-        record.copies += attempt.copy
         if level == "node-local":
             record.locality.local += 1
         elif level == "rack-local":
@@ -70,7 +70,7 @@ class Attempts:
         world.policies.tell("attempt_launched", attempt)
         if stage.reads:
             self._shuffle.reader_launched(attempt)
-        if stage.pending.count == 0:
+        if not stage.pending.count:
             self._review_readers(stage)
             world.review_wants(job)
         return attempt
@@ -94,18 +94,18 @@ class Attempts:
         attempt = self._known(event.attempt)
         if attempt is None:
             return
-        stage = attempt.task.stage
-        if len(event.partition_bytes) != _partitions(stage):
-            reason = f"told of {len(event.partition_bytes)} partitions, has {_partitions(stage)}"
+        task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
+        if len(partition_bytes) != _partitions(stage):
+            reason = f"told of {len(partition_bytes)} partitions, has {_partitions(stage)}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         self._end(attempt)
-        if stage.job.state != "running" or attempt.task.winner is not None:
+        if stage.job.state != "running" or task.winner is not None:
             stage.job.record.killed += 1  # too late: the job or another copy was faster
             return
-        attempt.partition_bytes = event.partition_bytes
-        if event.partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
-            self._summed = event.partition_bytes, sum(event.partition_bytes)
+        attempt.partition_bytes = partition_bytes
+        if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
+            self._summed = partition_bytes, sum(partition_bytes)
         attempt.shuffle_bytes = self._summed[1]
         self._write_down(attempt, event)
         self._win(attempt)
@@ -179,13 +179,14 @@ class Attempts:
     # ---------------------------------------------------------------------------------------------
     def _known(self, attempt: AttemptId) -> Attempt | None:
         """The attempt; None if it ended already, which is no mistake of whoever tells of it."""
-        known = self._world.attempt(attempt)
+        known = self._world.attempts.get(attempt)
         if known is None and attempt.split(".", 1)[0] not in self._world.records:
             raise PeerError(f'there is no attempt "{attempt}"')
         return known
 
     def _end(self, attempt: Attempt) -> None:
-        self._shuffle.stop(attempt)
+        if attempt.reader is not None:
+            self._shuffle.stop(attempt)
         self._world.release(attempt)
         attempt.reader = None  # it may be large
 

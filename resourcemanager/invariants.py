@@ -32,14 +32,17 @@ def _of_nodes(world: World) -> Iterator[str]:
     if {node.id for node in world.free_nodes()} != {node.id for node in nodes if node.free}:
         yield "the list of free nodes is not that of the nodes with free slots"
     jobs = [*world.jobs.values(), *world.draining.values()]
-    holding = {attempt.id: attempt for job in jobs for attempt in job.live.values()}
+    stages = [stage for job in jobs for stage in job.stages.values()]
+    holding = {attempt.id: attempt for stage in stages for attempt in stage.live.values()}
+    if world.attempts != holding:
+        yield f"{len(world.attempts)} attempts are known, {len(holding)} by their stages"
     for node in nodes:
         yield from _of_node(node, holding)
     held = sum(len(node.attempts) for node in nodes)
     if held != len(holding):
         yield f"{held} slots are held by {len(holding)} attempts"
     for job in world.draining.values():
-        if not job.live:
+        if not job.held:
             yield f"{job.id} has ended and has no attempts, and was not discarded"
 
 

@@ -99,9 +99,10 @@ class JobLife:
         world = self._world
         world.review_wants(job)
         world.asking.pop(job.id, None)
-        for attempt in list(job.live.values()):
-            self._shuffle.stop(attempt)
-            world.kill(attempt, reason)
+        if job.held:  # as they were launched, whatever their stage
+            for attempt in [a for a in world.attempts.values() if a.task.stage.job is job]:
+                self._shuffle.stop(attempt)
+                world.kill(attempt, reason)
         for stage in job.reduces:
             self._shuffle.job_over(stage)
 
@@ -115,7 +116,7 @@ class JobLife:
         world.policies.tell("job_ended", job)
         path = job.submission.output_path
         world.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
-        if job.live:
+        if job.held:
             world.draining[job.id] = job
         else:
             world.discard(job)

@@ -83,15 +83,19 @@ class Policies:
         self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
         self.copies = cast("CopyPolicy", made[recipe.copies])
         self.flows = cast("FlowPolicy", made[recipe.flows])
-        self._hooks: dict[str, tuple[Callable[[Any], None], ...]] = {}
+        #: {method: those of policies that override it}
+        self._hooks = {
+            name: tuple(getattr(p, name) for p in self.all if getattr(type(p), name) != plain)
+            for name, plain in vars(Policy).items()
+            if callable(plain) and not name.startswith("_")
+        }
 
     def tell(self, hook: str, about: object) -> None:
         """Call the method ``hook`` of those policies that override it.
 
         Raises ``InvalidDecision`` with the policy's name if one breaks.
         """
-        calls = self._hooks.get(hook)
-        for call in self.overriding(hook) if calls is None else calls:
+        for call in self._hooks[hook]:
             try:
                 call(about)
             except Exception as error:  # third parties' code
@@ -101,12 +105,7 @@ class Policies:
 
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""
-        calls = self._hooks.get(hook)
-        if calls is None:
-            plain = getattr(Policy, hook)
-            calls = tuple(getattr(p, hook) for p in self.all if getattr(type(p), hook) != plain)
-            self._hooks[hook] = calls
-        return calls
+        return self._hooks[hook]
 
 
 def read_options(

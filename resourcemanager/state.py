@@ -237,9 +237,9 @@ class Job:
         "at_risk_since_s",
         "avoid",
         "blame",
+        "held",
         "id",
         "limit",
-        "live",
         "maps",
         "name",
         "queue",
@@ -275,7 +275,7 @@ class Job:
                 source.readers.append(stage)
         self.maps = tuple(stage for stage in self.stages.values() if not stage.reads)
         self.reduces = tuple(stage for stage in self.stages.values() if stage.reads)
-        self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
+        self.held = 0  #: slots that its attempts hold
         self.wanting = False  #: whether it has pending tasks in open stages
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
         #: living nodes with so many that it is not offered their slots; at most a third of all
@@ -301,11 +301,6 @@ class Job:
         stage = self.stages.get(letters)
         index = int(name[len(letters) :] or -1)
         return stage.tasks[index] if stage is not None and 0 <= index < stage.size else None
-
-    @property
-    def held(self) -> int:
-        """Slots that it holds."""
-        return len(self.live)
 
     @property
     def forecast(self) -> Forecast | None:

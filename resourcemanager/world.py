@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from random import Random
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, job_of
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId
 from cluster.messages.execution import DiscardJob, KillAttempt
 from cluster.topology import Topology
 from cluster.wire import Command
@@ -41,6 +41,7 @@ class World:
         self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
         self.wanting = 0  #: how many of them have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
+        self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
         self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
         self.commands: list[Command] = []  #: what the event at hand has led to so far
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
@@ -77,12 +78,12 @@ class World:
 
     def hold(self, attempt: Attempt) -> None:
         """Give the attempt a slot of its node, which has one."""
-        stage = attempt.task.stage
+        task, node, name = attempt.task, attempt.node, attempt.id
+        stage = task.stage
         job = stage.job
-        name = attempt.id
-        attempt.node.attempts[name] = stage.live[name] = job.live[name] = attempt
-        attempt.task.live += (attempt,)
-        node = attempt.node
+        self.attempts[name] = node.attempts[name] = stage.live[name] = attempt
+        task.live += (attempt,)
+        job.held += 1
         node.free -= 1
         self.free -= 1
         if not node.free:
@@ -92,12 +93,14 @@ class World:
 
     def release(self, attempt: Attempt) -> None:
         """Take the attempt's slot back."""
-        stage, node = attempt.task.stage, attempt.node
+        task, node, name = attempt.task, attempt.node, attempt.id
+        stage = task.stage
         job = stage.job
         attempt.ended_s = self.now_s
-        attempt.task.live = tuple([other for other in attempt.task.live if other is not attempt])
-        name = attempt.id
-        del node.attempts[name], stage.live[name], job.live[name]
+        others = len(task.live) > 1
+        task.live = tuple([a for a in task.live if a is not attempt]) if others else ()
+        del self.attempts[name], node.attempts[name], stage.live[name]
+        job.held -= 1
         stage.progress_sum -= attempt.progress
         job.record.slot_s += self.now_s - attempt.launched_s
         if node.alive:
@@ -108,7 +111,7 @@ class World:
             self.freed[node.id] = node
         self.touched[job.id] = job
         self.policies.tell("attempt_ended", attempt)
-        if job.id in self.draining and not job.live:
+        if not job.held and job.id in self.draining:
             del self.draining[job.id]
             self.discard(job)
 
@@ -130,12 +133,6 @@ class World:
         return self._with_free[start:] + self._with_free[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
-    def attempt(self, attempt: AttemptId) -> Attempt | None:
-        """The attempt, if it holds a slot."""
-        job_id = job_of(attempt)
-        job = self.jobs.get(job_id) or self.draining.get(job_id)
-        return None if job is None else job.live.get(attempt)
-
     def ask(self, job: Job) -> None:
         """Offer all free slots to the job, since it has more tasks than before."""
         self.asking[job.id] = job
