@@ -10,7 +10,7 @@ from cluster.wire import Command, Event, Message, to_map
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
 #: An event that leads to no more commands counts for nothing: nearly all do.
-FEW_COMMANDS = 10
+FEW_COMMANDS = 30
 
 
 class History:

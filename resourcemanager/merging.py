@@ -63,7 +63,10 @@ class Bundle:
 
     def size_bytes(self, partition: int) -> int:
         """Bytes for the reader of that number."""
-        return sum([count * sizes[partition] for sizes, count in self._sizes])
+        total_bytes = 0
+        for sizes, count in self._sizes:
+            total_bytes += count * sizes[partition]
+        return total_bytes
 
     def node_for(self, reader: int) -> Node:
         """From where the reader of that number has it sent.

@@ -77,7 +77,7 @@ class Offers:
     # Offers --------------------------------------------------------------------------------------
     def _offer_node(self, node: Node) -> None:
         """Offer a node's free slots to all jobs."""
-        while node.free and node.kept_for:
+        while node.kept_for and node.free:
             job = node.kept_for.pop(0)
             if job.wanting:
                 self._offer(node, [job])
@@ -206,7 +206,8 @@ class Offers:
                     world.emit(SetTimer(timer=job.id + _RELIEF, at_s=at_s))
             else:
                 job.at_risk_since_s = None
-                self._at_risk.pop(job.id, None)
+                if self._at_risk:
+                    self._at_risk.pop(job.id, None)
         world.touched.clear()
         for job in self._at_risk.values():
             self._relieve(job)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.ids import FlowId, NodeId
 
 if TYPE_CHECKING:
@@ -14,31 +16,17 @@ if TYPE_CHECKING:
     from resourcemanager.state import Attempt, Node, Stage, Task
 
 
-class Fetch:
+class Fetch(msgspec.Struct, eq=False):
     """A shuffle flow under way: outputs of one node, for one reader."""
 
-    __slots__ = ("bundle", "id", "node", "outputs", "reader", "size_bytes")
-
-    def __init__(
-        self,
-        flow: FlowId,
-        reader: Attempt,
-        node: Node,
-        outputs: tuple[Attempt, ...],
-        size: int,
-        bundle: Bundle | None = None,
-    ) -> None:
-        self.id = flow
-        self.reader = reader
-        self.node = node
-        self.outputs = outputs
-        self.size_bytes = size
-        self.bundle = bundle  #: of several nodes' outputs, if it is merged
-
-    @property
-    def key(self) -> NodeId | FlowId:
-        """Of those that a reader has: one at a time from each node, unless they are merged."""
-        return self.node.id if self.bundle is None else self.id
+    id: FlowId
+    #: among those of its reader: one at a time from each node, unless they are merged
+    key: NodeId | FlowId
+    reader: Attempt
+    node: Node
+    outputs: tuple[Attempt, ...]
+    size_bytes: int
+    bundle: Bundle | None  #: of several nodes' outputs, if it is merged
 
 
 class Reader:
@@ -74,9 +62,9 @@ class Reader:
 
     def take(self, stage: str, outputs: int) -> None:
         """Output of these tasks, given as bits, is here now."""
-        here = self.fetched[stage]
-        self.missing -= (outputs & ~here).bit_count()
-        self.fetched[stage] = here | outputs
+        before = self.fetched[stage]
+        self.fetched[stage] = here = before | outputs
+        self.missing -= here.bit_count() - before.bit_count()
 
     def ask_again(self, node: NodeId) -> None:
         """Forget what was asked for from a node."""

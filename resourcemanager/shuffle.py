@@ -11,7 +11,7 @@ Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import msgspec
 
@@ -28,8 +28,8 @@ from resourcemanager.world import World
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
-
-T = TypeVar("T")
+#: In place of an answer that its policy may change afterwards; no answer is this.
+_CHANGEABLE = object()
 
 
 class Shuffle:
@@ -37,8 +37,9 @@ class Shuffle:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: {what was asked: the policy's last answer to it, and what the network is told}
-        self._valid_last: dict[str, tuple[object, object]] = {}
+        #: the flow policy's last answers, and what the network is told
+        self._weight: tuple[object, float] = _CHANGEABLE, 0.0
+        self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
 
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
@@ -76,7 +77,8 @@ class Shuffle:
         if fetch is None:
             return
         attempt, reader = fetch.reader, _reader_of(fetch.reader)
-        reader.tries.pop(fetch.node.id, None)
+        if reader.tries:
+            reader.tries.pop(fetch.node.id, None)
         self._record(fetch)
         if fetch.bundle is not None:
             fetch.bundle.arrived(reader)
@@ -119,7 +121,7 @@ class Shuffle:
 
     def stop(self, attempt: Attempt) -> None:
         """The attempt will not fetch any more."""
-        if attempt.reader is not None:
+        if attempt.reader is not None and attempt.reader.fetches:
             for fetch in list(attempt.reader.fetches.values()):
                 self._cancel(fetch)
 
@@ -197,6 +199,8 @@ class Shuffle:
         reader, merging = _reader_of(attempt), attempt.task.stage.merging
         if merging is None or attempt.killing or len(reader.fetches) > beside:
             return
+        if reader.position == len(merging.ready):
+            return  # as after most fetches
         if reader.repeats and reader.fetches:
             return  # these may bring what it would ask for again
         partition = attempt.task.index
@@ -210,11 +214,12 @@ class Shuffle:
 
         One by one would be a flow from each node to each reader again.
         """
-        if all(source.done == source.size for source in stage.reads):
-            for reader in stage.live.values():
-                self._fetch_merged(reader, beside=sys.maxsize)
-        else:
-            self._look_later(stage, merging)
+        for source in stage.reads:
+            if source.done < source.size:
+                self._look_later(stage, merging)
+                return
+        for reader in stage.live.values():
+            self._fetch_merged(reader, beside=sys.maxsize)
 
     def _look_later(self, stage: Stage, merging: Merging) -> None:
         if not merging.looking:
@@ -233,11 +238,18 @@ class Shuffle:
         reader = _reader_of(attempt)
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
-        fetch = Fetch(flow, attempt, node, outputs.attempts, size_bytes, bundle)
-        reader.fetches[fetch.key] = self._world.fetches[flow] = fetch
-        stage, flows = attempt.task.stage, self._world.policies.flows
-        weight = self._valid("weight", Weight, flows.weight(attempt))
-        priority = self._valid("priority", Priority, flows.priority(attempt, size_bytes))
+        key = node.id if bundle is None else flow
+        fetch = Fetch(flow, key, attempt, node, outputs.attempts, size_bytes, bundle)
+        reader.fetches[key] = self._world.fetches[flow] = fetch
+        task, flows = attempt.task, self._world.policies.flows
+        stage = task.stage
+        answer: object = flows.weight(attempt)
+        if answer is not self._weight[0]:
+            self._weight = self._checked("weight", Weight, answer)
+        weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
+        answer = flows.priority(attempt, size_bytes)
+        if answer is not self._priority[0]:
+            self._priority = self._checked("priority", Priority, answer)
         if stage.coflow_started_s is None and node is not attempt.node:
             stage.coflow_started_s = self._world.now_s
             self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))
@@ -250,9 +262,9 @@ class Shuffle:
                 size_bytes=size_bytes,
                 reader=attempt.id,
                 outputs=outputs.ids,
-                partition=attempt.task.index,
-                weight=weight if bundle is None else weight * len(bundle.nodes),
-                priority=priority,
+                partition=task.index,
+                weight=weight,
+                priority=self._priority[1],
             )
         )
 
@@ -266,26 +278,27 @@ class Shuffle:
         stage.merging.forget_bundles()
         self._look_later(stage, stage.merging)
 
-    def _valid(self, what: str, kind: Any, answer: T) -> T:
-        """A flow policy's answer; ``InvalidDecision`` if it is none that the network takes."""
-        last = self._valid_last.get(what)
-        if last is not None and answer is last[0]:
-            return cast("T", last[1])  # as with most policies, always
+    def _checked(self, what: str, kind: Any, answer: object) -> tuple[object, Any]:
+        """A flow policy's answer, and what the network is told.
+
+        Most policies answer the same always: an answer that is the last one need not be checked.
+        Raises ``InvalidDecision`` if it is none that the network takes.
+        """
         try:
-            valid: T = msgspec.convert(answer, kind)
+            valid = msgspec.convert(answer, kind)
         except msgspec.ValidationError as error:
             who = f"{self._world.policies.name}/flows"
             when = f"at {self._world.now_s:.3f} s"
             raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
-        if isinstance(answer, float | tuple):  # nobody can change it
-            self._valid_last[what] = answer, valid
-        return valid
+        return (answer if isinstance(answer, float | tuple) else _CHANGEABLE), valid
 
     def _record(self, fetch: Fetch) -> None:
-        stage = fetch.reader.task.stage
-        stage.job.record.shuffled_bytes += fetch.size_bytes
-        count(stage.job.record.fetched, fetch.node, fetch.reader.node, fetch.size_bytes)
-        if fetch.node is not fetch.reader.node:
+        reader, size_bytes = fetch.reader, fetch.size_bytes
+        stage = reader.task.stage
+        record = stage.job.record
+        record.shuffled_bytes += size_bytes
+        count(record.fetched, fetch.node, reader.node, size_bytes)
+        if fetch.node is not reader.node:
             stage.coflow_ended_s = self._world.now_s
 
     def _cancel(self, fetch: Fetch) -> None:

@@ -179,10 +179,10 @@ class Stage:
         self.name = plan.name
         self.reads = reads
         self.readers: list[Stage] = []
-        self.inputs = sum(
+        self.inputs: int = sum(
             source.size for source in reads
         )  #: outputs that each of its tasks fetches
-        self.size = plan.tasks  #: how many tasks it has
+        self.size: int = plan.tasks  #: how many tasks it has
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 #: What part of a reduce's progress its fetches are, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
-_NOTHING: dict[str, int] = {}
+#: Bytes read from the block store: from the own node, the own rack, other racks.
+_Read = tuple[int, int, int]
+_NOTHING: _Read = (0, 0, 0)
 #: Pauses before new locations are asked for when no replica can be read; as in ``dfs.reading``.
 _LOOK_AGAIN_S = (0.1, 0.5, 2.0)
 
@@ -71,7 +73,7 @@ class SimulatedAttempt:
         #: fetches that ended before it started
         self._early: tuple[tuple[FlowId, int, int], ...] = ()
         self._input_bytes = 0
-        self._read: dict[str, int] = _NOTHING  #: from the block store, by distance
+        self._read = _NOTHING
         self._reading: FlowId | None = None
         self._looks = 0  #: how often it asked again for locations
         self._began_s: float | None = None  #: when it began to compute
@@ -142,9 +144,7 @@ class SimulatedAttempt:
 
     def _read_ended(self, source: NodeId, wanted_bytes: int, rest_bytes: int, _: str) -> None:
         self._reading = None
-        distance = _distance(source, self.node)
-        here_bytes = self._read.get(distance, 0) + wanted_bytes - rest_bytes
-        self._read = {**self._read, distance: here_bytes}
+        self._read = _and_read(self._read, source, self.node, wanted_bytes - rest_bytes)
         if rest_bytes:
             self._read_rest(rest_bytes)
         else:
@@ -199,14 +199,15 @@ class SimulatedAttempt:
         if self.over:
             return
         task, work = self.task, self._work
+        local_bytes, rack_bytes, remote_bytes = self._read
         self._workers.forget(self)
         self._workers.tell(
             AttemptSucceeded(
                 attempt=self.id,
                 input_bytes=self._input_bytes,
-                local_bytes=self._read.get("local", 0),
-                rack_bytes=self._read.get("rack", 0),
-                remote_bytes=self._read.get("remote", 0),
+                local_bytes=local_bytes,
+                rack_bytes=rack_bytes,
+                remote_bytes=remote_bytes,
                 output_bytes=work.output_bytes[task.index] if task.output_path else 0,
                 partition_bytes=work.partition_bytes(task.index),
             )
@@ -238,7 +239,11 @@ class SimulatedAttempt:
         return fetching + (1 - fetching) * done
 
 
-def _distance(source: NodeId, reader: NodeId) -> str:
+def _and_read(read: _Read, source: NodeId, reader: NodeId, size_bytes: int) -> _Read:
+    """What is read once so many bytes from ``source`` are."""
+    local_bytes, rack_bytes, remote_bytes = read
     if source == reader:
-        return "local"
-    return "rack" if rack_of(source) == rack_of(reader) else "remote"
+        return local_bytes + size_bytes, rack_bytes, remote_bytes
+    if rack_of(source) == rack_of(reader):
+        return local_bytes, rack_bytes + size_bytes, remote_bytes
+    return local_bytes, rack_bytes, remote_bytes + size_bytes

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+import msgspec
+
+from cluster.ids import AttemptId, JobId, NodeId, job_of
 from cluster.messages.execution import (
     AttemptKilled,
     CancelFlow,
@@ -23,28 +25,23 @@ from simulator.jobwork import JobWork
 from simulator.network import SimulatedNetwork
 
 
-class _Fetch:
+class _Fetch(msgspec.Struct, eq=False):
     """What becomes of a fetch when its flow ends.  Hundreds of thousands may be under way."""
 
-    __slots__ = ("_flow", "_outputs", "_reader", "_size_bytes", "_workers")
-
-    def __init__(self, workers: Workers, order: StartFlow) -> None:
-        self._workers = workers
-        self._flow: FlowId = order.flow
-        self._reader: AttemptId = order.reader
-        self._outputs = order.outputs
-        self._size_bytes = order.size_bytes
+    workers: Workers
+    order: StartFlow
 
     def __call__(self, _: int, reason: str) -> None:
         """It has ended, as ``simulator.network`` has it."""
-        reader = self._workers.running(self._reader)
+        order = self.order
+        reader = self.workers.running.get(order.reader)
         if reader is None:
             return  # it went down, or is being killed
         if reason:
-            lost = self._outputs
-            self._workers.tell(FlowFailed(flow=self._flow, reason=reason, lost=lost))
+            failed = FlowFailed(flow=order.flow, reason=reason, lost=order.outputs)
+            self.workers.tell(failed)
         else:
-            reader.fetched(self._flow, len(self._outputs), self._size_bytes)
+            reader.fetched(order.flow, len(order.outputs), order.size_bytes)
 
 
 class Workers:
@@ -70,18 +67,18 @@ class Workers:
         self.tell = tell
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: by which a slow node's computing is longer
-        self._running: dict[AttemptId, SimulatedAttempt] = {}
+        self.running: dict[AttemptId, SimulatedAttempt] = {}  #: those that are not over
 
     # Orders --------------------------------------------------------------------------------------
     def launch(self, order: LaunchAttempt) -> None:
         """Run an attempt; on a node that is down, nothing happens."""
         if order.node not in self.store.down:
             work = self.jobs[job_of(order.attempt)].stages[order.task.stage]
-            self._running[order.attempt] = SimulatedAttempt(self, order, work)
+            self.running[order.attempt] = SimulatedAttempt(self, order, work)
 
     def kill(self, order: KillAttempt) -> None:
         """End an attempt; one that is over has told so, or never will."""
-        attempt = self._running.pop(order.attempt, None)
+        attempt = self.running.pop(order.attempt, None)
         if attempt is not None:
             attempt.stop()
             killed = AttemptKilled(attempt=order.attempt)
@@ -118,10 +115,6 @@ class Workers:
         """Expect no more of them."""
         self.network.close_coflow(order.coflow)
 
-    def running(self, attempt: AttemptId) -> SimulatedAttempt | None:
-        """The attempt, unless it is over."""
-        return self._running.get(attempt)
-
     def about(self, time_s: float) -> float:
         """When something happens that would at that time: then, or near it, with other things."""
         grid_s = self.behaviour.together_s
@@ -130,7 +123,7 @@ class Workers:
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
         """A node ends all that it does, without a word."""
-        for attempt in [a for a in self._running.values() if a.node == node]:
+        for attempt in [a for a in self.running.values() if a.node == node]:
             self.forget(attempt)
             attempt.stop()
         self.network.break_off(node, f"{node} is down")
@@ -138,7 +131,7 @@ class Workers:
     def forget(self, attempt: SimulatedAttempt) -> None:
         """An attempt is over."""
         attempt.over = True
-        del self._running[attempt.id]
+        del self.running[attempt.id]
 
     # ---------------------------------------------------------------------------------------------
     def _tell_if_up(self, node: NodeId, fact: Event) -> None:

@@ -60,7 +60,6 @@ class _Queue:
         self.maximum = maximum
         self.held = 0
         self.wanting: list[tuple[Turn, JobView]] = []  #: first in line first; no two are equal
-        self.passed_over = False  #: its jobs were not offered slots because of ``maximum``
 
     def use(self) -> tuple[float, float, str]:
         """Sorts the queue that uses least of its guarantee first, then the largest."""
@@ -79,6 +78,8 @@ class CapacityOrder(OrderPolicy):
             name: _Queue(name, share, config.maximum.get(name, 1.0))
             for name, share in config.guaranteed.items()
         }
+        #: those whose jobs were not offered slots because of their ``maximum``
+        self._passed_over: dict[str, None] = {}
 
     def admit(self, job: JobView) -> None:
         if job.queue not in self._queues:
@@ -107,10 +108,12 @@ class CapacityOrder(OrderPolicy):
         self._queues[attempt.task.stage.job.queue].held -= 1
 
     def reconsider(self) -> Iterable[JobView]:
+        if not self._passed_over:
+            return ()
         jobs: list[JobView] = []
         for queue in self._queues.values():
-            if queue.passed_over and self._may_grow(queue):
-                queue.passed_over = False
+            if queue.name in self._passed_over and self._may_grow(queue):
+                del self._passed_over[queue.name]
                 jobs += [job for _, job in queue.wanting]
         return jobs
 
@@ -137,9 +140,11 @@ class CapacityOrder(OrderPolicy):
                 yield from [job for _, job in queue.wanting]
 
     def _has_room(self, queue: _Queue) -> bool:
-        has_room = self._may_grow(queue)
-        queue.passed_over = not has_room
-        return has_room
+        if self._may_grow(queue):
+            self._passed_over.pop(queue.name, None)
+            return True
+        self._passed_over[queue.name] = None
+        return False
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.
