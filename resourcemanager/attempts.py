@@ -95,8 +95,8 @@ class Attempts:
         if attempt is None:
             return
         task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
-        if len(partition_bytes) != _partitions(stage):
-            reason = f"told of {len(partition_bytes)} partitions, has {_partitions(stage)}"
+        if len(partition_bytes) != stage.partitions:
+            reason = f"told of {len(partition_bytes)} partitions, has {stage.partitions}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         self._end(attempt)
@@ -321,22 +321,18 @@ def _has_fetched(attempt: Attempt, task: Task) -> bool:
     return attempt.reader is not None and attempt.reader.has(task)
 
 
-def _partitions(stage: Stage) -> int:
-    return stage.readers[0].size if stage.readers else 0
-
-
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
     """What the attempt is told of its task."""
     stage, index = task.stage, task.index
-    submission = stage.job.submission
+    submission, inputs = stage.job.submission, stage.plan.inputs
     folder = "" if stage.readers else submission.output_path
     return TaskSpec(
         stage=stage.name,
         index=index,
-        splits=task.input.splits,
+        splits=inputs[index].splits if inputs else (),
         reads=stage.plan.reads,
         inputs=stage.inputs,
-        partitions=_partitions(stage),
+        partitions=stage.partitions,
         output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
         output_replication=submission.output_replication,
         output_racks=submission.output_racks if folder else (),

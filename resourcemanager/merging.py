@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.ids import AttemptId, RackId
 
 if TYPE_CHECKING:
-    from resourcemanager.readers import Reader
     from resourcemanager.state import Attempt, Node, Stage, Turn
 
 #: Readers that wait look for what has become ready so often; once all is ready, at once.
@@ -33,31 +33,36 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Outputs(NamedTuple):
-    """Outputs that are fetched together, and their names."""
+    """Outputs that are fetched together, their names and their tasks."""
 
     attempts: tuple[Attempt, ...]
     ids: tuple[AttemptId, ...]
+    tasks: Mapping[str, int]  #: for each stage, as bits
+
+    @classmethod
+    def of(cls, attempts: tuple[Attempt, ...]) -> Outputs:
+        """Outputs of these attempts."""
+        tasks: dict[str, int] = {}
+        for attempt in attempts:
+            name = attempt.task.stage.name
+            tasks[name] = tasks.get(name, 0) | 1 << attempt.task.index
+        return cls(attempts, tuple([attempt.id for attempt in attempts]), tasks)
 
 
 class Bundle:
     """Outputs of some nodes, to be fetched together."""
 
-    __slots__ = ("_first", "_sizes", "_step", "_tasks", "nodes", "outputs")
+    __slots__ = ("_first", "_sizes", "_step", "nodes", "outputs")
 
     def __init__(
         self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...], first: int = 0
     ) -> None:
-        self.outputs = Outputs(outputs, tuple(output.id for output in outputs))
+        self.outputs = Outputs.of(outputs)
         self.nodes = nodes  #: all that they are on
         #: tasks of equal output share the tuple
         sizes = Counter(id(output.partition_bytes) for output in outputs)
         by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}
         self._sizes = [(by_id[which], count) for which, count in sizes.items()]
-        #: {stage: the tasks whose output it is, as bits}
-        self._tasks: dict[str, int] = {}
-        for output in outputs:
-            name = output.task.stage.name
-            self._tasks[name] = self._tasks.get(name, 0) | 1 << output.task.index
         self._first = first  #: place among the nodes of the one that sends to reader 0
         self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
 
@@ -74,11 +79,6 @@ class Bundle:
         Readers next to each other are often on nodes next to each other: theirs are far apart.
         """
         return self.nodes[(self._first + reader * self._step) % len(self.nodes)]
-
-    def arrived(self, reader: Reader) -> None:
-        """A reader has it."""
-        for stage, tasks in self._tasks.items():
-            reader.take(stage, tasks)
 
 
 class Merging:

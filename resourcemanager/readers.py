@@ -5,6 +5,7 @@ Never here: what is fetched next; see ``shuffle.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from cluster.ids import FlowId, NodeId
 
 if TYPE_CHECKING:
-    from resourcemanager.merging import Bundle
+    from resourcemanager.merging import Bundle, Outputs
     from resourcemanager.state import Attempt, Node, Stage, Task
 
 
@@ -23,8 +24,9 @@ class Fetch(msgspec.Struct, eq=False):
     #: among those of its reader: one at a time from each node, unless they are merged
     key: NodeId | FlowId
     reader: Attempt
+    progress: Reader  #: the reader's own
     node: Node
-    outputs: tuple[Attempt, ...]
+    outputs: Outputs
     size_bytes: int
     bundle: Bundle | None  #: of several nodes' outputs, if it is merged
 
@@ -33,9 +35,10 @@ class Reader:
     """How far a reduce attempt's fetching is."""
 
     __slots__ = (
-        "fetched",
+        "_arrived",
+        "_fetched",
+        "_missing",
         "fetches",
-        "missing",
         "position",
         "repeats",
         "seen",
@@ -44,9 +47,10 @@ class Reader:
     )
 
     def __init__(self, stage: Stage) -> None:
-        #: {stage read: the tasks whose output is here, as bits}
-        self.fetched = dict.fromkeys(stage.plan.reads, 0)
-        self.missing = stage.inputs  #: the others
+        self._fetched = dict.fromkeys(stage.plan.reads, 0)
+        self._missing = stage.inputs
+        #: what is here and not in these yet: they are seldom asked for
+        self._arrived: list[Mapping[str, int]] = []
         #: those under way, by ``Fetch.key``
         self.fetches: dict[NodeId | FlowId, Fetch] = {}
         #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
@@ -56,17 +60,37 @@ class Reader:
         self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
         self.sequence = 0  #: fetches started
 
+    @property
+    def fetched(self) -> Mapping[str, int]:
+        """For each stage read, the tasks whose output is here, as bits."""
+        if self._arrived:
+            self._sort_in()
+        return self._fetched
+
+    @property
+    def missing(self) -> int:
+        """How many tasks' output is not here yet."""
+        if self._arrived:
+            self._sort_in()
+        return self._missing
+
     def has(self, task: Task) -> bool:
         """Whether the output of a task that it reads is here."""
         return bool(self.fetched[task.stage.name] >> task.index & 1)
 
-    def take(self, stage: str, outputs: int) -> None:
-        """Output of these tasks, given as bits, is here now."""
-        before = self.fetched[stage]
-        self.fetched[stage] = here = before | outputs
-        self.missing -= here.bit_count() - before.bit_count()
+    def take(self, outputs: Mapping[str, int]) -> None:
+        """Output of these tasks, as bits for each stage, is here now; nobody may change them."""
+        self._arrived.append(outputs)
 
     def ask_again(self, node: NodeId) -> None:
         """Forget what was asked for from a node."""
         for seen in self.seen:
             seen.pop(node, None)
+
+    def _sort_in(self) -> None:
+        for outputs in self._arrived:
+            for stage, tasks in outputs.items():
+                before = self._fetched[stage]
+                self._fetched[stage] = here = before | tasks
+                self._missing -= here.bit_count() - before.bit_count()
+        self._arrived.clear()

@@ -76,31 +76,30 @@ class Shuffle:
         fetch = self._forget(event.flow)
         if fetch is None:
             return
-        attempt, reader = fetch.reader, _reader_of(fetch.reader)
+        reader = fetch.progress
         if reader.tries:
             reader.tries.pop(fetch.node.id, None)
         self._record(fetch)
+        reader.take(fetch.outputs.tasks)
         if fetch.bundle is not None:
-            fetch.bundle.arrived(reader)
-            self._fetch_merged(attempt)
-            return
-        for output in fetch.outputs:
-            reader.take(output.task.stage.name, 1 << output.task.index)
-        self._fetch(attempt, fetch.node)
+            self._fetch_merged(fetch.reader)
+        else:
+            self._fetch(fetch.reader, fetch.node)
 
     def flow_failed(self, event: FlowFailed) -> list[Attempt]:
         """A fetch broke off: it is tried again.  Returns the outputs that now count as lost."""
         fetch = self._forget(event.flow)
         if fetch is None:
             return []
-        reader, node = _reader_of(fetch.reader), fetch.node
+        reader, node = fetch.progress, fetch.node
         self._ask_again(fetch)  # for what was not lost
-        lost = [output for output in fetch.outputs if output.id in event.lost]
+        outputs = fetch.outputs.attempts
+        lost = [output for output in outputs if output.id in event.lost]
         if fetch.bundle is not None:  # what is on other nodes can still be had
             lost = [output for output in lost if output.node is node]
         reader.tries[node.id] = reader.tries.get(node.id, 0) + 1
         if not lost and reader.tries[node.id] >= TRIES_MAX:
-            lost = list(fetch.outputs)
+            lost = list(outputs)
             if fetch.bundle is not None:
                 lost = [output for output in lost if output.node is node]
         if lost:
@@ -239,7 +238,7 @@ class Shuffle:
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         key = node.id if bundle is None else flow
-        fetch = Fetch(flow, key, attempt, node, outputs.attempts, size_bytes, bundle)
+        fetch = Fetch(flow, key, attempt, reader, node, outputs, size_bytes, bundle)
         reader.fetches[key] = self._world.fetches[flow] = fetch
         task, flows = attempt.task, self._world.policies.flows
         stage = task.stage
@@ -270,7 +269,7 @@ class Shuffle:
 
     def _ask_again(self, fetch: Fetch) -> None:
         """Let a reader ask again for what a fetch that broke off would have brought."""
-        reader, stage = _reader_of(fetch.reader), fetch.reader.task.stage
+        reader, stage = fetch.progress, fetch.reader.task.stage
         if stage.merging is None:
             reader.ask_again(fetch.node.id)
             return
@@ -308,7 +307,7 @@ class Shuffle:
     def _forget(self, flow: FlowId) -> Fetch | None:
         fetch = self._world.fetches.pop(flow, None)
         if fetch is not None:
-            del _reader_of(fetch.reader).fetches[fetch.key]
+            del fetch.progress.fetches[fetch.key]
         return fetch
 
 
@@ -351,6 +350,6 @@ def _as_asked(stage: Stage, node: Node, new: list[Attempt]) -> Outputs:
     """Outputs on ``node`` that a reader fetches: as the reader before it did, if it is the same."""
     attempts, last = tuple(new), stage.asked.get(node.id)
     if last is None or last.attempts != attempts:
-        last = Outputs(attempts, tuple(output.id for output in new))
+        last = Outputs.of(attempts)
         stage.asked[node.id] = last
     return last

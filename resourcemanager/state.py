@@ -160,6 +160,7 @@ class Stage:
         "name",
         "open",
         "outputs",
+        "partitions",
         "pending",
         "plan",
         "progress_sum",
@@ -179,6 +180,7 @@ class Stage:
         self.name = plan.name
         self.reads = reads
         self.readers: list[Stage] = []
+        self.partitions = 0  #: of its tasks' output: one a task of those who read it
         self.inputs: int = sum(
             source.size for source in reads
         )  #: outputs that each of its tasks fetches
@@ -273,6 +275,7 @@ class Job:
             stage = self.stages[plan.name] = Stage(self, plan, reads, now_s)
             for source in reads:
                 source.readers.append(stage)
+                source.partitions = source.readers[0].size
         self.maps = tuple(stage for stage in self.stages.values() if not stage.reads)
         self.reduces = tuple(stage for stage in self.stages.values() if stage.reads)
         self.held = 0  #: slots that its attempts hold
