@@ -161,10 +161,11 @@ class Offers:
     def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
         """Launch what a policy decided, if that can be."""
         world = self._world
-        where = decision.node or offered.id
-        task, node = _own(job, decision.task), world.nodes.get(where)
+        node = world.nodes.get(decision.node) if decision.node else offered
+        task = _own(job, decision.task)
         wrong = _what_is_wrong(role, task, node)
         if wrong or task is None or node is None:
+            where = decision.node or offered.id
             about = decision.task.id if task is None or (node and node.free) else where
             self._invalid(role, f"placed {decision.task.id} on {where}", wrong, about)
         level = task.stage.pending.level(task.index, node.id, node.rack)
@@ -244,9 +245,8 @@ def _is_refused(job: Job, node: Node, refused: Mapping[Level, Wait]) -> bool:
 
 def _own(job: Job, proposed: TaskView) -> Task | None:
     """The job's task that a policy means: nearly always the very object that it was shown."""
-    stage = job.stages.get(proposed.stage.name)
-    if stage is not None and stage is proposed.stage:
-        return stage.tasks[proposed.index]
+    if isinstance(proposed, Task) and proposed.stage.job is job:
+        return proposed
     return job.task(proposed.id)
 
 

@@ -7,6 +7,7 @@ OUT/_SUCCESS                          all of the job's output is there
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from cluster.ids import AttemptId, task_place
@@ -16,6 +17,7 @@ SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
 
 
+@functools.lru_cache(maxsize=2**14)
 def part_name(stage: str, task: int) -> str:
     """The name of the file that a task of a stage writes, such as "part-r-00000"."""
     return f"part-{stage}-{task:05d}"

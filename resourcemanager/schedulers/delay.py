@@ -75,7 +75,7 @@ class DelayTasks(TaskPolicy):
             return Wait(f"only a {level} slot is free", until_s=ready_at_s, level=level)
         del self._skipping_since_s[job.id]
         self._settled[job.id] = _SETTLED[level]
-        return Place(task, why=f"{level} after {now_s - since_s:g} s")
+        return Place(task, level if now_s == since_s else f"{level} after {now_s - since_s:g} s")
 
 
 RECIPE = Recipe(
