@@ -24,6 +24,7 @@ from resourcemanager.joblife import JobLife
 from resourcemanager.messages import TaskFailure
 from resourcemanager.output import attempt_file
 from resourcemanager.pending import Level
+from resourcemanager.readers import new_reader
 from resourcemanager.records import FAILURES_KEPT
 from resourcemanager.shuffle import Shuffle
 from resourcemanager.state import Attempt, Job, Node, Stage, Task
@@ -48,10 +49,19 @@ class Attempts:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
         world, stage = self._world, task.stage
         job, record = stage.job, stage.job.record
-        attempt = Attempt(task, task.launches, node, level, world.now_s)
-        attempt.copy = bool(task.live)
+        number, is_copy = task.launches, bool(task.live)
+        attempt = Attempt(
+            AttemptId(f"{stage.id}{task.index}.{number}"),
+            task,
+            number,
+            node,
+            level,
+            world.now_s,
+            new_reader(stage) if stage.reads else None,
+            copy=is_copy,
+        )
         task.launches += 1
-        if attempt.copy:
+        if is_copy:
             record.copies += 1
             self._restore_inputs(stage)  # what the other attempt has fetched already, say
         else:

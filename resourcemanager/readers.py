@@ -31,34 +31,22 @@ class Fetch(msgspec.Struct, eq=False):
     bundle: Bundle | None  #: of several nodes' outputs, if it is merged
 
 
-class Reader:
+class Reader(msgspec.Struct, eq=False):
     """How far a reduce attempt's fetching is."""
 
-    __slots__ = (
-        "_arrived",
-        "_fetched",
-        "_missing",
-        "fetches",
-        "position",
-        "repeats",
-        "seen",
-        "sequence",
-        "tries",
-    )
-
-    def __init__(self, stage: Stage) -> None:
-        self._fetched = dict.fromkeys(stage.plan.reads, 0)
-        self._missing = stage.inputs
-        #: what is here and not in these yet: they are seldom asked for
-        self._arrived: list[Mapping[str, int]] = []
-        #: those under way, by ``Fetch.key``
-        self.fetches: dict[NodeId | FlowId, Fetch] = {}
-        #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for}
-        self.seen: list[dict[NodeId, int]] = [{} for _ in stage.reads]
-        self.position = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
-        self.repeats = False  #: and whether some of that is to be asked for again
-        self.tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
-        self.sequence = 0  #: fetches started
+    _missing: int
+    #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for};
+    #: nothing if fetches are merged
+    seen: list[dict[NodeId, int]]
+    _fetched: dict[str, int]
+    #: what is here and not in these yet: they are seldom asked for
+    _arrived: list[Mapping[str, int]] = []
+    #: those under way, by ``Fetch.key``
+    fetches: dict[NodeId | FlowId, Fetch] = {}
+    position: int = 0  #: how much of what is ``ready`` was asked for, if fetches are merged
+    repeats: bool = False  #: and whether some of that is to be asked for again
+    tries: dict[NodeId, int] = {}  #: fetches that broke off since the last that did not
+    sequence: int = 0  #: fetches started
 
     @property
     def fetched(self) -> Mapping[str, int]:
@@ -94,3 +82,9 @@ class Reader:
                 self._fetched[stage] = here = before | tasks
                 self._missing -= here.bit_count() - before.bit_count()
         self._arrived.clear()
+
+
+def new_reader(stage: Stage) -> Reader:
+    """That of an attempt of a stage, which has nothing yet."""
+    seen: list[dict[NodeId, int]] = [] if stage.merging else [{} for _ in stage.reads]
+    return Reader(stage.inputs, seen, dict.fromkeys(stage.plan.reads, 0))

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from cluster.ids import (
     AttemptId,
     CoflowId,
@@ -64,41 +66,23 @@ class Node:
         self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
 
 
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     """One run of a task.  It holds a slot of its node from launch until its end is known."""
 
-    __slots__ = (
-        "copy",
-        "ended_s",
-        "id",
-        "killing",
-        "launched_s",
-        "level",
-        "node",
-        "number",
-        "output_lost",
-        "partition_bytes",
-        "progress",
-        "reader",
-        "shuffle_bytes",
-        "task",
-    )
-
-    def __init__(self, task: Task, number: int, node: Node, level: Level, now_s: float) -> None:
-        self.id = AttemptId(f"{task.stage.id}{task.index}.{number}")
-        self.task = task
-        self.number = number
-        self.node = node
-        self.level = level
-        self.launched_s = now_s
-        self.ended_s: float | None = None
-        self.progress = 0.0
-        self.killing = ""  #: why it was asked to end; "" = it was not
-        self.copy = False  #: launched beside another attempt of its task
-        self.reader = Reader(task.stage) if task.stage.reads else None
-        self.partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
-        self.shuffle_bytes = 0  #: their sum
-        self.output_lost = False  #: that output can't be read any more
+    id: AttemptId
+    task: Task
+    number: int
+    node: Node
+    level: Level
+    launched_s: float
+    reader: Reader | None  #: how far its fetches are, if its stage reads others
+    ended_s: float | None = None
+    progress: float = 0.0
+    killing: str = ""  #: why it was asked to end; "" = it was not
+    copy: bool = False  #: launched beside another attempt of its task
+    partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
+    shuffle_bytes: int = 0  #: their sum
+    output_lost: bool = False  #: that output can't be read any more
 
 
 class Task:

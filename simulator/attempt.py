@@ -12,15 +12,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.errors import InvariantError
-from cluster.ids import FlowId, NodeId, rack_of
+from cluster.ids import AttemptId, FlowId, NodeId, rack_of
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptProgressed,
     AttemptStarted,
     AttemptSucceeded,
     FlowFinished,
-    LaunchAttempt,
+    TaskSpec,
 )
 from simulator.behaviour import fate_of
 from simulator.filewrite import FileWrite
@@ -38,51 +40,46 @@ _NOTHING: _Read = (0, 0, 0)
 _LOOK_AGAIN_S = (0.1, 0.5, 2.0)
 
 
-class SimulatedAttempt:
+class SimulatedAttempt(msgspec.Struct, eq=False):
     """One attempt, from its launch until it is over: ended, killed, or gone with its node."""
 
-    __slots__ = (
-        "_began_s",
-        "_computing_s",
-        "_early",
-        "_input_bytes",
-        "_looks",
-        "_read",
-        "_reading",
-        "_share",
-        "_started",
-        "_work",
-        "_workers",
-        "_write",
-        "id",
-        "missing",
-        "node",
-        "over",
-        "task",
-    )
-
-    def __init__(self, workers: Workers, order: LaunchAttempt, work: StageWork) -> None:
-        self.id = order.attempt
-        self.node: NodeId = order.node
-        self.task = order.task
-        self.missing = order.task.inputs  #: outputs of other tasks that are not here yet
-        self.over = False
-        self._workers = workers
-        self._work = work
-        self._started = False
-        #: fetches that ended before it started
-        self._early: tuple[tuple[FlowId, int, int], ...] = ()
-        self._input_bytes = 0
-        self._read = _NOTHING
-        self._reading: FlowId | None = None
-        self._looks = 0  #: how often it asked again for locations
-        self._began_s: float | None = None  #: when it began to compute
-        self._computing_s = 0.0  #: how long that takes
-        self._share = 0.0  #: progress that was told last
-        self._write: FileWrite | None = None
-        workers.heap.after(workers.behaviour.launch_s, self._start)
+    id: AttemptId
+    node: NodeId
+    task: TaskSpec
+    missing: int  #: outputs of other tasks that are not here yet
+    _workers: Workers
+    _work: StageWork
+    over: bool = False
+    _started: bool = False
+    #: fetches that ended before it started
+    _early: tuple[tuple[FlowId, int, int], ...] = ()
+    _input_bytes: int = 0
+    _read: _Read = _NOTHING
+    _reading: FlowId | None = None
+    _looks: int = 0  #: how often it asked again for locations
+    _began_s: float | None = None  #: when it began to compute
+    _computing_s: float = 0.0  #: how long that takes
+    _share: float = 0.0  #: progress that was told last
+    _write: FileWrite | None = None
 
     # What happens to it --------------------------------------------------------------------------
+    def start(self) -> None:
+        """It runs now."""
+        if self.over:
+            return
+        self._started = True
+        workers = self._workers
+        if workers.behaviour.progress_s:
+            workers.tell(AttemptStarted(attempt=self.id))
+            workers.heap.after(workers.behaviour.progress_s, self._report)
+        if self._work.blocks:
+            self._read_rest(self._work.blocks[self.task.index][1])
+        elif not self.missing:
+            self._compute()
+        early, self._early = self._early, ()
+        for fetch in early:
+            self.fetched(*fetch)
+
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
         """A fetch has ended well."""
         if not self._started:
@@ -105,22 +102,6 @@ class SimulatedAttempt:
             self._write.abort()
 
     # Its life ------------------------------------------------------------------------------------
-    def _start(self) -> None:
-        if self.over:
-            return
-        self._started = True
-        workers = self._workers
-        if workers.behaviour.progress_s:
-            workers.tell(AttemptStarted(attempt=self.id))
-            workers.heap.after(workers.behaviour.progress_s, self._report)
-        if self._work.blocks:
-            self._read_rest(self._work.blocks[self.task.index][1])
-        elif not self.missing:
-            self._compute()
-        early, self._early = self._early, ()
-        for fetch in early:
-            self.fetched(*fetch)
-
     def _read_rest(self, rest_bytes: int) -> None:
         """Read what is left of its block from the nearest replica."""
         if self.over:

@@ -74,7 +74,10 @@ class Workers:
         """Run an attempt; on a node that is down, nothing happens."""
         if order.node not in self.store.down:
             work = self.jobs[job_of(order.attempt)].stages[order.task.stage]
-            self.running[order.attempt] = SimulatedAttempt(self, order, work)
+            name, task = order.attempt, order.task
+            attempt = SimulatedAttempt(name, order.node, task, task.inputs, self, work)
+            self.running[name] = attempt
+            self.heap.after(self.behaviour.launch_s, attempt.start)
 
     def kill(self, order: KillAttempt) -> None:
         """End an attempt; one that is over has told so, or never will."""
