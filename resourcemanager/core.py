@@ -105,7 +105,7 @@ class Core:
         world.now_s = now_s
         commands: list[Command] = []
         world.commands = commands
-        self._history.add(now_s, event, commands)
+        self._history.add((now_s, event, commands))
         handler(event)
         self._offers.make()
         if len(commands) > FEW_COMMANDS:

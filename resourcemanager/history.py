@@ -18,10 +18,8 @@ class History:
 
     def __init__(self) -> None:
         self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
-
-    def add(self, now_s: float, event: Event, commands: Sequence[Command]) -> None:
-        """Remember an event; ``commands`` may still grow."""
-        self._entries.append((now_s, event, commands))
+        #: remember an event, its time and its commands, which may still grow
+        self.add = self._entries.append
 
     def shorten(self) -> None:
         """Forget old events, since the last one has led to more than few commands."""

@@ -98,13 +98,15 @@ class Offers:
             for node in self._world.free_nodes():
                 if not node.free or (refused and _is_refused(asking[0], node, refused)):
                     continue
+                wanting = self._world.wanting
                 answer = self._offer(node, asking)
                 if isinstance(answer, Place):
                     placed = True
                     refused.clear()
-                    asking = [job for job in asking if job.wanting]
-                    if not asking:
-                        break
+                    if self._world.wanting != wanting:  # this was the last task of one of them
+                        asking = [job for job in asking if job.wanting]
+                        if not asking:
+                            break
                 elif isinstance(answer, Wait) and answer.level is not None and len(asking) == 1:
                     refused[answer.level] = answer
 

@@ -108,9 +108,9 @@ class PendingTasks:
         return "rack-local" if any(rack_of(other) == rack for other in nodes) else "remote"
 
     def _top(self, heap: list[int] | None) -> int | None:
+        is_pending = self._is_pending
         while heap:
-            index = heap[0]
-            if self._is_pending[index]:
-                return index
+            if is_pending[heap[0]]:
+                return heap[0]
             heapq.heappop(heap)
         return None

@@ -191,22 +191,23 @@ class Shuffle:
             return
         new, size_bytes = _new_outputs(attempt, node)
         if new:
-            self._start(attempt, node, _as_asked(attempt.task.stage, node, new), size_bytes, None)
+            outputs = _as_asked(attempt.task.stage, node, new)
+            self._start(attempt, reader, node, outputs, size_bytes, None)
 
     def _fetch_merged(self, attempt: Attempt, beside: int = 0) -> None:
         """Start a reader's next flows, if something new is ready and few enough are under way."""
-        reader, merging = _reader_of(attempt), attempt.task.stage.merging
-        if merging is None or attempt.killing or len(reader.fetches) > beside:
+        reader, merging = attempt.reader, attempt.task.stage.merging
+        if reader is None or merging is None or reader.position == len(merging.ready):
+            return  # nothing is new, as after most fetches
+        if attempt.killing or len(reader.fetches) > beside:
             return
-        if reader.position == len(merging.ready):
-            return  # as after most fetches
         if reader.repeats and reader.fetches:
             return  # these may bring what it would ask for again
         partition = attempt.task.index
         for bundle in merging.bundles(attempt):
             size_bytes = bundle.size_bytes(partition)
             node = bundle.node_for(partition)
-            self._start(attempt, node, bundle.outputs, size_bytes, bundle)
+            self._start(attempt, reader, node, bundle.outputs, size_bytes, bundle)
 
     def _look_soon(self, stage: Stage, merging: Merging) -> None:
         """Something has become ready: fetch all that is, if it is all, and otherwise a bit later.
@@ -229,12 +230,12 @@ class Shuffle:
     def _start(
         self,
         attempt: Attempt,
+        reader: Reader,
         node: Node,
         outputs: Outputs,
         size_bytes: int,
         bundle: Bundle | None,
     ) -> None:
-        reader = _reader_of(attempt)
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         key = node.id if bundle is None else flow

@@ -141,7 +141,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     def _compute(self) -> None:
         workers, work = self._workers, self._work
-        fate = fate_of(self.id, workers.behaviour, workers.seed)
+        fate = workers.fate or fate_of(self.id, workers.behaviour, workers.seed)
         base_s = work.computing_s(self.task.index, self._input_bytes)
         self._began_s = workers.heap.now_s
         self._computing_s = base_s * fate.stretch * workers.slowness.get(self.node, 1.0)

@@ -72,13 +72,13 @@ class Fate(msgspec.Struct, frozen=True):
     fails_at: float | None = None  #: share of its computing after which it fails; None: it does not
 
 
-_ORDINARY = Fate()
+ORDINARY = Fate()
 
 
 def fate_of(attempt: AttemptId, behaviour: Behaviour, seed: int) -> Fate:
     """Draw what befalls an attempt."""
     if behaviour.is_certain:
-        return _ORDINARY
+        return ORDINARY
     dice = random.Random(zlib.crc32(f"{seed} {attempt}".encode()))
     spread, straggles, fails, when = (dice.gauss(), dice.random(), dice.random(), dice.random())
     sigma = behaviour.variance

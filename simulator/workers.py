@@ -18,7 +18,7 @@ from cluster.messages.execution import (
 from cluster.wire import Event
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from simulator.attempt import SimulatedAttempt
-from simulator.behaviour import Behaviour
+from simulator.behaviour import ORDINARY, Behaviour
 from simulator.blockstore import BlockStore
 from simulator.heap import EventHeap
 from simulator.jobwork import JobWork
@@ -62,6 +62,7 @@ class Workers:
         self.store = store
         self.behaviour = behaviour
         self.seed = seed
+        self.fate = ORDINARY if behaviour.is_certain else None  #: of all attempts, if it is one
         #: of the files that attempts write
         self.block_bytes = max(block_bytes, behaviour.output_block)
         self.tell = tell

@@ -140,11 +140,12 @@ class CapacityOrder(OrderPolicy):
                 yield from [job for _, job in queue.wanting]
 
     def _has_room(self, queue: _Queue) -> bool:
-        if self._may_grow(queue):
+        has_room = self._may_grow(queue)
+        if not has_room:
+            self._passed_over[queue.name] = None
+        elif self._passed_over:
             self._passed_over.pop(queue.name, None)
-            return True
-        self._passed_over[queue.name] = None
-        return False
+        return has_room
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.
