@@ -112,15 +112,14 @@ class Merging:
         return cut
 
     def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
-        by_node: dict[tuple[int, RackId, Turn], tuple[Node, list[Attempt]]] = {}
+        by_node: dict[Node, list[Attempt]] = {}
         for output in outputs:
-            if not output.output_lost and output.node.alive:
-                node = output.node
-                place = (len(node.rack), node.rack, node.turn)
-                by_node.setdefault(place, (node, []))[1].append(output)
+            node = output.node
+            if not output.output_lost and node.alive:
+                by_node.setdefault(node, []).append(output)
         # Rack by rack, so that steps of one length meet each rack as often as it has nodes; and
         # the flows of one reader begin at places that are as far apart.
-        there = [by_node[place] for place in sorted(by_node)]
+        there = sorted(by_node.items(), key=_place)
         count = min(self.flows, len(there))
         bundles = []
         for number in range(count):
@@ -137,6 +136,11 @@ def merging_of(stage: Stage, flows_max: int) -> Merging | None:
     if not flows_max or stage.size * sources <= flows_max:
         return None
     return Merging(max(1, flows_max // stage.size))
+
+
+def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Turn]:
+    node = there[0]
+    return len(node.rack), node.rack, node.turn
 
 
 def _coprime(number: int, to: int) -> int:

@@ -90,10 +90,15 @@ class PendingTasks:
         """The one whose input is nearest to ``node``, and how near that is."""
         if not self._inputs:
             return self._top(self._all), "anywhere"
-        if (heap := self._by_node.get(node)) and (index := self._top(heap)) is not None:
-            return index, "node-local"
-        if (heap := self._by_rack.get(rack)) and (index := self._top(heap)) is not None:
-            return index, "rack-local"
+        is_pending = self._is_pending
+        if heap := self._by_node.get(node):
+            index = heap[0] if is_pending[heap[0]] else self._top(heap)
+            if index is not None:
+                return index, "node-local"
+        if heap := self._by_rack.get(rack):
+            index = heap[0] if is_pending[heap[0]] else self._top(heap)
+            if index is not None:
+                return index, "rack-local"
         if self._anywhere and (index := self._top(self._anywhere)) is not None:
             return index, "anywhere"
         return self._top(self._all), "remote"

@@ -351,16 +351,15 @@ class Job:
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
         for stage in self.reduces:
-            if stage.live:
-                for source in stage.reads:
-                    if stuck(source):
-                        return True
+            for source in stage.reads:
+                if stuck(source) and stage.live:
+                    return True
         return False
 
 
 def stuck(stage: Stage) -> bool:
     """Whether it has pending tasks and not one slot."""
-    return not stage.live and stage.pending.count > 0
+    return stage.pending.count > 0 and not stage.live
 
 
 #: A task that is as well off anywhere goes before one for which there may be a better slot.

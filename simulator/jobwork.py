@@ -22,7 +22,7 @@ class StageWork:
         self.task_s = stage.task_s
         self.rate_bytes_per_s = _rate(stage, compute)
         self.blocks = blocks  #: one a task, with its bytes, if it reads files
-        self._compute = compute
+        self._stretch = compute.stretch if compute.skew else None
         self._reader = reader  #: one of the stages that fetch its output, if any does
         shares = [size_bytes for _, size_bytes in blocks] if blocks else stage.weights
         #: what each task hands on or writes
@@ -34,7 +34,7 @@ class StageWork:
     def computing_s(self, task: int, input_bytes: int) -> float:
         """How long a task computes over its input on an ordinary node."""
         even_s = self.task_s + input_bytes / self.rate_bytes_per_s
-        return even_s * self._compute.stretch(task)
+        return even_s * self._stretch(task) if self._stretch else even_s
 
     def partition_bytes(self, task: int) -> tuple[int, ...]:
         """A task's shuffle output, by reader.  Tasks of equal output share the tuple."""
