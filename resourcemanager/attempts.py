@@ -66,7 +66,8 @@ class Attempts:
             self._restore_inputs(stage)  # what the other attempt has fetched already, say
         else:
             stage.pending.remove(task.index)
-            stage.reruns.pop(task.index, None)
+            if stage.reruns:
+                stage.reruns.pop(task.index, None)
             stage.running += 1
         world.hold(attempt)
         record.launched += 1
