@@ -66,19 +66,15 @@ class Bundle:
         self._first = first  #: place among the nodes of the one that sends to reader 0
         self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
 
-    def size_bytes(self, partition: int) -> int:
-        """Bytes for the reader of that number."""
-        total_bytes = 0
-        for sizes, count in self._sizes:
-            total_bytes += count * sizes[partition]
-        return total_bytes
-
-    def node_for(self, reader: int) -> Node:
-        """From where the reader of that number has it sent.
+    def for_reader(self, number: int) -> tuple[Node, int]:
+        """From where the reader of that number has it sent, and its bytes.
 
         Readers next to each other are often on nodes next to each other: theirs are far apart.
         """
-        return self.nodes[(self._first + reader * self._step) % len(self.nodes)]
+        total_bytes = 0
+        for sizes, count in self._sizes:
+            total_bytes += count * sizes[number]
+        return self.nodes[(self._first + number * self._step) % len(self.nodes)], total_bytes
 
 
 class Merging:

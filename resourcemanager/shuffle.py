@@ -21,6 +21,7 @@ from netemu.messages import Priority, Weight
 from resourcemanager.commands import CloseCoflow, OpenCoflow, SetTimer
 from resourcemanager.decisions import InvalidDecision
 from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging, Outputs
+from resourcemanager.policies import FlowPolicy
 from resourcemanager.readers import Fetch, Reader
 from resourcemanager.records import ByDistance
 from resourcemanager.state import Attempt, Node, Stage
@@ -40,6 +41,7 @@ class Shuffle:
         #: the flow policy's last answers, and what the network is told
         self._weight: tuple[object, float] = _CHANGEABLE, 0.0
         self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
+        self._has_priorities = type(world.policies.flows).priority is not FlowPolicy.priority
 
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
@@ -205,8 +207,7 @@ class Shuffle:
             return  # these may bring what it would ask for again
         partition = attempt.task.index
         for bundle in merging.bundles(attempt):
-            size_bytes = bundle.size_bytes(partition)
-            node = bundle.node_for(partition)
+            node, size_bytes = bundle.for_reader(partition)
             self._start(attempt, reader, node, bundle.outputs, size_bytes, bundle)
 
     def _look_soon(self, stage: Stage, merging: Merging) -> None:
@@ -247,9 +248,10 @@ class Shuffle:
         if answer is not self._weight[0]:
             self._weight = self._checked("weight", Weight, answer)
         weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
-        answer = flows.priority(attempt, size_bytes)
-        if answer is not self._priority[0]:
-            self._priority = self._checked("priority", Priority, answer)
+        if self._has_priorities:
+            answer = flows.priority(attempt, size_bytes)
+            if answer is not self._priority[0]:
+                self._priority = self._checked("priority", Priority, answer)
         if stage.coflow_started_s is None and node is not attempt.node:
             stage.coflow_started_s = self._world.now_s
             self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))

@@ -76,9 +76,10 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._read_rest(self._work.blocks[self.task.index][1])
         elif not self.missing:
             self._compute()
-        early, self._early = self._early, ()
-        for fetch in early:
-            self.fetched(*fetch)
+        if self._early:
+            early, self._early = self._early, ()
+            for fetch in early:
+                self.fetched(*fetch)
 
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
         """A fetch has ended well."""
