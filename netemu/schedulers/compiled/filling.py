@@ -1,4 +1,7 @@
-"""Progressive filling, compiled: ``netemu.schedulers.filling`` is the simple version of it."""
+"""Progressive filling, compiled: ``netemu.schedulers.filling`` is the simple version of it.
+
+Places and numbers are unsigned throughout: whether they count from the end is not looked at then.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from numpy.typing import NDArray
 
 from netemu.schedulers.base import Floats, Numbers
 
-#: Numbers of links or rows.  Unsigned: whether they count from the end is not looked at then.
+#: Numbers of links or rows.
 Indices = NDArray[np.uint32]
 
+#: As places are: with a plain 1, sums would be signed, or no whole numbers.
+_0, _1 = np.uint64(0), np.uint64(1)
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
 #: A sum from which so much has been taken that this share is left has lost too many digits.
@@ -18,9 +23,9 @@ _CANCELS = 1e-3
 
 
 @njit(cache=True)
-def scratch(links: int) -> tuple[Floats, Numbers]:
+def scratch(links: int) -> tuple[Floats, Indices]:
     """What ``fill`` works with, to be used again and again."""
-    return np.zeros((3, links)), np.zeros((4, links), np.int64)
+    return np.zeros((3, links)), np.zeros((4, links), np.uint32)
 
 
 @njit(cache=True)
@@ -31,7 +36,7 @@ def fill(
     levels: Floats,
     rates: Floats,
     floats: Floats,
-    numbers: Numbers,
+    numbers: Indices,
 ) -> None:
     """Share what is ``left`` of the links; ``rates`` gets bytes/s for each unit of weight.
 
@@ -47,12 +52,14 @@ def fill(
     ways = np.empty((len(weights), len(paths)), np.uint32)
     rows = np.empty(len(weights), np.uint32)
     rises, size = _let_rise(paths, weights, left, rates, ways, rows, load, rising, heap)
-    ways, rows = ways[:rises], rows[:rises]
-    through = _by_link(ways, heap[:size], rising, begins, ends)
-    for place in range(size):
-        link = heap[place]
-        summed[link], share[place] = load[link], left[link] / load[link]
-    for place in range(size // 2 - 1, -1, -1):
+    through = _by_link(ways, rises, heap, size, rising, begins, ends)
+    for at in range(size):
+        link = heap[at]
+        summed[link], share[at] = load[link], left[link] / load[link]
+    share[size] = np.inf
+    place = size >> _1
+    while place > 0:
+        place -= _1
         _sift_down(heap, share, size, place)
     while rises > 0:
         link = heap[0]
@@ -60,16 +67,17 @@ def fill(
             those = through[begins[link] : ends[link]]
             if load[link] < summed[link] * _CANCELS:
                 load[link] = summed[link] = _weight(those, rows, rates, weights)
-            expected, share[0] = share[0], left[link] / load[link]
-            if share[0] > expected * _ROUNDING:
-                _sift_down(heap, share, size, 0)
+            expected, rate = share[0], left[link] / load[link]
+            if rate > expected * _ROUNDING:
+                share[0] = rate
+                _sift_down(heap, share, size, _0)
                 continue
-            levels[link] = share[0]
-            rises -= _hold(ways, those, rows, share[0], weights, rates, left, load, rising)
+            levels[link] = rate
+            rises -= _hold(ways, those, rows, rate, weights, rates, left, load, rising)
             left[link] = 0.0
-        size -= 1
-        heap[0], share[0] = heap[size], share[size]
-        _sift_down(heap, share, size, 0)
+        size -= _1
+        heap[0], share[0], share[size] = heap[size], share[size], np.inf
+        _sift_down(heap, share, size, _0)
 
 
 @njit(cache=True)
@@ -81,56 +89,67 @@ def _let_rise(
     ways: Indices,
     rows: Indices,
     load: Floats,
-    rising: Numbers,
-    crossed: Numbers,
-) -> tuple[int, int]:
+    rising: Indices,
+    crossed: Indices,
+) -> tuple[np.uint64, np.uint64]:
     """Find the rows that rise: those whose rates are inf here and limited on their ways.
 
     Returns how many they are, and how many links they cross.  ``rows`` gets which they are, and
     ``ways`` the links of each; ``load`` gets their weight, ``rising`` their number, link by link;
     that was 0, and is so again when all of them are held up.
     """
-    none, many, rises = len(left) - 1, 0, 0
+    many, rises = _0, _0
+    rising[len(left) - 1] = 1  # stands for no link: none that is crossed for the first time
     for row in range(len(weights)):
-        weight, least = weights[row], np.inf if weights[row] > 0 else 0.0
-        for position in range(len(paths)) if weight > 0 else range(0):
-            link = np.uint32(paths[position, row])
-            ways[rises, position] = link
+        weight, least = weights[row], np.inf
+        if weight <= 0:
+            rates[row] = 0.0
+            continue
+        for position in range(len(paths)):
+            link = ways[rises, position] = np.uint32(paths[position, row])
             least = min(least, left[link])
         rates[row] = 0.0 if least <= 0 else np.inf
         if not 0 < least < np.inf:
             continue
-        for link in ways[rises]:
-            if link == none:
-                continue
+        for position in range(len(paths)):
+            link = ways[rises, position]
             if rising[link] == 0:
                 crossed[many], load[link] = link, 0.0
-                many += 1
+                many += _1
             load[link] += weight
-            rising[link] += 1
+            rising[link] += _1
         rows[rises] = row
-        rises += 1
+        rises += _1
+    rising[len(left) - 1] = 0
     return rises, many
 
 
 @njit(cache=True)
 def _by_link(
-    ways: Indices, crossed: Numbers, rising: Numbers, begins: Numbers, ends: Numbers
+    ways: Indices,
+    rises: np.uint64,
+    crossed: Indices,
+    size: np.uint64,
+    rising: Indices,
+    begins: Indices,
+    ends: Indices,
 ) -> Indices:
     """The rows that rise, link by link: those of a link are there from its begin to its end.
 
     They are numbered as in ``ways``.
     """
-    entries = 0
-    for link in crossed:
+    entries = _0
+    for place in range(size):
+        link = crossed[place]
         begins[link] = ends[link] = entries
-        entries += rising[link]
+        entries += np.uint64(rising[link])
     through = np.empty(entries, np.uint32)
-    for number in range(len(ways)):
-        for link in ways[number]:
+    for number in range(rises):
+        for position in range(ways.shape[1]):
+            link = ways[number, position]
             if rising[link] > 0:  # is one
-                through[ends[link]] = number
-                ends[link] += 1
+                end = ends[link]
+                through[end], ends[link] = number, end + _1
     return through
 
 
@@ -153,34 +172,36 @@ def _hold(
     rates: Floats,
     left: Floats,
     load: Floats,
-    rising: Numbers,
-) -> int:
+    rising: Indices,
+) -> np.uint64:
     """Those that still rise do so to this rate; returns how many they are."""
-    held = 0
+    held = _0
     for number in those:
         row = rows[number]
         if rates[row] < np.inf:
             continue
-        rates[row], weight = rate, weights[row]
-        held += 1
-        for link in ways[number]:
-            left[link] = max(left[link] - rate * weight, 0.0)
+        weight = weights[row]
+        rates[row], takes = rate, rate * weight
+        held += _1
+        for position in range(ways.shape[1]):
+            link = ways[number, position]
+            left[link] = max(left[link] - takes, 0.0)
             load[link] -= weight
-            rising[link] -= 1
-    rising[-1] = 0  # stands for no link
+            rising[link] -= _1
+    rising[len(left) - 1] = 0  # stands for no link
     return held
 
 
 @njit(cache=True)
-def _sift_down(heap: Numbers, keys: Floats, size: int, place: int) -> None:
-    """Put what is at a place of the heap below what has smaller keys."""
+def _sift_down(heap: Indices, keys: Floats, size: np.uint64, place: np.uint64) -> None:
+    """Put what is at a place of the heap below what has smaller keys; ``keys[size]`` is inf."""
     link, key = heap[place], keys[place]
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and keys[child + 1] < keys[child]:
-            child += 1
+    child = place + place + _1
+    while child < size:
+        child += np.uint64(keys[child + _1] < keys[child])
         if keys[child] >= key:
             break
         heap[place], keys[place] = heap[child], keys[child]
         place = child
+        child = place + place + _1
     heap[place], keys[place] = link, key
