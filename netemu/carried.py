@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import chain
 
 import numpy as np
 
 from netemu.flowclasses import Flow
-from netemu.routes import Categories, Route
+from netemu.routes import Categories, Route, stack
+from netemu.rowtable import floats
 from netemu.schedulers.base import Floats
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
@@ -28,16 +28,16 @@ class Carried:
         self._sent: list[float] = []
         self._routes: list[Route] = []
 
-    def book(self, flows: Iterable[Flow]) -> None:
-        """Count what flows, which are in no group, have sent on their present routes."""
-        sent, routes = self._sent, self._routes
-        for flow in flows:
-            more = flow.sent_bytes - flow.booked_bytes
-            if more:
-                flow.booked_bytes = flow.sent_bytes
-                sent.append(more)
-                routes.append(flow.route)
-        if len(sent) > _NOTED:
+    def book(self, flow: Flow) -> None:
+        """Count what a flow, which is in no group, has sent on its present route."""
+        self.book_closed([flow])
+        flow.booked_bytes = flow.sent_bytes
+
+    def book_closed(self, flows: Iterable[Flow]) -> None:
+        """Count what flows have sent that are never looked at again."""
+        self._sent += [flow.sent_bytes - flow.booked_bytes for flow in flows]
+        self._routes += [flow.route for flow in flows]
+        if len(self._sent) > _NOTED:
             self._sum_up()
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
@@ -66,11 +66,15 @@ class Carried:
 
     # Inside --------------------------------------------------------------------------------------
     def _sum_up(self) -> None:
-        sent, links = np.array(self._sent), [route.links for route in self._routes]
-        crossed = np.fromiter(chain.from_iterable(links), np.int64)
-        each = np.repeat(sent, np.fromiter(map(len, links), np.int64, len(links)))
-        self._by_link += np.bincount(crossed, each, len(self._by_link))
-        for route, more in zip(self._routes, self._sent, strict=True):
-            self._by_kind[route.counted_as] += more
+        if not self._sent:
+            return
+        sent, many = floats(self._sent), len(self._by_link)
+        links = stack([route.path for route in self._routes], filler=many - 1)
+        self._by_link += np.bincount(links.ravel(), np.repeat(sent, links.shape[1]), many)
+        kinds = [route.counted_as for route in self._routes]
+        number = {kind: at for at, kind in enumerate(dict.fromkeys(kinds))}
+        of_kind = np.fromiter(map(number.__getitem__, kinds), np.int64, len(kinds))
+        for kind, more in zip(number, np.bincount(of_kind, sent).tolist(), strict=True):
+            self._by_kind[kind] += more
         self._sent.clear()
         self._routes.clear()

@@ -17,17 +17,13 @@ from netemu.schedulers.base import Floats, Numbers
 from netemu.world import World
 
 
-class Lane(FlowClass):
+class Lane(FlowClass, eq=False):
     """Flows that are served alike."""
 
-    __slots__ = ("rate", "served", "total", "weight")
-
-    def __init__(self, flow: Flow, row: int) -> None:
-        super().__init__(flow.route, (), row)
-        self.weight = 0.0
-        self.served = 0.0  #: bytes for each unit of weight
-        self.total = 0.0  #: sum of its flows' weights, each times what it needs
-        self.rate = 0.0  #: bytes/s for each unit of weight
+    weight: float = 0.0
+    served: float = 0.0  #: bytes for each unit of weight
+    total: float = 0.0  #: sum of its flows' weights, each times what it needs
+    rate: float = 0.0  #: bytes/s for each unit of weight
 
     def change(self, weight: float, total: float) -> None:
         """Flows have come or gone."""
@@ -150,7 +146,7 @@ class CircuitGroup:
         limits = self._world.limits(flow.route)
         lane = self._by_limits.get(limits)
         if lane is None:
-            lane = self._by_limits[limits] = Lane(flow, len(self._lanes))
+            lane = self._by_limits[limits] = Lane(flow.route, row=len(self._lanes))
             self._lanes.append(lane)
         flow.group = lane
         flow.weight = weight

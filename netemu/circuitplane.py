@@ -314,7 +314,7 @@ class CircuitPlane:
             if pipe is None:
                 spec = next(iter(batch.flows)).spec
                 route = self._network.circuit(spec.src, spec.dst)
-                pipe = batch.group = Pipe(batch.demand.key, self._world, route)
+                pipe = batch.group = Pipe(route, key=batch.demand.key, world=self._world)
                 for flow in batch.flows:
                     self._carrier.send_by(flow, pipe)
             pipe.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)

@@ -66,6 +66,9 @@ class Fabric:
         self._coflows: dict[CoflowId, Coflow] = {}
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
+        #: instead of those, for schedulers that do not care
+        self._all = None if scheduler.by_coflow else FlowGroup("", self._world)
+        self._looks_at_flows = scheduler.looks_at_flows()
         #: those of them that have something to send, by the scheduler's own order of arrival
         self._sending: dict[AnyGroup, None] = {}
         #: those whose flows have changed since the last decision
@@ -100,24 +103,27 @@ class Fabric:
 
         Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
         """
-        name, coflow = spec.flow, None
+        name, size_bytes, weight, coflow = spec.flow, spec.size_bytes, spec.weight, None
         if name in self._flows:
             raise ValueError(f'flow "{name}" is open already')
         if spec.coflow is not None:
             coflow = self._coflows.get(spec.coflow)
             if coflow is None:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
-        if spec.size_bytes < 0 or not 0 < spec.weight < inf:
+        if size_bytes < 0 or not 0 < weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
         route, group = self.network.route(spec.src, spec.dst), self._group_of(spec)
-        flow = Flow(spec, route, self._sequence, spec.size_bytes, spec.more, group, coflow)
+        flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
         self._sequence += 1
         self._flows[name] = flow
         if coflow is not None:
             coflow.flows[name] = None
             if coflow.started_s is None:
                 coflow.started_s = self._world.now_s
-        self._send(flow)
+        if size_bytes and route.path and self._plane is None:  # as most do: like ``_send``
+            self._join(flow, group, size_bytes)
+        else:
+            self._send(flow)
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """An open flow that was started with ``more`` has so many more bytes to send.
@@ -307,8 +313,8 @@ class Fabric:
         spec = flow.spec
         find = self.network.route if circuit is None else self.network.circuit
         route = find(spec.src, spec.dst)
-        if route.links != flow.route.links:
-            self._carried.book([flow])
+        if route.path != flow.route.path:
+            self._carried.book(flow)
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
         if circuit is None:
@@ -323,9 +329,9 @@ class Fabric:
 
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
-        key = ""
-        if self._scheduler.by_coflow:
-            key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
+        if self._all is not None:
+            return self._all
+        key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = FlowGroup(key, self._world)
@@ -334,7 +340,7 @@ class Fabric:
     def _send(self, flow: Flow) -> None:
         """Let a flow that is in no class send what it has."""
         remaining = flow.size_bytes - flow.sent_bytes
-        if remaining <= 0 or not flow.route.links:
+        if remaining <= 0 or not flow.route.path:
             self._rest(flow)
             if not flow.more:
                 self._instant[flow] = None
@@ -349,10 +355,13 @@ class Fabric:
         self._join(flow, flow.belongs, remaining)
 
     def _join(self, flow: Flow, group: FlowGroup, remaining: float) -> None:
-        spec, scheduler = flow.spec, self._scheduler
-        group.add(flow, scheduler.tells_apart(spec), scheduler.weight(spec, remaining))
-        self._sending[group] = self._changed[group] = None
-        self._stale = True
+        if self._looks_at_flows:
+            spec, scheduler = flow.spec, self._scheduler
+            flow.apart, flow.weight = scheduler.tells_apart(spec), scheduler.weight(spec, remaining)
+        if not group.stale:  # nor noted
+            self._sending[group] = self._changed[group] = None
+            self._stale = True
+        group.add(flow)
 
     def _withdraw(self, flow: Flow) -> None:
         """Let a flow send nothing any more."""
@@ -396,9 +405,9 @@ class Fabric:
             del self._flows[name]
             if coflow is not None:
                 del coflow.flows[name]
-            elif self._scheduler.by_coflow:
+            elif self._all is None:
                 self._groups.pop(flow.belongs.key, None)
-        self._carried.book(flows)
+        self._carried.book_closed(flows)
 
     # Inside: rates -------------------------------------------------------------------------------
     def _refresh(self) -> None:

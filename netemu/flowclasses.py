@@ -35,13 +35,12 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     more: bool  #: whether it will grow
     belongs: FlowGroup | CircuitGroup | Pipe
     coflow: Coflow | None
+    weight: float  #: its part of its class's service
     batch: Batch | None = None  #: between racks, if there are circuits
     booked_bytes: float = 0.0  #: what it sent on other routes than this one
     group: FlowClass | None = None  #: None as long as it takes part in no class
     sent_bytes: float = 0.0  #: known while it takes part in no class, and once it is closed
-    # Known while it takes part in a class, or is to join one:
     apart: Hashable = ()  #: what tells it from others of its route
-    weight: float = 0.0  #: its part of the class's service
     # Known while it takes part in a class:
     joined_at: float = 0.0  #: its class's service when it joined
     needs: float = 0.0  #: its class's service when it will be finished
@@ -53,22 +52,18 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
         return min(sent, float(self.size_bytes))
 
 
-class FlowClass:
+class FlowClass(msgspec.Struct, eq=False):
     """The flows of one row; most have only one."""
 
-    __slots__ = ("apart", "flows", "known_by", "members", "only", "route", "row")
-
+    route: Route
+    apart: Hashable = ()
+    row: int = 0
+    known_by: Hashable = None  #: its key in its group
+    only: Flow | None = None  #: the only one that came since there was none
+    members: int = 0
     #: heap of (needs, sequence, flow) once there are several; may hold entries of flows that left
     #: or grew
-    flows: list[tuple[float, int, Flow]]
-
-    def __init__(self, route: Route, apart: Hashable, row: int, known_by: Hashable = None) -> None:
-        self.apart = apart
-        self.route = route
-        self.row = row
-        self.known_by = known_by  #: its key in its group
-        self.members = 0
-        self.only: Flow | None = None  #: the only one that came since there was none
+    flows: list[tuple[float, int, Flow]] = []
 
     def first(self) -> Flow:
         """The member that will finish first."""

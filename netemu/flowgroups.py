@@ -13,7 +13,19 @@ import numpy as np
 
 from cluster.errors import InvariantError
 from netemu.flowclasses import Flow, FlowClass
-from netemu.rowtable import COLUMNS, FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT, RowTable
+from netemu.routes import Path, pack
+from netemu.rowtable import (
+    COLUMNS,
+    FINISH_S,
+    NEEDS,
+    RATE,
+    SERVED,
+    SINCE_S,
+    TOTAL,
+    WEIGHT,
+    RowTable,
+    floats,
+)
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.filling import crossed, load_of
 from netemu.world import World
@@ -51,7 +63,7 @@ class FlowGroup:
         self._classes: list[FlowClass] = []  #: by row
         self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
-        self._ended: list[int] = []  #: rows that have ended and stay
+        self._ended: list[Numbers] = []  #: rows that have ended and stay
         self._coming: list[Flow] = []  #: those that have no class yet
         self._few_times = 0  #: rates may be set so often before all are summed up anew
         self._those_sending: Numbers | None = None  #: their rows, if they are known
@@ -137,12 +149,11 @@ class FlowGroup:
         """Whether it has nothing to send."""
         return not (self._by_key or self._coming)
 
-    def add(self, flow: Flow, apart: Hashable, weight: float) -> None:
+    def add(self, flow: Flow) -> None:
         """Let a flow that has bytes to send join the class of its route.
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        flow.apart, flow.weight = apart, weight
         self._coming.append(flow)
         self.stale = True
         self.only_ended = False
@@ -152,31 +163,36 @@ class FlowGroup:
         if not self._coming:
             return
         coming, self._coming = self._coming, []
-        by_key, first_row = self._by_key, len(self._classes)
+        by_key, row = self._by_key, len(self._classes)
+        first_row = row
         fresh: list[FlowClass] = []
+        crowded: list[FlowClass] = []  #: those of them that more than one flow joins
         joining: list[Flow] = []
         for flow in coming:
-            route, apart, sent = flow.route, flow.apart, flow.sent_bytes
-            key = route.links if apart == () else (route.links, apart)
+            route, apart = flow.route, flow.apart
+            key = route.path if apart == () else (route.path, apart)
             joined = by_key.get(key)
+            if flow.sent_bytes or flow.joined_at:  # most are new
+                flow.sent_before, flow.joined_at = flow.sent_bytes, 0.0
             if joined is None:
-                joined = by_key[key] = FlowClass(route, apart, first_row + len(fresh), key)
+                joined = by_key[key] = FlowClass(route, apart, row, key, flow, 1)
+                flow.group = joined
                 fresh.append(joined)
+                row += 1
+                continue
             flow.group = joined
-            flow.sent_before = sent
+            if joined.only is not None:
+                _note_needs(joined.only)
             if joined.row < first_row:
                 joining.append(flow)
                 continue
-            flow.joined_at = 0.0
-            flow.needs = (flow.size_bytes - sent) / flow.weight
-            if joined.members:
-                joined.admit(flow)
-            else:  # as most are: the same without a call
-                joined.only, joined.members = flow, 1
+            _note_needs(flow)
+            joined.admit(flow)
+            crowded.append(joined)
         if joining:
             self._admit_to_rows(joining)
         if fresh:
-            self._add_rows(fresh)
+            self._add_rows(fresh, crowded)
 
     def remove(self, flow: Flow) -> None:
         """Let a flow leave its class."""
@@ -190,7 +206,8 @@ class FlowGroup:
         if left.members:
             self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
         else:
-            self._drop([left.row])
+            del self._by_key[left.known_by]
+            self._drop(np.array([left.row]))
 
     def quiet(self) -> None:
         """Note that it has nothing to send."""
@@ -202,42 +219,36 @@ class FlowGroup:
     def take_due(self, slack_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
         due = self._due(self._world.now_s + slack_s)
-        rates = self.rates[due].tolist()
-        if np.isinf(self.rate_bytes_per_s):
-            self._end_endless()
         self.stale = True
         taken: list[Flow] = []
-        ended: list[int] = []
+        stay: list[int] = []
         fewer: list[tuple[FlowClass, float, float]] = []
-        classes = self._classes
-        for row, rate in zip(due.tolist(), rates, strict=True):
+        classes, by_key = self._classes, self._by_key
+        for row in due.tolist():
             flow_class = classes[row]
             flow = flow_class.only
-            if flow is not None:  # as most are: like ``take_last``, without a call
+            if flow is not None:  # as most are: like ``take``, without a call
                 flow.group = flow_class.only = None
-                flow_class.members = 0
                 taken.append(flow)
-                ended.append(row)
-                continue
-            if flow_class.members == 1:
-                taken.append(flow_class.take_last())
-                ended.append(row)
-                continue
-            some = self._take_some(flow_class, rate, slack_s)
-            taken += some
-            if flow_class.members:
-                weight = sum(flow.weight for flow in some)
-                total = sum(flow.weight * flow.needs for flow in some)
-                fewer.append((flow_class, -weight, -total))
             else:
-                ended.append(row)
+                some = self._take_some(flow_class, float(self.rates[row]), slack_s)
+                taken += some
+                if flow_class.members:
+                    weight = sum(flow.weight for flow in some)
+                    total = sum(flow.weight * flow.needs for flow in some)
+                    fewer.append((flow_class, -weight, -total))
+                    stay.append(row)
+                    continue
+            del by_key[flow_class.known_by]
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
+        if np.isinf(self.rate_bytes_per_s):
+            self._end_endless()
         if fewer:
             self.only_ended = False
             self._change_rows(fewer)
-        if ended:
-            self._drop(ended)
+        if len(stay) < len(due):
+            self._drop(np.setdiff1d(due, stay) if stay else due)
         return taken
 
     def service(self) -> list[float]:
@@ -321,7 +332,8 @@ class FlowGroup:
         self.rate_bytes_per_s = bytes_per_s
 
     def _add_load(self, more: Floats) -> None:
-        self.load = np.maximum(self.load + more, 0.0)
+        more += self.load  # which others have as well, so that it must stay what it is
+        self.load = np.maximum(more, 0.0, out=more)
 
     def _rates_fit(self) -> None:
         self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
@@ -397,51 +409,46 @@ class FlowGroup:
             joined = flow.group
             assert joined is not None
             flow.joined_at = self._settle(joined.row)
-            flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
+            _note_needs(flow)
             joined.admit(flow)
             changes.append((joined, flow.weight, flow.weight * flow.needs))
         self._change_rows(changes)
 
-    def _add_rows(self, fresh: list[FlowClass]) -> None:
+    def _add_rows(self, fresh: list[FlowClass], crowded: list[FlowClass]) -> None:
         """Give rows to classes whose flows have only just come."""
         first_row = len(self._classes)
         self._classes += fresh
         self.rows.append(self._limits(fresh))
         firsts = [flow_class.only or flow_class.first() for flow_class in fresh]
-        weights = np.array([flow.weight for flow in firsts])
-        needs = np.array([flow.needs for flow in firsts])
+        weights = floats([flow.weight for flow in firsts])
+        needs = floats([flow.size_bytes - flow.sent_bytes for flow in firsts]) / weights
         new, table = slice(first_row, None), self.rows.column
         table(WEIGHT)[new] = weights
         table(TOTAL)[new] = weights * needs
         table(NEEDS)[new] = needs
         table(SINCE_S)[new] = self._world.now_s
         table(FINISH_S)[new] = np.inf
-        for flow_class in fresh:
-            if flow_class.members > 1:
-                flows = flow_class.all()
-                table(WEIGHT)[flow_class.row] = sum(flow.weight for flow in flows)
-                table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
+        for flow_class in crowded:
+            flows = flow_class.all()
+            table(WEIGHT)[flow_class.row] = sum(flow.weight for flow in flows)
+            table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
-    def _limits(self, classes: list[FlowClass]) -> list[tuple[int, ...]]:
+    def _limits(self, classes: list[FlowClass]) -> list[Path]:
         if not self._world.unlimited:
-            return [flow_class.route.links for flow_class in classes]
-        return [self._world.limits(flow_class.route) for flow_class in classes]
+            return [flow_class.route.path for flow_class in classes]
+        return [pack(self._world.limits(flow_class.route)) for flow_class in classes]
 
-    def _drop(self, rows: list[int]) -> None:
-        """Forget classes that have no flows any more, and what they sent at."""
-        ended = np.array(rows)
+    def _drop(self, ended: Numbers) -> None:
+        """Forget rows of classes that have no flows any more, and what they sent at."""
         bytes_per_s = self.rates[ended] * self.weights[ended]
         self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
-        self._add_load(-load_of(self.paths[:, ended], bytes_per_s, len(self.load)))
-        by_key, classes = self._by_key, self._classes
-        for row in rows:
-            del by_key[classes[row].known_by]
+        self._add_load(load_of(self.paths.take(ended, axis=1), -bytes_per_s, len(self.load)))
         if self._world.rows_stay:
             self.rows.whole[0][_CLEARED, ended] = _CLEAR
-            self._ended += rows
-            if len(self._ended) <= len(self._by_key):
+            self._ended.append(ended)
+            if self.rows.count <= 2 * len(self._by_key):
                 return
-            ended, self._ended = np.array(sorted(self._ended)), []
+            ended, self._ended = np.sort(np.concatenate(self._ended)), []
         self.layout += 1
         self._those_sending = None
         moved, places = self.rows.drop(ended)
@@ -449,3 +456,8 @@ class FlowGroup:
             flow_class = self._classes[place] = self._classes[row]
             flow_class.row = place
         del self._classes[self.rows.count :]
+
+
+def _note_needs(flow: Flow) -> None:
+    """Of a class's only flow, only its row knows."""
+    flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight

@@ -12,42 +12,25 @@ import numpy as np
 
 from netemu.flowclasses import Flow, FlowClass
 from netemu.flowgroups import ROUNDING
-from netemu.routes import Route
 from netemu.schedulers.base import Floats
 from netemu.schedulers.filling import load_of
 from netemu.world import World
 
 
-class Pipe(FlowClass):
+class Pipe(FlowClass, eq=False, kw_only=True):
     """What goes through one circuit, which carries from some time on."""
 
-    __slots__ = (
-        "_bytes_per_s",
-        "_from_s",
-        "_settled_s",
-        "_world",
-        "first_finish_s",
-        "key",
-        "rate",
-        "served",
-        "stale",
-        "total",
-        "weight",
-    )
-
-    def __init__(self, key: str, world: World, route: Route) -> None:
-        super().__init__(route, (), 0)
-        self.key = key
-        self.weight = 0.0
-        self.served = 0.0  #: bytes for each unit of weight
-        self.total = 0.0  #: sum of its flows' weights, each times what it needs
-        self.rate = 0.0  #: bytes/s for each unit of weight; 0 while it has no circuit
-        self.stale = False
-        self.first_finish_s = math.inf
-        self._world = world
-        self._bytes_per_s = 0.0
-        self._from_s = 0.0
-        self._settled_s = 0.0
+    key: str
+    world: World
+    weight: float = 0.0
+    served: float = 0.0  #: bytes for each unit of weight
+    total: float = 0.0  #: sum of its flows' weights, each times what it needs
+    rate: float = 0.0  #: bytes/s for each unit of weight; 0 while it has no circuit
+    stale: bool = False
+    first_finish_s: float = math.inf
+    _bytes_per_s: float = 0.0
+    _from_s: float = 0.0
+    _settled_s: float = 0.0
 
     # What can be seen of it ----------------------------------------------------------------------
     @property
@@ -58,10 +41,10 @@ class Pipe(FlowClass):
     @property
     def load(self) -> Floats:
         """Bytes/s that it puts on each link."""
-        links = self._world.links
+        links = self.world.links
         if not self._carries:
             return np.zeros(links)
-        path = np.array(self._world.limits(self.route), dtype=np.int64).reshape(-1, 1)
+        path = np.array(self.world.limits(self.route), dtype=np.int64).reshape(-1, 1)
         return load_of(path, np.array([self.rate * self.weight]), links)
 
     def left_bytes(self) -> float:
@@ -103,7 +86,7 @@ class Pipe(FlowClass):
         if self.rate:
             self._settle()
         else:
-            self._settled_s = self._world.now_s
+            self._settled_s = self.world.now_s
         self.stale = False
         if not (self.members and self._bytes_per_s):
             self.rate = 0.0
@@ -113,7 +96,7 @@ class Pipe(FlowClass):
         needed = self.first().needs - self.served
         began_s = self._settled_s if self._settled_s > self._from_s else self._from_s
         self.first_finish_s = began_s + needed / rate if needed > 0 else began_s
-        self._world.retimed.append(self)
+        self.world.retimed.append(self)
 
     def add(self, flow: Flow, weight: float) -> None:
         """Let a flow that has bytes to send join."""
@@ -157,11 +140,11 @@ class Pipe(FlowClass):
     # Inside --------------------------------------------------------------------------------------
     @property
     def _carries(self) -> bool:
-        return self._world.now_s >= self._from_s
+        return self.world.now_s >= self._from_s
 
     def _settle(self) -> None:
         """Account for the service until now."""
-        now_s, began_s = self._world.now_s, self._settled_s
+        now_s, began_s = self.world.now_s, self._settled_s
         if began_s < self._from_s:
             began_s = self._from_s
         if now_s > began_s:

@@ -5,11 +5,12 @@ Rows have no lasting numbers: where some are dropped, others from the end take t
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 
+from netemu.routes import Path, stack
 from netemu.schedulers.base import Floats, Numbers
 
 #: The columns of a group's rows: the sum of the weights of a row's flows; its service (bytes for
@@ -17,8 +18,10 @@ from netemu.schedulers.base import Floats, Numbers
 #: that flow finishes; and the sum of weight x need over its flows.
 WEIGHT, SERVED, SINCE_S, NEEDS, RATE, FINISH_S, TOTAL = COLUMNS = range(7)
 
-#: So many paths of different lengths are put into their rows one by one.
-_FEW = 10
+
+def floats(values: Sequence[float]) -> Floats:
+    """An array of them, to be read only, in a third of the time that ``np.array`` takes."""
+    return np.frombuffer(struct.pack(f"{len(values)}d", *values))
 
 
 class RowTable:
@@ -44,7 +47,7 @@ class RowTable:
         """One of the numbers of each row; to be changed in place."""
         return self._table[number, : self.count]
 
-    def append(self, paths: Sequence[tuple[int, ...]]) -> None:
+    def append(self, paths: Sequence[Path]) -> None:
         """Add a row for each of these paths; all of its numbers are 0."""
         first = self.count
         self.count += len(paths)
@@ -53,24 +56,16 @@ class RowTable:
         self.set_paths(first, paths)
         self._table[:, first : self.count] = 0.0
 
-    def set_paths(self, first: int, paths: Sequence[tuple[int, ...]]) -> None:
+    def set_paths(self, first: int, paths: Sequence[Path]) -> None:
         """Give the rows from the ``first`` on these paths."""
-        lengths = set(map(len, paths))
-        most = max(lengths)
+        links = stack(paths, self._filler).T
+        most = len(links)
         if most > len(self._paths):
             more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
             self._paths = np.concatenate([self._paths, more])
-        new = self._paths[:, first : first + len(paths)]
-        new[:] = self._filler
-        if len(lengths) == 1:
-            links = np.fromiter(chain.from_iterable(paths), np.int64, len(paths) * most)
-            new[:most] = links.reshape(len(paths), most).T
-        elif len(paths) > _FEW:
-            there = np.arange(most) < np.fromiter(map(len, paths), np.int64)[:, np.newaxis]
-            new[:most].T[there] = np.fromiter(chain.from_iterable(paths), np.int64)
-        else:
-            for row, path in enumerate(paths):
-                new[: len(path), row] = path
+        rows = slice(first, first + len(paths))
+        self._paths[:most, rows] = links
+        self._paths[most:, rows] = self._filler
 
     def drop(self, rows: Numbers) -> tuple[list[int], list[int]]:
         """Forget rows, given in ascending order.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from netemu.flowgroups import FlowGroup
+from netemu.routes import pack
 from netemu.rowtable import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, WEIGHT, RowTable
 from netemu.schedulers.afap import AsFastAsPossible, free_of, hand_out
 from netemu.schedulers.base import Floats, Numbers, Traffic
@@ -66,7 +67,7 @@ class CrowdAsFastAsPossible(AsFastAsPossible):
             route = self._routes.setdefault(tuple(way), len(self._waiting))
             if route == len(self._waiting):
                 self._waiting.append([])
-                self._ways.append([tuple(way)])
+                self._ways.append([pack(way)])
             heappush(self._waiting[route], (group.apart(row), row))
 
     def _hand_out(self, group: FlowGroup, traffic: Traffic) -> None:

@@ -163,6 +163,12 @@ class FlowScheduler(ABC):
         """How a row's rate is shared by its flows: in proportion to this."""
         return flow.weight
 
+    @classmethod
+    def looks_at_flows(cls) -> bool:
+        """Whether it has anything to say of single flows; otherwise it need not be asked."""
+        asked = (FlowScheduler.tells_apart, FlowScheduler.weight)
+        return (cls.tells_apart, cls.weight) != asked
+
     def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
         """Coflows get circuits in ascending order of this; ties: by arrival, then by name."""
         raise NotImplementedError

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netemu.routes import pack
 from netemu.rowtable import RowTable
 
 FILLER = 9
@@ -11,11 +12,11 @@ FILLER = 9
 
 def test_short_paths_are_filled_up_and_longer_ones_make_room():
     table = RowTable(1, FILLER)
-    table.append([(1, 2), (3,)])
+    table.append([pack([1, 2]), pack([3])])
     assert table.paths.T.tolist() == [[1, 2], [3, FILLER]]
-    table.append([(4, 5, 6)])
+    table.append([pack([4, 5, 6])])
     assert table.paths.T.tolist() == [[1, 2, FILLER], [3, FILLER, FILLER], [4, 5, 6]]
-    table.set_paths(0, [(7,), (8,)])
+    table.set_paths(0, [pack([7]), pack([8])])
     assert table.paths.T.tolist() == [[7, FILLER, FILLER], [8, FILLER, FILLER], [4, 5, 6]]
 
 
@@ -29,7 +30,7 @@ def test_a_row_keeps_what_it_has(steps):
     table, rows, named = RowTable(2, FILLER), [], 0
     for step in steps:
         if isinstance(step, int):
-            table.append([(name % FILLER,) for name in range(named, named + step)])
+            table.append([pack([name % FILLER]) for name in range(named, named + step)])
             assert not table.column(1)[len(rows) :].any()
             table.column(0)[len(rows) :] = range(named, named + step)
             rows += range(named, named + step)

@@ -11,7 +11,7 @@ from numba import njit
 
 from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.compiled.filling import fill
+from netemu.schedulers.compiled.filling import Indices, fill
 from netemu.schedulers.compiled.rows import change_rate
 
 #: A rate that would change by less than this share stays.
@@ -141,7 +141,7 @@ def share(
     rounding: Floats,
     now_s: float,
     floats: Floats,
-    numbers: Numbers,
+    numbers: Indices,
 ) -> None:
     """Share what is ``left`` among the rows at these places of the line.
 
@@ -176,7 +176,7 @@ def _take(
     left: Floats,
     rates: Floats,
     floats: Floats,
-    numbers: Numbers,
+    numbers: Indices,
 ) -> None:
     """Hand out what is ``left``; ``rates`` gets bytes/s for each unit of weight."""
     if len(weights) > 1:
