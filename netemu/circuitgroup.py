@@ -13,6 +13,7 @@ import numpy as np
 
 from netemu.flowclasses import Flow, FlowClass
 from netemu.flowgroups import ROUNDING
+from netemu.routes import Path, stack, unpack
 from netemu.schedulers.base import Floats, Numbers
 from netemu.world import World
 
@@ -45,7 +46,7 @@ class CircuitGroup:
         self.first_finish_s = np.inf
         self._world = world
         self._lanes: list[Lane] = []
-        self._by_limits: dict[tuple[int, ...], Lane] = {}
+        self._by_limits: dict[Path, Lane] = {}
         self._flows = 0
         self._settled_s = 0.0
 
@@ -58,20 +59,16 @@ class CircuitGroup:
     @property
     def paths(self) -> Numbers:
         """[position, row]: numbers of the limited links, the circuit's ports included."""
-        links = self._world.links
-        limits = [self._world.limits(lane.route) for lane in self._lanes]
-        most = max((len(path) for path in limits), default=0)
-        paths = np.full((max(most, 1), len(limits)), links - 1, dtype=np.int64)
-        for row, path in enumerate(limits):
-            paths[: len(path), row] = path
-        return paths
+        filler, lanes = self._world.links - 1, self._lanes
+        links = stack([self._world.path(lane.route) for lane in lanes], filler).T
+        return links if len(links) else np.full((1, len(lanes)), filler)
 
     @property
     def crossed(self) -> int:
         """The links on these paths, as bits."""
         there = 0
         for lane in self._lanes:
-            for link in self._world.limits(lane.route):
+            for link in unpack(self._world.path(lane.route)):
                 there |= 1 << link
         return there
 
@@ -96,7 +93,8 @@ class CircuitGroup:
         load = np.zeros(self._world.links)
         if self._carries:
             for lane in self._lanes:
-                load[list(self._world.limits(lane.route))] += lane.rate * lane.weight
+                links = np.frombuffer(self._world.path(lane.route), np.int64)
+                load[links] += lane.rate * lane.weight
         return load
 
     def apart(self, row: int) -> Any:
@@ -143,7 +141,7 @@ class CircuitGroup:
     def add(self, flow: Flow, weight: float) -> None:
         """Let a flow that has bytes to send join."""
         self._settle()
-        limits = self._world.limits(flow.route)
+        limits = self._world.path(flow.route)
         lane = self._by_limits.get(limits)
         if lane is None:
             lane = self._by_limits[limits] = Lane(flow.route, row=len(self._lanes))

@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster.errors import InvariantError
 from netemu.flowclasses import Flow, FlowClass
-from netemu.routes import Path, pack
+from netemu.routes import Path
 from netemu.rowtable import (
     COLUMNS,
     FINISH_S,
@@ -436,7 +436,7 @@ class FlowGroup:
     def _limits(self, classes: list[FlowClass]) -> list[Path]:
         if not self._world.unlimited:
             return [flow_class.route.path for flow_class in classes]
-        return [pack(self._world.limits(flow_class.route)) for flow_class in classes]
+        return [self._world.path(flow_class.route) for flow_class in classes]
 
     def _drop(self, ended: Numbers) -> None:
         """Forget rows of classes that have no flows any more, and what they sent at."""

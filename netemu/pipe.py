@@ -44,7 +44,7 @@ class Pipe(FlowClass, eq=False, kw_only=True):
         links = self.world.links
         if not self._carries:
             return np.zeros(links)
-        path = np.array(self.world.limits(self.route), dtype=np.int64).reshape(-1, 1)
+        path = np.frombuffer(self.world.path(self.route), np.int64).reshape(-1, 1)
         return load_of(path, np.array([self.rate * self.weight]), links)
 
     def left_bytes(self) -> float:

@@ -53,14 +53,19 @@ def pack(links: Iterable[int]) -> Path:
     return array("q", links).tobytes()
 
 
+def unpack(path: Path) -> Sequence[int]:
+    """The links of a path."""
+    return array("q", path)
+
+
 def stack(paths: Sequence[Path], filler: int) -> NDArray[np.int64]:
     """The links of paths, [path, position]; short ones are filled up."""
     lengths = set(map(len, paths))
-    longest = max(lengths)
+    longest = max(lengths, default=0)
     if len(lengths) > 1:
         paths = [path.ljust(longest, b"\xff") for path in paths]  # with -1
     links = np.frombuffer(b"".join(paths), np.int64).reshape(len(paths), longest // 8)
-    return links if len(lengths) == 1 else np.where(links < 0, filler, links)
+    return links if len(lengths) <= 1 else np.where(links < 0, filler, links)
 
 
 class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -72,7 +77,7 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def links(self) -> tuple[int, ...]:
         """Their numbers."""
-        return tuple(array("q", self.path))
+        return tuple(unpack(self.path))
 
     @property
     def crosses_racks(self) -> bool:

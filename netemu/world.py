@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from netemu.routes import Route
+from netemu.routes import Path, Route, pack
 
 if TYPE_CHECKING:
     from netemu.circuitgroup import CircuitGroup
@@ -25,9 +25,8 @@ class World:
         default_factory=list
     )  #: groups whose rates have been set
 
-    def limits(self, route: Route) -> tuple[int, ...]:
+    def path(self, route: Route) -> Path:
         """The links of a route that are limited."""
-        unlimited = self.unlimited
-        if unlimited.isdisjoint(route.links):
-            return route.links
-        return tuple([link for link in route.links if link not in unlimited])
+        if not self.unlimited:
+            return route.path
+        return pack([link for link in route.links if link not in self.unlimited])
