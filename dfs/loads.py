@@ -13,7 +13,7 @@ from dfs.order import Order, Span
 
 #: Up to so many used nodes are passed over one by one; more are taken out of the order.
 _FEW = 16
-#: Nodes are put in order one by one, unless they are more than one of so many.
+#: Nodes are put into the order of a file, unless they are more than one of so many.
 _SORT_SHARE = 8
 #: Of so many sets of racks it is kept which nodes are outside of them.
 _KEPT = 1000
@@ -158,18 +158,19 @@ class Loads(Mapping[NodeId, int]):
                 late[names[place]] = None
             order.taken.clear()
         if uses is not self._uses:
-            late.update(dict.fromkeys(self._uses))
-            late.update(dict.fromkeys(uses))
+            late.update(dict.fromkeys([n for n in (*self._uses, *uses) if n in self.places]))
             self._uses, self._level = uses, 0
+        if not uses:
+            order.put(late, self.places, self._bytes)
+            late.clear()
+            return order
         if len(late) * _SORT_SHARE > len(names):
             self._level = min([uses.get(n, 0) for n in names]) if len(uses) >= len(names) else 0
             self._sort()
         elif late:
-            held, places, level = self._bytes, self.places, self._level
-            for node in late:
-                if node in places:
-                    is_out = uses and uses.get(node, 0) > level
-                    order.put(places[node], None if is_out else held[node])
+            held, level = self._bytes, self._level
+            values = {node: None if uses.get(node, 0) > level else held[node] for node in late}
+            order.put(late, self.places, values)
             late.clear()
         if not len(self._order):
             self._level = min([uses.get(node, 0) for node in names], default=0)

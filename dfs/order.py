@@ -9,25 +9,36 @@ Never here: what the places and their numbers are, and which of several is taken
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 #: From a place up to another, which is not one of them.
 Span = tuple[int, int]
+#: So many bits by chance, as ``random.Random.getrandbits`` has them.
+Roll = Callable[[int], int]
 #: The key of a place that is out: more than any other.
 _OUT = 1 << 300
+#: Up to so many keys are put into the line one by one.
+_FEW = 50
+
+
+def draw(count: int, roll: Roll) -> int:
+    """Which of so many it is, by the same chance as ``random.Random.choice``."""
+    bits = count.bit_length()
+    drawn = roll(bits)
+    while drawn >= count:
+        drawn = roll(bits)
+    return drawn
 
 
 class Order:
-    """See the module.  Numbers are whole; a place without one is out.
-
-    What draws one of ``count`` equal places gets that count, and returns a number below it.
-    """
+    """See the module.  Numbers are whole; a place without one is out."""
 
     def __init__(self, values: Sequence[int | None]) -> None:
         self._bits = bits = len(values).bit_length()
+        self._mask = (1 << bits) - 1  #: what of a key is the place
         self._keys = [
             _OUT if value is None else value << bits | place for place, value in enumerate(values)
         ]
@@ -39,54 +50,77 @@ class Order:
         """How many places are in."""
         return len(self._line)
 
-    def put(self, place: int, value: int | None) -> None:
-        """Give a place a number, or none: O(places) steps of a memory move."""
-        line, key = self._line, self._keys[place]
-        if key != _OUT:
-            del line[bisect_left(line, key)]
-        if value is None:
-            self._keys[place] = _OUT
-        else:
-            self._keys[place] = key = value << self._bits | place
-            insort(line, key)
+    def put(
+        self, names: Collection[T], places: Mapping[T, int], values: Mapping[T, int | None]
+    ) -> None:
+        """Give the places of names their numbers, or none: for each, O(places) steps of a move."""
+        line, keys, bits = self._line, self._keys, self._bits
+        are_few = len(names) <= _FEW
+        new: list[int] = []
+        for name in names:
+            place, value = places[name], values[name]
+            key = keys[place]
+            if key != _OUT:
+                del line[bisect_left(line, key)]
+            if value is None:
+                keys[place] = _OUT
+                continue
+            keys[place] = key = value << bits | place
+            if are_few:
+                insort(line, key)
+            else:
+                new.append(key)
+        if new:
+            line += new
+            line.sort()  # which finds that most are in order
 
     # One of the smallest -------------------------------------------------------------------------
-    def take_outside(self, span: Span, draw: Callable[[int], int]) -> int | None:
+    def take_outside(self, span: Span, roll: Roll) -> int | None:
         """One of the places outside of a span with the smallest number that is there, if any is."""
-        line, bits, (begin, end) = self._line, self._bits, span
-        size, stop = len(self._keys), 0
-        while stop < len(line):
-            start, base = stop, line[stop] >> bits << bits
-            stop = start + 1
-            if stop < len(line) and line[stop] < base + size:
-                stop = bisect_left(line, base + size, stop)
-                first = bisect_left(line, base + begin, start, stop)
-                hidden = bisect_left(line, base + end, first, stop) - first
-            else:  # one of that number: usual where numbers differ
-                first, hidden = start, int(begin <= line[start] - base < end)
-            if stop - start > hidden:
-                at = start + draw(stop - start - hidden)
-                return self._take(at if at < first else at + hidden, base)
+        line, mask, (begin, end) = self._line, self._mask, span
+        at, size = 0, len(line)
+        while at < size:
+            key, after = line[at], at + 1
+            last = key | mask  # no place with the same number has a larger key
+            if after == size or line[after] > last:  # it is the only one: usual where they differ
+                if not begin <= key & mask < end:
+                    return self._take(at, roll)
+            else:
+                base, after = last - mask, bisect_right(line, last, after)
+                first = bisect_left(line, base + begin, at, after)
+                hidden = bisect_left(line, base + end, first, after) - first
+                if after - at > hidden:
+                    drawn = at + draw(after - at - hidden, roll)
+                    return self._take(drawn if drawn < first else drawn + hidden)
+            at = after
         return None
 
-    def take_inside(self, span: Span, draw: Callable[[int], int]) -> int | None:
+    def take_inside(self, span: Span, roll: Roll) -> int | None:
         """One of the places inside of a span with the smallest number that is there, if any is."""
-        line, bits, (begin, end) = self._line, self._bits, span
+        line, mask, (begin, end) = self._line, self._mask, span
         if len(line) > 1:
-            base = line[0] >> bits << bits
-            if line[1] < base + len(self._keys):  # of many with the least number, some are there
+            last = line[0] | mask
+            if line[1] <= last:  # of many with the least number, some are there
+                base = last - mask
                 first = bisect_left(line, base + begin)
                 count = bisect_left(line, base + end, first) - first
                 if count:
-                    return self._take(first + draw(count), base)
+                    return self._take(first + draw(count, roll))
         least = min(self._keys[begin:end])
         if least == _OUT:
             return None
-        base, first = least >> bits << bits, bisect_left(line, least)
-        return self._take(first + draw(bisect_left(line, base + end, first) - first), base)
+        first = bisect_left(line, least)
+        after = first + 1
+        if after == len(line) or line[after] > least | mask:
+            return self._take(first, roll)
+        count = bisect_left(line, (least | mask) - mask + end, after) - first
+        return self._take(first + draw(count, roll))
 
-    def _take(self, at: int, base: int) -> int:
-        place = self._line.pop(at) - base
+    def _take(self, at: int, roll: Roll | None = None) -> int:
+        """Take what is there in the line; ``roll``: it was not drawn, since it is one of one."""
+        while roll is not None and roll(1):  # so that what follows falls as if it had been drawn
+            pass
+        place = self._line.pop(at) & self._mask
         self._keys[place] = _OUT
         self.taken.append(place)
         return place

@@ -16,11 +16,13 @@ import msgspec
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads, Uses
 from dfs.messages import PlacementHint
-from dfs.order import Order
+from dfs.order import Order, Span, draw
 
 Racks = tuple[RackId, ...]
 
 NO_HINT = PlacementHint()
+#: No node's place is in it.
+_NOWHERE: Span = (0, 0)
 
 
 def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
@@ -94,14 +96,6 @@ class PlacementPolicy(ABC):
             barred.add(node)
         return chosen
 
-    def _draw(self, count: int) -> int:
-        """Which of so many it is, by the same chance as ``random.Random.choice``."""
-        bits, draw = count.bit_length(), self._rng.getrandbits
-        drawn = draw(bits)
-        while drawn >= count:
-            drawn = draw(bits)
-        return drawn
-
     def choose_all(
         self, stored_lengths: Sequence[int], count: int, loads: Loads, hint: PlacementHint = NO_HINT
     ) -> list[list[NodeId]]:
@@ -163,7 +157,7 @@ class RackAware(PlacementPolicy):
         if isinstance(loads, Loads) and 0 < count <= 3 and not has_wishes:
             order = loads.order(view.of_file)
             if order is not None and loads.are_wide:
-                (chosen,) = self._pipelines(1, count, loads, order, writer)
+                chosen = self._pipeline(count, loads, order, writer)
                 if len(chosen) == count:
                     return chosen
                 return self._finish(chosen, count, view, writer)
@@ -177,49 +171,43 @@ class RackAware(PlacementPolicy):
             return super().choose_all(stored_lengths, count, loads, hint)
         uses, placed = Uses(), list[list[NodeId]]()
         view = StorageView(load=loads, of_file=uses)
-        while len(placed) < len(stored_lengths):
-            left, order = stored_lengths[len(placed) :], loads.order(uses)
+        order = loads.order(uses)  # which lacks whatever blocks take, so it stays right for more
+        for stored_length in stored_lengths:
             if order is not None and loads.are_wide:
-                chosen = self._pipelines(len(left), count, loads, order, None)
-                for nodes, stored_length in zip(chosen[:-1], left, strict=False):
-                    loads.add(stored_length, nodes, uses)
-                if len(chosen[-1]) < count:
-                    chosen[-1] = self._finish(chosen[-1], count, view, None)
+                chosen = self._pipeline(count, loads, order, None)
             else:
-                chosen = [super().choose(count, view)]
-            loads.add(left[len(chosen) - 1], chosen[-1], uses)
-            placed += chosen
+                chosen = []
+            is_short = len(chosen) < count
+            if is_short:
+                chosen = self._finish(chosen, count, view, None)
+            loads.add(stored_length, chosen, uses)
+            if is_short:
+                order = loads.order(uses)
+            placed.append(chosen)
         return placed
 
-    def _pipelines(
-        self, blocks: int, count: int, loads: Loads, order: Order, writer: NodeId | None
-    ) -> list[list[NodeId]]:
-        """The nodes of so many new blocks, as ``choose`` finds them, and by the same chance.
+    def _pipeline(
+        self, count: int, loads: Loads, order: Order, writer: NodeId | None
+    ) -> list[NodeId]:
+        """The nodes of a new block, as ``choose`` finds them, and by the same chance.
 
-        Only those that are in the order, and none twice: the last of fewer blocks may lack some.
+        Only those that are in the order, and none twice: so there may be too few.
         """
-        names, spans, draw = loads.names, loads.spans, self._draw
-        others = (order.take_outside, order.take_inside)[: count - 1]
-        begun = loads.places.get(writer) if writer is not None else None
-        chosen: list[list[NodeId]] = []
-        for _ in range(blocks):
-            if begun is None:
-                place = order.take_outside((0, 0), draw)
-            else:
-                place = begun
-                draw(1)
-            nodes: list[NodeId] = []
-            chosen.append(nodes)
-            if place is not None:
-                nodes.append(names[place])
-                for take in others:
-                    place = take(spans[place], draw)
-                    if place is None:
-                        break
-                    nodes.append(names[place])
-            if len(nodes) < count:
+        names, spans, roll = loads.names, loads.spans, self._rng.getrandbits
+        place = None if writer is None else loads.places.get(writer)
+        if place is None:
+            place = order.take_outside(_NOWHERE, roll)
+            if place is None:
+                return []
+        else:
+            draw(1, roll)
+        nodes = [names[place]]
+        for take in (order.take_outside, order.take_inside)[: count - 1]:
+            place = take(spans[place], roll)
+            if place is None:
                 break
-        return chosen
+            nodes.append(names[place])
+        return nodes
 
     def _finish(
         self, chosen: list[NodeId], count: int, view: StorageView, writer: NodeId | None
