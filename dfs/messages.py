@@ -90,16 +90,25 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     target: str
 
 
+class Gather(msgspec.Struct, frozen=True, kw_only=True):
+    """The files in some folders, all of which go into one folder and keep their names."""
+
+    source: str  #: the folder that has those folders
+    folders: tuple[str, ...]  #: their names in there
+    target: str  #: the folder for the files
+
+
 class MoveFiles(Message, frozen=True, kw_only=True):
     """Rename many at once: all of it happens, or nothing.  Answered with ``Done``.
 
-    In this order: the moves, then ``markers`` are made (empty files, such as a job's _SUCCESS),
-    then ``remove`` is removed with all in it (what of it is not there is no error).  Folders
-    above a target are made.  A target or marker that exists is refused, but for
-    ``overwrite``, which replaces a file.
+    In this order: the moves; then files are gathered; then ``markers`` are made (empty files, such
+    as a job's _SUCCESS); then ``remove`` is removed with all in it (what of it is not there is no
+    error).  Folders above a target are made.  What exists where something is to be put is refused,
+    but for ``overwrite``, which replaces a file.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[Move, ...] = ()
+    gathers: tuple[Gather, ...] = ()
     markers: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
     overwrite: bool = False
@@ -203,6 +212,7 @@ class CreateFile(Message, frozen=True, kw_only=True):
     replication: int = 0  #: 0 = the cluster's
     overwrite: bool = False
     hint: PlacementHint = PlacementHint()
+    first_stored_length: int = 0  #: of its first block, which is added at once; 0 = not known yet
 
 
 class FileCreated(Message, frozen=True, kw_only=True):
@@ -211,6 +221,7 @@ class FileCreated(Message, frozen=True, kw_only=True):
     file: int
     stored_block_bytes: int  #: no block may be longer
     replication: int
+    first: BlockAdded | None = None  #: the first block, if its length was told
 
 
 class AddBlock(Message, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ OUT/_SUCCESS                          all of the job's output is there
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from cluster.ids import AttemptId, task_place
-from dfs.messages import Move
+from cluster.ids import AttemptId
+from dfs.messages import Gather, MoveFiles
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
@@ -28,12 +28,11 @@ def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
     return f"{folder}/{TEMPORARY}/{attempt}/{part_name(stage, task)}"
 
 
-def final_moves(folder: str, winners: Iterable[AttemptId]) -> tuple[Move, ...]:
-    """How the files of attempts are renamed that are their tasks' winners."""
-    moves: list[Move] = []
+def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:
+    """What makes a job's output of what the attempts wrote that are their tasks' winners."""
     temporary = f"{folder}/{TEMPORARY}"
-    for attempt in winners:
-        name = part_name(*task_place(attempt))
-        source, target = f"{temporary}/{attempt}/{name}", f"{folder}/{name}"
-        moves.append(Move(source=source, target=target))
-    return tuple(moves)
+    return MoveFiles(
+        gathers=(Gather(source=temporary, folders=tuple(winners), target=folder),),
+        markers=(f"{folder}/{SUCCESS}",),
+        remove=(temporary,),
+    )

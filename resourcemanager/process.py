@@ -35,7 +35,7 @@ from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Message, Refusal
-from dfs.messages import MoveFiles, Remove, Removed
+from dfs.messages import Remove, Removed
 from netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -66,7 +66,7 @@ from resourcemanager.messages import (
 )
 from resourcemanager.networkreport import NetworkReports
 from resourcemanager.nodemanagers import NodeManagers
-from resourcemanager.output import SUCCESS, TEMPORARY, final_moves
+from resourcemanager.output import commit_of
 from resourcemanager.progress import cluster_status
 from resourcemanager.submission import Submission, submitted
 from resourcemanager.watchers import Watchers
@@ -264,11 +264,8 @@ class ResourceManager:
         if not folder:
             self._driver.tell(JobCommitted(job=order.job))
             return
-        moves = final_moves(folder, order.winners)
         self._namenode.request(
-            MoveFiles(
-                moves=moves, markers=(f"{folder}/{SUCCESS}",), remove=(f"{folder}/{TEMPORARY}",)
-            ),
+            commit_of(folder, order.winners),
             Done,
             lambda answer, _: self._committed(order.job, answer),
         )

@@ -43,7 +43,9 @@ class FileWrite:
         "_left_bytes",
         "_length",
         "_on_end",
+        "_path",
         "_reached",
+        "_replication",
         "_store",
         "_stored",
         "_tries",
@@ -61,25 +63,40 @@ class FileWrite:
         on_end: Callable[[str], None],
     ) -> None:
         self._store = store
+        self._path = path
         self._left_bytes = size_bytes
         self._block_bytes = block_bytes
+        self._replication = replication
         self._writer = writer
         self._on_end = on_end
-        self._stored: list[StoredBlock] = []
+        self._file = 0  #: once it is begun
+        self._stored: tuple[StoredBlock, ...] = ()
         self._failed: tuple[NodeId, ...] = ()
-        self._tries = 0
+        self._tries = 1
         self._added: BlockAdded | None = None
-        self._length = 0
+        self._length = min(size_bytes, block_bytes)  #: of the block that is being written
         self._hops: dict[int, FlowId] = {}  #: those under way: {position in the pipeline: flow}
         self._reached = 0  #: how many nodes of the pipeline will have the block
-        create = CreateFile(path=path, writer=writer, replication=replication)
-        created = store.tell(create)
-        assert isinstance(created, FileCreated)
-        self._file = created.file
 
     def begin(self) -> None:
         """Write."""
-        self._next_block()
+        create = CreateFile(
+            path=self._path,
+            writer=self._writer,
+            replication=self._replication,
+            first_stored_length=self._length,
+        )
+        try:
+            created = self._store.tell(create)
+        except PeerError as error:
+            self._on_end(f"a block could not be written: {error}")
+            return
+        assert isinstance(created, FileCreated)
+        self._file = created.file
+        if created.first is None:
+            self._complete()
+        else:
+            self._send(created.first)
 
     def abort(self) -> None:
         """Give it up, because its writer is gone."""
@@ -89,24 +106,15 @@ class FileWrite:
         with contextlib.suppress(PeerError):  # it was given up, or removed with its folder
             self._store.tell(AbandonFile(file=self._file))
 
-    def _next_block(self) -> None:
-        if not self._left_bytes:
-            self._complete()
-            return
-        self._length = min(self._left_bytes, self._block_bytes)
-        self._tries, self._failed = 0, ()
-        self._ask(None)
-
     def _complete(self) -> None:
         try:
-            self._store.tell(CompleteFile(file=self._file, blocks=tuple(self._stored)))
+            self._store.tell(CompleteFile(file=self._file, blocks=self._stored))
         except PeerError as error:  # all nodes that have a block of it were lost since
             self._on_end(f"the file could not be completed: {error}")
         else:
             self._on_end("")
 
     def _ask(self, instead_of: BlockId | None) -> None:
-        self._tries += 1
         try:
             added = self._store.tell(
                 AddBlock(
@@ -120,13 +128,12 @@ class FileWrite:
             self._on_end(f"a block could not be written: {error}")
             return
         assert isinstance(added, BlockAdded)
-        self._added = added
         self._send(added)
 
     def _send(self, added: BlockAdded) -> None:
         """Begin all hops at once: each node passes on what it gets while it gets it."""
         store, nodes = self._store, added.nodes
-        reached = len(nodes)
+        self._added, reached = added, len(nodes)
         if store.down:
             is_up = [node not in store.down for node in nodes]
             reached = is_up.index(False) if False in is_up else reached
@@ -162,10 +169,16 @@ class FileWrite:
             nodes = tuple([node for node in nodes if node not in store.down])
         if nodes:
             store.disks.put(added.block, self._length, nodes)
-            self._stored.append(StoredBlock(block=added.block, nodes=nodes))
+            self._stored += (StoredBlock(block=added.block, nodes=nodes),)
             self._left_bytes -= self._length
-            self._next_block()
+            if not self._left_bytes:
+                self._complete()
+                return
+            self._length = min(self._left_bytes, self._block_bytes)
+            self._tries, self._failed = 1, ()
+            self._ask(None)
         elif self._tries < self.TRIES:
+            self._tries += 1
             self._failed += added.nodes[:1]
             self._ask(added.block)
         else:

@@ -13,7 +13,7 @@ from cluster.errors import PeerError
 from cluster.ids import JobId, RackId, rack_id
 from cluster.messages.execution import DiscardJob, Split
 from cluster.topology import Topology
-from dfs.messages import BlockId, MoveFiles, PlacementHint, Remove
+from dfs.messages import BlockId, PlacementHint, Remove
 from jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
 from resourcemanager.commands import CommitJob, EndJob, PlaceData
 from resourcemanager.coredriver import CoreDriver
@@ -27,7 +27,7 @@ from resourcemanager.events import (
     TaskInput,
 )
 from resourcemanager.forecast import Forecast, forecast_of, foretold_jobs
-from resourcemanager.output import SUCCESS, TEMPORARY, final_moves
+from resourcemanager.output import commit_of
 from simulator.blockstore import BlockStore
 from simulator.jobwork import JobWork
 from simulator.workers import Workers
@@ -145,10 +145,8 @@ class Submissions:
         """Rename the winners' files, as the ResourceManager's process does."""
         folder = order.output_path
         if folder:
-            moves = final_moves(folder, order.winners)
-            marker, temporary = f"{folder}/{SUCCESS}", f"{folder}/{TEMPORARY}"
             try:
-                self._store.tell(MoveFiles(moves=moves, markers=(marker,), remove=(temporary,)))
+                self._store.tell(commit_of(folder, order.winners))
             except PeerError as error:
                 self._driver.tell(JobCommitFailed(job=order.job, reason=str(error)))
                 return

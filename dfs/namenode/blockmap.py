@@ -33,28 +33,37 @@ class Block(msgspec.Struct, gc=False):
     complete: bool  #: False while its file is being written
     sound: tuple[NodeId, ...] = ()  #: nodes with a sound replica, in order of their name
     others: dict[NodeId, State] | None = None  #: nodes with another; None if there are none
+    #: nodes to which its writer sends it, as long as that is all that is known of any of them
+    begun: tuple[NodeId, ...] = ()
 
     @property
     def replicas(self) -> int:
         """How many there are, in whatever state."""
-        return len(self.sound) + (len(self.others) if self.others else 0)
+        return len(self.holders)
+
+    @property
+    def holders(self) -> tuple[NodeId, ...]:
+        """The nodes that have a replica, in whatever state."""
+        return (*self.sound, *self.begun, *(self.others or ()))
 
     def state(self, node: NodeId) -> State | None:
         """The state of a node's replica, if it has one."""
         if node in self.sound:
             return "sound"
+        if node in self.begun:
+            return "incoming"
         return self.others.get(node) if self.others else None
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
         """Nodes whose replica is in one of ``states``, in order of their name."""
-        if self.others is None:
+        if self.others is None and not self.begun:
             return self.sound if "sound" in states else ()
-        nodes = [node for node, state in self.others.items() if state in states]
+        nodes = [node for node, state in self._others().items() if state in states]
         return tuple(sorted([*self.sound, *nodes] if "sound" in states else nodes))
 
     def set(self, node: NodeId, state: State | None) -> None:
         """Let a node's replica be in a state; None: let it have none."""
-        others = self.others or {}
+        others, self.begun = self._others(), ()
         if node in self.sound:
             self.sound = tuple(other for other in self.sound if other != node)
         others.pop(node, None)
@@ -63,6 +72,11 @@ class Block(msgspec.Struct, gc=False):
         elif state is not None:
             others[node] = state
         self.others = others or None
+
+    def _others(self) -> dict[NodeId, State]:
+        """The state of each replica that is not sound."""
+        incoming: dict[NodeId, State] = dict.fromkeys(self.begun, "incoming")
+        return {**incoming, **(self.others or {})}
 
 
 class BlockMap:
@@ -85,12 +99,11 @@ class BlockMap:
         block: BlockId,
         stored_length: int,
         wanted: int,
-        nodes: Collection[NodeId],
+        nodes: tuple[NodeId, ...],
         uses: Uses | None = None,
     ) -> None:
         """Know a block that is being written to these nodes, all of them alive."""
-        incoming: dict[NodeId, State] = dict.fromkeys(nodes, "incoming")
-        self.blocks[block] = Block(stored_length, wanted, False, (), incoming)
+        self.blocks[block] = Block(stored_length, wanted, False, (), None, nodes)
         self.load.add(stored_length, nodes, uses)
 
     def put(
@@ -101,7 +114,7 @@ class BlockMap:
         if len(nodes) != wanted:
             self.touched[block] = None
 
-    def complete(self, block: BlockId, nodes: Collection[NodeId]) -> list[NodeId]:
+    def complete(self, block: BlockId, nodes: tuple[NodeId, ...]) -> list[NodeId]:
         """Note that ``nodes`` have acknowledged the block; others that should have it have not.
 
         Those others are returned.
@@ -109,8 +122,8 @@ class BlockMap:
         known = self.blocks[block]
         known.complete = True
         late: list[NodeId] = []
-        if not known.sound and known.others == dict.fromkeys(nodes, "incoming"):  # as with most
-            known.sound, known.others = tuple(sorted(nodes)), None
+        if known.begun == nodes:  # as with most
+            known.sound, known.begun = tuple(sorted(nodes)), ()
         else:
             late = [node for node in known.nodes("incoming") if node not in nodes]
             for node in late:
@@ -129,7 +142,7 @@ class BlockMap:
         known = self.blocks.pop(block, None)
         if known is None:
             return ()
-        nodes = tuple(sorted((*known.sound, *(known.others or ()))))
+        nodes = tuple(sorted(known.holders))
         self.load.add(-known.stored_length, nodes)
         self.touched.pop(block, None)
         return nodes
@@ -185,7 +198,7 @@ class BlockMap:
         held = [
             block
             for block, known in self.blocks.items()
-            if node in known.sound or (known.others and node in known.others)
+            if node in known.sound or node in known.begun or (known.others and node in known.others)
         ]
         for block in held:
             self.drop_replica(block, node)
@@ -195,11 +208,15 @@ class BlockMap:
         """Whether a node can be used."""
         return node in self.load
 
+    def is_any_alive(self, nodes: Collection[NodeId]) -> bool:
+        """Whether one of some nodes can be used."""
+        return any(map(self.load.__contains__, nodes))
+
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` unless loads are those of the replicas, each once, in order."""
         loads = dict.fromkeys(self.load, 0)
         for block, known in self.blocks.items():
-            nodes = [*known.sound, *(known.others or ())]
+            nodes = known.holders
             if len(set(nodes)) < len(nodes) or list(known.sound) != sorted(known.sound):
                 raise InvariantError(f"block {block} is on {nodes}: need each once, and in order")
             for node in nodes:

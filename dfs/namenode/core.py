@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -54,7 +53,7 @@ from dfs.namenode.namespace import Namespace
 from dfs.namenode.openfiles import OpenFile, OpenFiles
 from dfs.namenode.replication import Replication
 from dfs.namenode.reports import Reports, status_of
-from dfs.paths import join_path, parse_path
+from dfs.paths import parse_path
 from dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
 
 
@@ -174,13 +173,12 @@ class NameNode:
         return Status(status=status_of(self._namespace.path_of(inode), inode))
 
     def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:
-        make = functools.partial(self._namespace.make_folder, message.path)
-        self._namespace.change(make)
+        self._namespace.change(self._namespace.make_folder, message.path)
         return Done()
 
     def _remove(self, message: Remove, _: float) -> Removed:
         (files, folders), freed = self._namespace.change(
-            lambda: self._namespace.remove(message.path, message.recursive)
+            self._namespace.remove, message.path, message.recursive
         )
         self._forget(block.block for block in freed)
         self._give_up(self._open.below(message.path))
@@ -190,8 +188,11 @@ class NameNode:
         def act() -> None:
             for move in message.moves:
                 self._namespace.move(move.source, move.target, message.overwrite)
+            for each in message.gathers:
+                self._namespace.gather(each.source, each.folders, each.target, message.overwrite)
             for marker in message.markers:
-                self._namespace.put_file(marker, self._replicas, (), message.overwrite)
+                names = parse_path(marker)
+                self._namespace.put_file(names, self._replicas, (), message.overwrite)
             for path in message.remove:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)
@@ -204,7 +205,8 @@ class NameNode:
 
     # Writing ---------------------------------------------------------------------------------
     def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
-        self._namespace.check_target(message.path, message.overwrite)
+        names = parse_path(message.path)
+        self._namespace.check_target(names, message.overwrite)
         replication = message.replication
         if message.writer is not None:
             self._check_node(message.writer)
@@ -213,25 +215,39 @@ class NameNode:
             raise PeerError(f"replication = {replication}: need {right}")
         file = OpenFile(
             number=self._new_id(),
-            path=message.path,
+            path=message.path.removesuffix("/"),
+            names=names,
             replication=replication or self._replicas,
             writer=message.writer,
             overwrite=message.overwrite,
             hint=message.hint,
             touched_s=now_s,
         )
+        length = message.first_stored_length
+        first = self._new_block(file, length) if length else None
         self._open.add(file)
         return FileCreated(
             file=file.number,
             stored_block_bytes=self._block_bytes,
             replication=file.replication,
+            first=first,
         )
 
     def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
         file = self._open.get(message.file, now_s)
-        if not 0 < message.stored_length <= self._block_bytes:
+        return self._new_block(file, message.stored_length, message.instead_of, message.exclude)
+
+    def _new_block(
+        self,
+        file: OpenFile,
+        stored_length: int,
+        instead_of: BlockId | None = None,
+        exclude: tuple[NodeId, ...] = (),
+    ) -> BlockAdded:
+        """A block of an open file, and the nodes for it; ``PeerError`` if there can't be one."""
+        if not 0 < stored_length <= self._block_bytes:
             right = f"1 to {self._block_bytes} bytes"
-            raise PeerError(f"a block of {message.stored_length} bytes: need {right}")
+            raise PeerError(f"a block of {stored_length} bytes: need {right}")
         view = self._view
         if file.first:
             if file.uses is None:
@@ -242,50 +258,51 @@ class NameNode:
                 file.replication,
                 view,
                 writer=file.writer,
-                exclude=message.exclude,
+                exclude=exclude,
                 hint=file.hint,
             )
         )
         if not nodes:
             raise PeerError("no node is left to write a block to")
-        if message.instead_of is not None and message.instead_of in file.blocks:
-            del file.blocks[message.instead_of]
-            self._forget([message.instead_of])
+        if instead_of is not None and instead_of in file.blocks:
+            del file.blocks[instead_of]
+            self._forget([instead_of])
         block = BlockId(self._new_id())
-        file.blocks[block] = message.stored_length
-        self.blocks.begin(block, message.stored_length, file.replication, nodes, file.uses)
+        file.blocks[block] = stored_length
+        self.blocks.begin(block, stored_length, file.replication, nodes, file.uses)
         file.first = file.first or nodes
         return BlockAdded(block=block, nodes=nodes)
 
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
         file = self._open.get(message.file, now_s)
-        written = {stored.block: stored.nodes for stored in message.blocks}
-        blocks, alive = list[FileBlock](), self.blocks.load.__contains__
-        for block, nodes in written.items():
-            length = file.blocks.get(block)
+        unused = file.blocks.copy()
+        blocks: list[FileBlock] = []
+        for stored in message.blocks:
+            length = unused.pop(stored.block, None)
             if length is None:
-                raise PeerError(f"{file.path}: block {block} is not one of its blocks")
-            if not any(map(alive, nodes)):
-                raise PeerError(f"{file.path}: block {block} was written to no node that is alive")
-            blocks.append(FileBlock(block, length))
+                why = f"block {stored.block} is not one of its blocks, or given twice"
+                raise PeerError(f"{file.path}: {why}")
+            if not self.blocks.is_any_alive(stored.nodes):
+                why = f"block {stored.block} was written to no node that is alive"
+                raise PeerError(f"{file.path}: {why}")
+            blocks.append(FileBlock(stored.block, length))
+        put = self._namespace.put_file
         inode, freed = self._namespace.change(
-            lambda: self._namespace.put_file(
-                file.path, file.replication, tuple(blocks), file.overwrite
-            )
+            put, file.names, file.replication, tuple(blocks), file.overwrite
         )
         self._open.pop(file.number)
-        for block, nodes in written.items():
-            late = self.blocks.complete(block, nodes)
+        for stored in message.blocks:
+            late = self.blocks.complete(stored.block, stored.nodes)
             if late:
-                self._delete([(node, block) for node in late])
-        if freed or len(file.blocks) > len(written):
-            unused = [block for block in file.blocks if block not in written]
+                self._delete([(node, stored.block) for node in late])
+        if freed or unused:
             self._forget([*(block.block for block in freed), *unused])
-        return FileCompleted(status=status_of(join_path(parse_path(file.path)), inode))
+        return FileCompleted(status=status_of(file.path, inode))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
         lengths, known = message.stored_lengths, self.blocks
-        self._namespace.check_target(message.path, overwrite=False)
+        names = parse_path(message.path)
+        self._namespace.check_target(names, overwrite=False)
         if message.nodes:
             placed = [list(filter(known.is_alive, nodes)) for nodes in message.nodes]
             for nodes, length in zip(placed, lengths, strict=True):
@@ -299,9 +316,7 @@ class NameNode:
         for block, nodes in zip(blocks, placed, strict=True):
             known.put(block.block, block.stored_length, self._replicas, nodes)
             stored.append(StoredBlock(block=block.block, nodes=tuple(nodes)))
-        self._namespace.change(
-            lambda: self._namespace.put_file(message.path, self._replicas, blocks, overwrite=False)
-        )
+        self._namespace.change(self._namespace.put_file, names, self._replicas, blocks, False)
         return BlocksStored(blocks=tuple(stored))
 
     def _abandon_file(self, message: AbandonFile, now_s: float) -> Done:

@@ -9,12 +9,13 @@ Never here: where blocks are, and any input or output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from cluster.errors import PeerError
 from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
-from dfs.paths import join_path, parse_one_of_many, parse_path
+from dfs.paths import join_path, parse_path
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Names = tuple[str, ...]
 #: What is in a file, as if it were a folder.
@@ -78,14 +79,16 @@ class Namespace:
         return join_path(tuple(reversed(names)))
 
     # Changing --------------------------------------------------------------------------------
-    def change(self, act: Callable[[], T]) -> tuple[T, list[FileBlock]]:
-        """Do what ``act`` does, wholly or not at all.
+    def change(
+        self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[T, list[FileBlock]]:
+        """Do what ``act`` does when it is called with the rest, wholly or not at all.
 
         Returns its result and the blocks that no file has any more.  Whatever ``act`` or the
         journal raises is raised, with nothing changed.
         """
         try:
-            result = act()
+            result = act(*args, **kwargs)
             self._journal.commit(map(self._change_of, self._before))
         except BaseException:
             self._undo()
@@ -94,51 +97,51 @@ class Namespace:
         self._before.clear()
         return result, freed
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it.  Within ``change``."""
+    def make_folder(self, path: str) -> int:
+        """Make a folder and those above it; its number.  Within ``change``."""
         names = parse_path(path)
         number, depth = self._walk(names)
         if number not in self._children:
             raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
-        self._make_folders(number, names[depth:])
+        return self._make_folders(number, names[depth:])
 
     def put_file(
-        self, path: str, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
+        self, names: Names, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
     ) -> Inode:
-        """Put a complete file into the tree.  Within ``change``."""
-        names = parse_path(path)
-        inode = Inode(
-            number=self._new_number(),
-            parent=self._make_way(names, overwrite),
-            name=names[-1],
-            folder=False,
-            replication=replication,
-            blocks=blocks,
-        )
-        self._add(inode)
-        return inode
+        """Put a complete file into the tree, at those names.  Within ``change``."""
+        return self._add(self._make_way(names, overwrite), names[-1], replication, blocks)
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Give a file or folder a new path.  Within ``change``."""
-        inode, names = self.get(source), parse_one_of_many(target)
+        inode, names = self.get(source), parse_path(target)
         if inode.number == ROOT:
             raise PeerError("/: cannot be moved")
         if target.startswith(source.rstrip("/")):
             before = parse_path(source)
             if names[: len(before)] == before:
                 raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
-        parent = self._make_way(names, overwrite and not inode.folder)
-        moved = Inode(
-            number=inode.number,
-            parent=parent,
-            name=names[-1],
-            folder=inode.folder,
-            replication=inode.replication,
-            blocks=inode.blocks,
+        self._rename(inode, self._make_way(names, overwrite and not inode.folder), names[-1])
+
+    def gather(self, source: str, folders: Sequence[str], target: str, overwrite: bool) -> None:
+        """Put the files in some folders of a folder into another folder.  Within ``change``."""
+        if not folders:
+            return
+        there, into = (
+            self._children.get(self.get(source).number, _NOTHING),
+            self.make_folder(target),
         )
-        self._before.setdefault(inode.number, inode)
-        del self._children[inode.parent][inode.name]
-        self._put(moved)
+        for folder in folders:
+            number = there.get(folder, into)
+            files = self._children.get(number)
+            if files is None or number == into:
+                raise PeerError(f"{source}/{folder}: no such folder, or it is {target} itself")
+            for name in list(files):
+                inode = self._inodes[files[name]]
+                if inode.folder:
+                    raise PeerError(f"{source}/{folder}/{name}: is a folder: need files only")
+                if name in self._children[into]:
+                    self._make_way(parse_path(f"{target}/{name}"), overwrite)
+                self._rename(inode, into, name)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
         """Remove; how many files and folders went.  Within ``change``."""
@@ -154,16 +157,16 @@ class Namespace:
                 gone += within.values()
                 folders += 1
         for number in reversed(gone):
-            self._remove(number)
+            self._before.setdefault(number, self._inodes.pop(number))
+            self._children.pop(number, None)
+        del self._children[inode.parent][inode.name]
         return len(gone) - folders, folders
 
-    def check_target(self, path: str, overwrite: bool) -> None:
-        """Raise ``PeerError`` unless a file may be put at ``path``."""
-        self._check_target(parse_path(path), overwrite)
+    def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
+        """The last that there is on the way to where a file is to be put, and how far that is.
 
-    # Helpers ---------------------------------------------------------------------------------
-    def _check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
-        """The last that there is on the way to where a file may be put, and how far that is."""
+        Raises ``PeerError`` if no file may be put there.
+        """
         number, depth = self._walk(names)
         is_folder = number in self._children
         if depth < len(names):
@@ -175,9 +178,10 @@ class Namespace:
             raise PeerError(f"{join_path(names)}: exists already")
         return number, depth
 
+    # Helpers ---------------------------------------------------------------------------------
     def _make_way(self, names: Names, overwrite: bool) -> int:
         """The folder that a file is put into: it is made, and what the file replaces goes."""
-        number, depth = self._check_target(names, overwrite)
+        number, depth = self.check_target(names, overwrite)
         if depth < len(names):
             return self._make_folders(number, names[depth:-1])
         parent = self._inodes[number].parent
@@ -198,22 +202,49 @@ class Namespace:
     def _make_folders(self, number: int, names: Names) -> int:
         """Make a folder in folder ``number``, in that another, and so on; the last one."""
         for name in names:
-            inode = Inode(number=self._new_number(), parent=number, name=name, folder=True)
-            number = inode.number
-            self._add(inode)
+            number = self._add(number, name).number
+            self._children[number] = {}
         return number
+
+    def _rename(self, inode: Inode, parent: int, name: str) -> None:
+        """Have an inode in a folder that there is, where nothing has that name."""
+        moved = Inode(
+            number=inode.number,
+            parent=parent,
+            name=name,
+            folder=inode.folder,
+            replication=inode.replication,
+            blocks=inode.blocks,
+        )
+        self._before.setdefault(inode.number, inode)
+        del self._children[inode.parent][inode.name]
+        self._put(moved)
 
     def _change_of(self, number: int) -> Change:
         return Change(number, self._inodes.get(number))
 
-    def _new_number(self) -> int:
-        self._next += 1
-        return self._next - 1
-
-    def _add(self, inode: Inode) -> None:
-        """Put a new inode into the tree."""
-        self._before[inode.number] = None
-        self._put(inode)
+    def _add(
+        self,
+        parent: int,
+        name: str,
+        replication: int | None = None,
+        blocks: tuple[FileBlock, ...] = (),
+    ) -> Inode:
+        """Put a new inode into a folder that there is; a file if it has a replication."""
+        number = self._next
+        self._next = number + 1
+        inode = Inode(
+            number=number,
+            parent=parent,
+            name=name,
+            folder=replication is None,
+            replication=replication or 0,
+            blocks=blocks,
+        )
+        self._before[number] = None
+        self._inodes[number] = inode
+        self._children[parent][name] = number
+        return inode
 
     def _remove(self, number: int) -> None:
         self._before.setdefault(number, self._inodes[number])

@@ -12,7 +12,7 @@ from cluster.errors import PeerError
 from cluster.ids import NodeId
 from dfs.loads import Uses
 from dfs.messages import BlockId, PlacementHint
-from dfs.paths import join_path, parse_path
+from dfs.paths import parse_path
 
 #: A file of which nothing was heard for so long is given up: its writer is taken for dead.
 WRITER_PATIENCE_S = 900.0
@@ -22,7 +22,8 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     """A file that is being written."""
 
     number: int
-    path: str
+    path: str  #: as listings show it
+    names: tuple[str, ...]  #: along the path
     replication: int
     writer: NodeId | None
     overwrite: bool
@@ -61,8 +62,7 @@ class OpenFiles:
     def below(self, path: str) -> list[OpenFile]:
         """The open files at ``path`` or below it."""
         names = parse_path(path)
-        within = join_path((*names, ""))
-        return [f for f in self._files.values() if f"{f.path}/".startswith(within)]
+        return [file for file in self._files.values() if file.names[: len(names)] == names]
 
     def abandoned(self, now_s: float) -> list[OpenFile]:
         """The files whose writers have been silent for too long."""

@@ -11,6 +11,7 @@ from dfs.messages import (
     CreateFile,
     DataNodeHeartbeat,
     DeleteReplicas,
+    Gather,
     GetStatus,
     GetUsage,
     HeldBlock,
@@ -38,6 +39,33 @@ def test_a_file_is_seen_when_it_is_complete_and_not_before():
     assert (status.path, status.stored_length, status.blocks) == ("/a/f", 70, 1)
     assert d.nodes("/a/f") == tuple(sorted(added.nodes))
     assert [e.path for e in d.tell(ListFolder(path="/a")).entries] == ["/a/f"]
+
+
+def test_a_file_may_be_begun_with_its_first_block():
+    d = SimulatedDfs()
+    created = d.tell(CreateFile(path="/f/", writer="r1n1", first_stored_length=70))
+    assert created.first.nodes[0] == "r1n1"
+    more = d.tell(AddBlock(file=created.file, stored_length=30))
+    stored = [StoredBlock(block=each.block, nodes=each.nodes) for each in (created.first, more)]
+    status = d.tell(CompleteFile(file=created.file, blocks=tuple(stored))).status
+    assert (status.path, status.stored_length, status.blocks) == ("/f", 100, 2)
+
+
+def test_a_file_that_is_refused_its_first_block_is_not_begun():
+    d = SimulatedDfs()
+    for length in (-1, 101):
+        with pytest.raises(PeerError, match="need 1 to 100 bytes"):
+            d.tell(CreateFile(path="/f", first_stored_length=length))
+    with pytest.raises(PeerError, match="file 1 is not being written"):
+        d.tell(AbandonFile(file=1))
+
+
+def test_a_block_that_is_given_twice_is_refused():
+    d = SimulatedDfs()
+    created = d.tell(CreateFile(path="/f", first_stored_length=9))
+    stored = StoredBlock(block=created.first.block, nodes=created.first.nodes)
+    with pytest.raises(PeerError, match="not one of its blocks, or given twice"):
+        d.tell(CompleteFile(file=created.file, blocks=(stored, stored)))
 
 
 def test_of_two_writers_of_a_path_the_first_to_complete_gets_it():
@@ -89,6 +117,22 @@ def test_a_job_commits_in_one_message():
     with pytest.raises(PeerError, match="no such file"):
         d.tell(commit)
     assert d.check().healthy
+
+
+def test_a_commit_may_name_the_winners_folders_only():
+    d = SimulatedDfs()
+    for part in range(3):
+        d.write(f"/out/_temporary/j0.r{part}.0/part-{part}")
+    gather = Gather(source="/out/_temporary", folders=("j0.r0.0", "j0.r2.0"), target="/out")
+    commit = MoveFiles(gathers=(gather,), markers=("/out/_SUCCESS",), remove=("/out/_temporary",))
+    d.tell(commit)
+    names = [entry.path for entry in d.tell(ListFolder(path="/out")).entries]
+    assert names == ["/out/_SUCCESS", "/out/part-0", "/out/part-2"]
+    with pytest.raises(PeerError, match="/out/_temporary: no such file"):
+        d.tell(commit)
+    d.run(1)
+    assert d.check().healthy
+    assert sum(map(len, d.disks.values())) == 2 * 3
 
 
 def test_a_dead_writers_file_is_given_up():

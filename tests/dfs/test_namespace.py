@@ -9,6 +9,7 @@ from cluster.errors import PeerError
 from dfs.messages import BlockId
 from dfs.namenode.journal import ROOT, FileBlock, NoJournal
 from dfs.namenode.namespace import Namespace
+from dfs.paths import parse_path
 
 
 class RecordingJournal(NoJournal):
@@ -41,10 +42,11 @@ class Tree:
         self.names = Namespace(self.journal, [])
 
     def mkdir(self, path):
-        return self.names.change(lambda: self.names.make_folder(path))
+        return self.names.change(self.names.make_folder, path)
 
     def put(self, path, *ids, overwrite=False):
-        return self.names.change(lambda: self.names.put_file(path, 3, blocks(*ids), overwrite))
+        names = parse_path(path)
+        return self.names.change(self.names.put_file, names, 3, blocks(*ids), overwrite)
 
     def move(self, *pairs, overwrite=False):
         def act():
@@ -54,7 +56,10 @@ class Tree:
         return self.names.change(act)
 
     def remove(self, path, recursive=False):
-        return self.names.change(lambda: self.names.remove(path, recursive))
+        return self.names.change(self.names.remove, path, recursive)
+
+    def gather(self, source, *folders, into, overwrite=False):
+        return self.names.change(self.names.gather, source, folders, into, overwrite)
 
     def paths(self, names=None):
         names = names or self.names
@@ -141,6 +146,50 @@ def test_several_moves_happen_all_or_not_at_all():
     assert tree.paths()["/out/part-2"] == blocks(2)
 
 
+def test_the_files_of_some_folders_are_gathered_in_another():
+    tree = Tree()
+    for part in range(3):
+        tree.put(f"/out/_temporary/j0.r{part}.0/part-{part}", part)
+    tree.put("/out/part-2", 9)
+    folders = [f"j0.r{part}.0" for part in range(3)]
+    before = tree.paths()
+    with pytest.raises(PeerError, match="/out/part-2: exists already"):
+        tree.gather("/out/_temporary", *folders, into="/out")
+    assert tree.paths() == before
+    assert tree.gather("/out/_temporary", *folders[1:], into="/out", overwrite=True)[1] == [
+        *blocks(9)
+    ]
+    tree.gather("/out/_temporary", folders[0], into="/else/where")
+    assert {path: held for path, held in tree.paths().items() if held} == {
+        "/else/where/part-0": blocks(0),
+        "/out/part-1": blocks(1),
+        "/out/part-2": blocks(2),
+    }
+    assert tree.paths(Namespace(NoJournal(), tree.journal.inodes.values())) == tree.paths()
+
+
+@pytest.mark.parametrize(
+    ("source", "folder", "into", "why"),
+    [
+        ("/none", "a", "/x", "/none: no such file or folder"),
+        ("/d", "none", "/x", "/d/none: no such folder"),
+        ("/d", "f", "/x", "/d/f: no such folder"),
+        ("/d/f", "a", "/x", "/d/f/a: no such folder"),
+        ("/d", "a", "/d/f", "/d/f: is a file"),
+        ("/d", "a", "/d/a", "or it is /d/a itself"),
+        ("/", "d", "/x", "/d/a: is a folder: need files only"),
+    ],
+)
+def test_what_cannot_be_gathered_changes_nothing(source, folder, into, why):
+    tree = Tree()
+    tree.put("/d/a/g", 1)
+    tree.put("/d/f", 2)
+    before = tree.paths()
+    with pytest.raises(PeerError, match=why):
+        tree.gather(source, folder, into=into, overwrite=True)
+    assert tree.paths() == before
+
+
 def test_a_full_disk_changes_nothing():
     tree = Tree()
     tree.put("/d/f", 1)
@@ -152,6 +201,7 @@ def test_a_full_disk_changes_nothing():
         lambda: tree.remove("/d", recursive=True),
         lambda: tree.move(("/d", "/e/f")),
         lambda: tree.mkdir("/m/n"),
+        lambda: tree.gather("/", "d", into="/g"),
     ):
         with pytest.raises(OSError, match="no space"):
             act()
@@ -240,6 +290,23 @@ class AgainstAModel(RuleBasedStateMachine):
                 del self.model[each]
             self.make_above(new)
             self.model.update(moved)
+
+    @rule(source=paths, folder=st.sampled_from("abc"), into=paths)
+    def gather(self, source, folder, into):
+        held = f"{source}/{folder}"
+        inside = [path for path in self.below(held) if path != held]
+        moves = {path: into + path[len(held) :] for path in inside}
+        allowed = (
+            self.model.get(held, "none") is None
+            and not f"{into}/".startswith(f"{held}/")
+            and all(self.model[path] for path in inside)
+            and self.may_hold(into + "/x")
+            and not set(moves.values()) & set(self.model)
+        )
+        if self.try_(allowed, lambda: self.tree.gather(source, folder, into=into)):
+            self.make_above(into + "/x")
+            for path, new in moves.items():
+                self.model[new] = self.model.pop(path)
 
     @invariant()
     def same(self):

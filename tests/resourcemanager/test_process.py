@@ -105,9 +105,9 @@ def test_a_job_from_submission_to_its_output(office: Office):
     office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
     assert office.told[-1].ok
     (moved,) = office.namenode_said
-    assert [(m.source, m.target) for m in moved.moves] == [
-        (f"/out/_temporary/{reduce.attempt}/part-r-00000", "/out/part-r-00000")
-    ]
+    (gather,) = moved.gathers
+    assert gather.folders == (reduce.attempt,)
+    assert (gather.source, gather.target) == ("/out/_temporary", "/out")
     assert (moved.markers, moved.remove) == (("/out/_SUCCESS",), ("/out/_temporary",))
     for rack in racks:
         rack.wait_for(DiscardJob)
