@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import repeat
 
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.order import Order, Span
@@ -48,7 +49,8 @@ class Loads(Mapping[NodeId, int]):
         self._order = Order([])
         self._uses = _NO_USES  #: those of the file
         self._level = 0  #: how often it uses its least used nodes
-        self._late: dict[NodeId, None] = {}  #: nodes that have another load than in there
+        #: nodes that have another load than in there, or may have; the values mean nothing
+        self._late: dict[NodeId, int] = {}
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -61,6 +63,10 @@ class Loads(Mapping[NodeId, int]):
 
     def __contains__(self, node: object) -> bool:
         return node in self._bytes
+
+    def has_any(self, nodes: Collection[NodeId]) -> bool:
+        """Whether one of some nodes is alive."""
+        return not self._bytes.keys().isdisjoint(nodes)
 
     # What happens to it --------------------------------------------------------------------------
     def join(self, node: NodeId) -> None:
@@ -81,7 +87,7 @@ class Loads(Mapping[NodeId, int]):
         held, late = self._bytes, self._late
         for node in nodes:
             held[node] += stored_bytes
-            late[node] = None
+            late[node] = 0
         if uses is not None:
             for node in nodes:
                 uses[node] = uses.get(node, 0) + 1
@@ -155,17 +161,20 @@ class Loads(Mapping[NodeId, int]):
         late, order, names = self._late, self._order, self.names
         if order.taken:
             for place in order.taken:
-                late[names[place]] = None
+                late[names[place]] = 0
             order.taken.clear()
         if uses is not self._uses:
-            late.update(dict.fromkeys([n for n in (*self._uses, *uses) if n in self.places]))
+            late.update(self._uses)
+            late.update(uses)
+            for node in late.keys() - self.places.keys():  # which a file uses, but which is gone
+                del late[node]
             self._uses, self._level = uses, 0
         if not uses:
             order.put(late, self.places, self._bytes)
             late.clear()
             return order
         if len(late) * _SORT_SHARE > len(names):
-            self._level = min([uses.get(n, 0) for n in names]) if len(uses) >= len(names) else 0
+            self._level = self._least_use() if len(uses) >= len(names) else 0
             self._sort()
         elif late:
             held, level = self._bytes, self._level
@@ -173,16 +182,20 @@ class Loads(Mapping[NodeId, int]):
             order.put(late, self.places, values)
             late.clear()
         if not len(self._order):
-            self._level = min([uses.get(node, 0) for node in names], default=0)
+            self._level = self._least_use()
             self._sort()
         return self._order
+
+    def _least_use(self) -> int:
+        """How often the file uses the nodes that it uses least."""
+        return min(map(self._uses.get, self.names, repeat(0)), default=0)
 
     def _sort(self) -> None:
         """Put all nodes in order."""
         held, uses, level = self._bytes, self._uses, self._level
-        values: Sequence[int | None] = [held[node] for node in self.names]
+        values: Sequence[int | None] = list(map(held.__getitem__, self.names))
         if uses:
-            uses_of = [uses.get(node, 0) for node in self.names]
+            uses_of = map(uses.get, self.names, repeat(0))
             values = [None if u > level else v for u, v in zip(uses_of, values, strict=True)]
         self._order = Order(values)
         self._late.clear()

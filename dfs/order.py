@@ -24,15 +24,6 @@ _OUT = 1 << 300
 _FEW = 50
 
 
-def draw(count: int, roll: Roll) -> int:
-    """Which of so many it is, by the same chance as ``random.Random.choice``."""
-    bits = count.bit_length()
-    drawn = roll(bits)
-    while drawn >= count:
-        drawn = roll(bits)
-    return drawn
-
-
 class Order:
     """See the module.  Numbers are whole; a place without one is out."""
 
@@ -75,6 +66,11 @@ class Order:
             line.sort()  # which finds that most are in order
 
     # One of the smallest -------------------------------------------------------------------------
+    def take(self, roll: Roll) -> int | None:
+        """One of the places with the smallest number, if any is in."""
+        line = self._line
+        return self._take(0, bisect_right(line, line[0] | self._mask), roll) if line else None
+
     def take_outside(self, span: Span, roll: Roll) -> int | None:
         """One of the places outside of a span with the smallest number that is there, if any is."""
         line, mask, (begin, end) = self._line, self._mask, span
@@ -84,14 +80,13 @@ class Order:
             last = key | mask  # no place with the same number has a larger key
             if after == size or line[after] > last:  # it is the only one: usual where they differ
                 if not begin <= key & mask < end:
-                    return self._take(at, roll)
+                    return self._take(at, 1, roll)
             else:
                 base, after = last - mask, bisect_right(line, last, after)
                 first = bisect_left(line, base + begin, at, after)
                 hidden = bisect_left(line, base + end, first, after) - first
                 if after - at > hidden:
-                    drawn = at + draw(after - at - hidden, roll)
-                    return self._take(drawn if drawn < first else drawn + hidden)
+                    return self._take(at, after - at - hidden, roll, first, hidden)
             at = after
         return None
 
@@ -105,22 +100,27 @@ class Order:
                 first = bisect_left(line, base + begin)
                 count = bisect_left(line, base + end, first) - first
                 if count:
-                    return self._take(first + draw(count, roll))
+                    return self._take(first, count, roll)
         least = min(self._keys[begin:end])
         if least == _OUT:
             return None
-        first = bisect_left(line, least)
+        first, last = bisect_left(line, least), least | mask
         after = first + 1
-        if after == len(line) or line[after] > least | mask:
-            return self._take(first, roll)
-        count = bisect_left(line, (least | mask) - mask + end, after) - first
-        return self._take(first + draw(count, roll))
+        if after < len(line) and line[after] <= last:  # there may be others in the span
+            after = bisect_left(line, last - mask + end, after)
+        return self._take(first, after - first, roll)
 
-    def _take(self, at: int, roll: Roll | None = None) -> int:
-        """Take what is there in the line; ``roll``: it was not drawn, since it is one of one."""
-        while roll is not None and roll(1):  # so that what follows falls as if it had been drawn
-            pass
-        place = self._line.pop(at) & self._mask
+    def _take(self, first: int, count: int, roll: Roll, gap: int = 0, hidden: int = 0) -> int:
+        """Take one of so many from there on in the line, but for those that a gap hides.
+
+        By the same chance as ``random.Random.choice`` takes one of them.
+        """
+        bits = count.bit_length()
+        drawn = roll(bits)
+        while drawn >= count:
+            drawn = roll(bits)
+        at = first + drawn
+        place = self._line.pop(at if at < gap else at + hidden) & self._mask
         self._keys[place] = _OUT
         self.taken.append(place)
         return place

@@ -16,13 +16,11 @@ import msgspec
 from cluster.ids import NodeId, RackId, rack_of
 from dfs.loads import Loads, Uses
 from dfs.messages import PlacementHint
-from dfs.order import Order, Span, draw
+from dfs.order import Order
 
 Racks = tuple[RackId, ...]
 
 NO_HINT = PlacementHint()
-#: No node's place is in it.
-_NOWHERE: Span = (0, 0)
 
 
 def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
@@ -196,11 +194,12 @@ class RackAware(PlacementPolicy):
         names, spans, roll = loads.names, loads.spans, self._rng.getrandbits
         place = None if writer is None else loads.places.get(writer)
         if place is None:
-            place = order.take_outside(_NOWHERE, roll)
+            place = order.take(roll)
             if place is None:
                 return []
         else:
-            draw(1, roll)
+            while roll(1):  # as for the choice of one among one
+                pass
         nodes = [names[place]]
         for take in (order.take_outside, order.take_inside)[: count - 1]:
             place = take(spans[place], roll)

@@ -208,10 +208,6 @@ class BlockMap:
         """Whether a node can be used."""
         return node in self.load
 
-    def is_any_alive(self, nodes: Collection[NodeId]) -> bool:
-        """Whether one of some nodes can be used."""
-        return any(map(self.load.__contains__, nodes))
-
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` unless loads are those of the replicas, each once, in order."""
         loads = dict.fromkeys(self.load, 0)

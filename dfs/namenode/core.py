@@ -282,7 +282,7 @@ class NameNode:
             if length is None:
                 why = f"block {stored.block} is not one of its blocks, or given twice"
                 raise PeerError(f"{file.path}: {why}")
-            if not self.blocks.is_any_alive(stored.nodes):
+            if not self.blocks.load.has_any(stored.nodes):
                 why = f"block {stored.block} was written to no node that is alive"
                 raise PeerError(f"{file.path}: {why}")
             blocks.append(FileBlock(stored.block, length))

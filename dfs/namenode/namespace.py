@@ -9,13 +9,13 @@ Never here: where blocks are, and any input or output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from cluster.errors import PeerError
 from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
 from dfs.paths import join_path, parse_path
 
-P = ParamSpec("P")
+Given = TypeVarTuple("Given")
 T = TypeVar("T")
 Names = tuple[str, ...]
 #: What is in a file, as if it were a folder.
@@ -79,16 +79,14 @@ class Namespace:
         return join_path(tuple(reversed(names)))
 
     # Changing --------------------------------------------------------------------------------
-    def change(
-        self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> tuple[T, list[FileBlock]]:
-        """Do what ``act`` does when it is called with the rest, wholly or not at all.
+    def change(self, act: Callable[[*Given], T], *given: *Given) -> tuple[T, list[FileBlock]]:
+        """Do what ``act`` does with what it is given, wholly or not at all.
 
         Returns its result and the blocks that no file has any more.  Whatever ``act`` or the
         journal raises is raised, with nothing changed.
         """
         try:
-            result = act(*args, **kwargs)
+            result = act(*given)
             self._journal.commit(map(self._change_of, self._before))
         except BaseException:
             self._undo()
