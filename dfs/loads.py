@@ -45,12 +45,12 @@ class Loads(Mapping[NodeId, int]):
         self._others: dict[tuple[RackId, ...], Sequence[Span]] = {}
         self._sizes = Counter[RackId]()
         self._least_size = 0  #: of a rack, in nodes
+        #: nodes that may not be in order; the values mean nothing
+        self._late: dict[NodeId, int] = {}
         #: the nodes that a file uses least, by load; see ``order``
-        self._order = Order([])
+        self._order = Order[NodeId]([], [], self._late)
         self._uses = _NO_USES  #: those of the file
         self._level = 0  #: how often it uses its least used nodes
-        #: nodes that have another load than in there, or may have; the values mean nothing
-        self._late: dict[NodeId, int] = {}
 
     def __getitem__(self, node: NodeId) -> int:
         return self._bytes[node]
@@ -102,7 +102,7 @@ class Loads(Mapping[NodeId, int]):
         full = [rack for rack, count in lacking.items() if count == self._sizes[rack]]
         return tuple(rack for rack in self._racks if rack not in full)
 
-    def order(self, used: Mapping[NodeId, int]) -> Order | None:
+    def order(self, used: Mapping[NodeId, int]) -> Order[NodeId] | None:
         """The nodes that are least ``used``, by load; None if it is not kept for these uses.
 
         It is while there are no uses, or so many that not all of them are passed over.  The
@@ -133,7 +133,7 @@ class Loads(Mapping[NodeId, int]):
             passed.update(dict.fromkeys(used))
             order = self._order_for(_NO_USES)
         places = [self.places[node] for node in passed if node in self.places]
-        found = order.smallest(self.names, self._all_but(racks), places)
+        found = order.smallest(self._all_but(racks), places)
         return found or self._look_at_each(racks, barred, used)
 
     # Inside --------------------------------------------------------------------------------------
@@ -156,13 +156,9 @@ class Loads(Mapping[NodeId, int]):
                 self._others[racks] = spans
         return spans
 
-    def _order_for(self, uses: Uses) -> Order:
+    def _order_for(self, uses: Uses) -> Order[NodeId]:
         """The order for a file that has these uses; block after block of it, little is to do."""
         late, order, names = self._late, self._order, self.names
-        if order.taken:
-            for place in order.taken:
-                late[names[place]] = 0
-            order.taken.clear()
         if uses is not self._uses:
             late.update(self._uses)
             late.update(uses)
@@ -197,8 +193,8 @@ class Loads(Mapping[NodeId, int]):
         if uses:
             uses_of = map(uses.get, self.names, repeat(0))
             values = [None if u > level else v for u, v in zip(uses_of, values, strict=True)]
-        self._order = Order(values)
         self._late.clear()
+        self._order = Order(self.names, values, self._late)
 
     def _look(self) -> None:
         """Know the nodes that there are."""

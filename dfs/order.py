@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 #: From a place up to another, which is not one of them.
@@ -24,10 +24,17 @@ _OUT = 1 << 300
 _FEW = 50
 
 
-class Order:
-    """See the module.  Numbers are whole; a place without one is out."""
+class Order(Generic[T]):
+    """See the module.  Numbers are whole; a place without one is out.
 
-    def __init__(self, values: Sequence[int | None]) -> None:
+    Places have names.  The name of one that is taken becomes a key of ``taken``.
+    """
+
+    def __init__(
+        self, names: Sequence[T], values: Sequence[int | None], taken: dict[T, int]
+    ) -> None:
+        self._names = names
+        self._taken = taken
         self._bits = bits = len(values).bit_length()
         self._mask = (1 << bits) - 1  #: what of a key is the place
         self._keys = [
@@ -35,7 +42,6 @@ class Order:
         ]
         self._line = sorted(self._keys)
         del self._line[bisect_left(self._line, _OUT) :]
-        self.taken: list[int] = []  #: places, since whoever looks at it has cleared it
 
     def __len__(self) -> int:
         """How many places are in."""
@@ -122,16 +128,14 @@ class Order:
         at = first + drawn
         place = self._line.pop(at if at < gap else at + hidden) & self._mask
         self._keys[place] = _OUT
-        self.taken.append(place)
+        self._taken[self._names[place]] = 0
         return place
 
     # All of the smallest -------------------------------------------------------------------------
-    def smallest(
-        self, names: Sequence[T], hidden: Sequence[Span], barred: Iterable[int]
-    ) -> Sequence[T]:
+    def smallest(self, hidden: Sequence[Span], barred: Iterable[int]) -> Sequence[T]:
         """Those with the smallest number, but for hidden spans and barred places, each given once.
 
-        ``names`` are of the places.  To be looked at before anything changes.
+        To be looked at before anything changes.
         """
         keys, line, bits = self._keys, self._line, self._bits
         stop = 0
@@ -152,7 +156,7 @@ class Order:
                     left -= 1
             if left:
                 gaps.sort()
-                return _Found(names, line, start, gaps, left)
+                return _Found(self._names, line, start, gaps, left)
         return ()
 
 

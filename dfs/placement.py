@@ -185,7 +185,7 @@ class RackAware(PlacementPolicy):
         return placed
 
     def _pipeline(
-        self, count: int, loads: Loads, order: Order, writer: NodeId | None
+        self, count: int, loads: Loads, order: Order[NodeId], writer: NodeId | None
     ) -> list[NodeId]:
         """The nodes of a new block, as ``choose`` finds them, and by the same chance.
 
@@ -201,11 +201,15 @@ class RackAware(PlacementPolicy):
             while roll(1):  # as for the choice of one among one
                 pass
         nodes = [names[place]]
-        for take in (order.take_outside, order.take_inside)[: count - 1]:
-            place = take(spans[place], roll)
+        if count > 1:
+            place = order.take_outside(spans[place], roll)
             if place is None:
-                break
+                return nodes
             nodes.append(names[place])
+        if count > 2:
+            place = order.take_inside(spans[place], roll)
+            if place is not None:
+                nodes.append(names[place])
         return nodes
 
     def _finish(
