@@ -9,7 +9,7 @@ from cluster.wire import Command, Event, Message, to_map
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
-#: An event that leads to no more commands counts for nothing: nearly all do.
+#: Commands are counted only after an event that has led to more than so many, as few do.
 FEW_COMMANDS = 30
 
 
