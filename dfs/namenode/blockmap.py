@@ -122,7 +122,7 @@ class BlockMap:
         known = self.blocks[block]
         known.complete = True
         late: list[NodeId] = []
-        if known.begun == nodes:  # as with most
+        if nodes and known.begun == nodes:  # as with most
             known.sound, known.begun = tuple(sorted(nodes)), ()
         else:
             late = [node for node in known.nodes("incoming") if node not in nodes]

@@ -123,11 +123,9 @@ class Namespace:
     def gather(self, source: str, folders: Sequence[str], target: str, overwrite: bool) -> None:
         """Put the files in some folders of a folder into another folder.  Within ``change``."""
         if not folders:
-            return
-        there, into = (
-            self._children.get(self.get(source).number, _NOTHING),
-            self.make_folder(target),
-        )
+            return  # so that of a job without output not even the folder is needed
+        there = self._children.get(self.get(source).number, _NOTHING)
+        into = self.make_folder(target)
         for folder in folders:
             number = there.get(folder, into)
             files = self._children.get(number)
@@ -216,7 +214,8 @@ class Namespace:
         )
         self._before.setdefault(inode.number, inode)
         del self._children[inode.parent][inode.name]
-        self._put(moved)
+        self._inodes[inode.number] = moved
+        self._children[parent][name] = inode.number
 
     def _change_of(self, number: int) -> Change:
         return Change(number, self._inodes.get(number))
