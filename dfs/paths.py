@@ -12,6 +12,7 @@ from cluster.errors import PeerError
 #: As in most file systems: a name has at most this many bytes, a path at most that many.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
+_NO_NAMES = frozenset({"", ".", ".."})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -21,8 +22,10 @@ def parse_path(path: str) -> tuple[str, ...]:
     Raises ``PeerError`` for a path that is empty, relative, too long, not valid Unicode, or has
     an empty name, ".", ".." or a control character in it.
     """
-    if _is_ordinary(path):
-        return tuple(path[1:].split("/"))
+    names = tuple(path[1:].split("/"))
+    is_plain = path.isascii() and path.isprintable() and len(path) <= NAME_BYTES_MAX
+    if is_plain and path[:1] == "/" and _NO_NAMES.isdisjoint(names):  # as with most
+        return names
     if not path:
         raise PeerError("an empty path: need one such as /in/data")
     if not path.startswith("/"):
@@ -40,19 +43,6 @@ def parse_path(path: str) -> tuple[str, ...]:
 def join_path(names: tuple[str, ...]) -> str:
     """The path of ``names``."""
     return "/" + "/".join(names)
-
-
-def _is_ordinary(path: str) -> bool:
-    """Whether a path is like most, and so has nothing wrong with it."""
-    return (
-        path[:1] == "/"
-        and path.isascii()
-        and path.isprintable()
-        and len(path) <= NAME_BYTES_MAX
-        and "//" not in path
-        and "/." not in path
-        and path[-1] != "/"
-    )
 
 
 def _check_name(name: str, path: str) -> None:
