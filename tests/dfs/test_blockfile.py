@@ -23,7 +23,7 @@ def write(store, block, data, pieces=(1, 100_000)):
     writer.finish()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(length=st.integers(1, len(DATA)), data=st.data())
 def test_any_range_of_any_block_comes_back(tmp_path_factory, length, data):
     store = BlockStore(tmp_path_factory.mktemp("b"))

@@ -316,5 +316,5 @@ class AgainstAModel(RuleBasedStateMachine):
         assert ROOT not in self.tree.journal.inodes
 
 
-AgainstAModel.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+AgainstAModel.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestAgainstAModel = AgainstAModel.TestCase

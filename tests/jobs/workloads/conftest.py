@@ -5,13 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from jobs.workloads.catalog import FAMILIES
 
-# No deadline: how long an example takes depends on what else the machine does.
-settings.register_profile("workloads", deadline=None)
-settings.load_profile("workloads")
 _BESIDE = Path(__file__).parents[4] / "shared" / "data"
 SWIM_LINES = [(1000 * at, 0 if at % 4 else 3 * 10**9 * at, 10**6 * at) for at in range(1, 61)]
 

@@ -53,7 +53,7 @@ def _cost(given_problem: Problem, order, widths) -> float:
 
 
 @given(problems(jobs_max=4, racks_max=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_plan_is_the_best_of_the_allocations_that_are_tried(given_problem):
     made_s = prioritize(given_problem, quick_provisioning(given_problem)).cost_s
     tried = [prioritize(given_problem, widths).cost_s for widths in allocations(given_problem)]
@@ -62,7 +62,7 @@ def test_a_plan_is_the_best_of_the_allocations_that_are_tried(given_problem):
 
 
 @given(problems(jobs_max=3, racks_max=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_bounds_are_below_the_optimum(given_problem):
     best_s = best_of_all_schedules(given_problem)
     made_s = prioritize(given_problem, quick_provisioning(given_problem)).cost_s

@@ -46,9 +46,7 @@ planned = st.lists(
 
 
 @given(planned)
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(tmp_path, rows):
     jobs = tuple(
         PlannedJob(

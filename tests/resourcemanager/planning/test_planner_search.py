@@ -17,7 +17,7 @@ from tests.resourcemanager.planning.problems import problem, problems
 
 
 @given(problems())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_path_is_the_plain_one(given_problem):
     path = Path(given_problem)
     plain = [widths.tolist() for widths in allocations(given_problem)]
@@ -26,7 +26,7 @@ def test_the_path_is_the_plain_one(given_problem):
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_quick_search_finds_what_the_plain_one_finds(given_problem):
     quick, plain = quick_provisioning(given_problem), plain_provisioning(given_problem)
     assert quick.tolist() == plain.tolist()
@@ -45,7 +45,7 @@ def test_the_quick_search_on_many_jobs(scenario, ties):
 
 
 @given(problems())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_rack_has_two_jobs_at_once(given_problem):
     widths = quick_provisioning(given_problem)
     schedule = prioritize(given_problem, widths)
