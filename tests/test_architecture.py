@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -151,10 +152,11 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(path: Path) -> tuple[Import, ...]:
     """All imports of a file, but for those that only the type checker sees."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    yield from _imports(path, tree, nested=False)
+    return tuple(_imports(path, tree, nested=False))
 
 
 def _imports(path: Path, node: ast.AST, *, nested: bool) -> Iterator[Import]:
