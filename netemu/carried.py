@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,15 +30,12 @@ class Carried:
 
     def book(self, flow: Flow) -> None:
         """Count what a flow, which is in no group, has sent on its present route."""
-        self.book_closed([flow])
+        self._note([flow], [flow.sent_bytes - flow.booked_bytes])
         flow.booked_bytes = flow.sent_bytes
 
-    def book_closed(self, flows: Iterable[Flow]) -> None:
-        """Count what flows have sent that are never looked at again."""
-        self._sent += [flow.sent_bytes - flow.booked_bytes for flow in flows]
-        self._routes += [flow.route for flow in flows]
-        if len(self._sent) > _NOTED:
-            self._sum_up()
+    def book_ended(self, flows: Sequence[Flow]) -> None:
+        """Count flows that have sent all."""
+        self._note(flows, [flow.size_bytes - flow.booked_bytes for flow in flows])
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """local, rack, cross_rack, and the last's eps, ocs and wan.
@@ -65,6 +62,12 @@ class Carried:
         return [round(total) for total in totals]
 
     # Inside --------------------------------------------------------------------------------------
+    def _note(self, flows: Sequence[Flow], sent: list[float]) -> None:
+        self._sent += sent
+        self._routes += [flow.route for flow in flows]
+        if len(self._sent) > _NOTED:
+            self._sum_up()
+
     def _sum_up(self) -> None:
         if not self._sent:
             return

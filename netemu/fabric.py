@@ -149,6 +149,7 @@ class Fabric:
         if found is None:
             return False
         self._withdraw(found)
+        self._carried.book(found)
         self._close([found])
         return True
 
@@ -205,6 +206,7 @@ class Fabric:
         while (due_s := self.next_event_s()) <= now_s:
             world.now_s = due_s
             ended = self._take_ended()
+            self._carried.book_ended(ended)
             self._close(ended)
             for flow in ended:
                 self.finished_bytes += flow.size_bytes
@@ -384,8 +386,6 @@ class Fabric:
         if self._instant:  # alone: those that are nearly due have their own time
             instant = list(self._instant)
             self._instant.clear()
-            for flow in instant:
-                flow.sent_bytes = float(flow.size_bytes)
             return instant
         ended: list[Flow] = []
         while self._finishes.first_s() <= self._world.now_s + self.together_s:
@@ -407,7 +407,6 @@ class Fabric:
                 del coflow.flows[name]
             elif self._all is None:
                 self._groups.pop(flow.belongs.key, None)
-        self._carried.book_closed(flows)
 
     # Inside: rates -------------------------------------------------------------------------------
     def _refresh(self) -> None:

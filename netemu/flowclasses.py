@@ -39,7 +39,7 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     batch: Batch | None = None  #: between racks, if there are circuits
     booked_bytes: float = 0.0  #: what it sent on other routes than this one
     group: FlowClass | None = None  #: None as long as it takes part in no class
-    sent_bytes: float = 0.0  #: known while it takes part in no class, and once it is closed
+    sent_bytes: float = 0.0  #: known while it takes part in no class, and once it is cancelled
     apart: Hashable = ()  #: what tells it from others of its route
     # Known while it takes part in a class:
     joined_at: float = 0.0  #: its class's service when it joined

@@ -217,7 +217,10 @@ class FlowGroup:
         self.load = np.zeros(len(self.load))
 
     def take_due(self, slack_s: float) -> list[Flow]:
-        """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
+        """Remove and return the flows that have sent all now, or within ``slack_s`` from now.
+
+        It is not noted of those that nobody will ask: that are complete, and never wanted circuits.
+        """
         due = self._due(self._world.now_s + slack_s)
         self.stale = True
         taken: list[Flow] = []
@@ -228,7 +231,7 @@ class FlowGroup:
             flow_class = classes[row]
             flow = flow_class.only
             if flow is not None:  # as most are: like ``take``, without a call
-                flow.group = flow_class.only = None
+                flow_class.only = None
                 taken.append(flow)
             else:
                 some = self._take_some(flow_class, float(self.rates[row]), slack_s)
@@ -241,7 +244,8 @@ class FlowGroup:
                     continue
             del by_key[flow_class.known_by]
         for flow in taken:
-            flow.sent_bytes = float(flow.size_bytes)
+            if flow.more or flow.batch is not None:
+                flow.group, flow.sent_bytes = None, float(flow.size_bytes)
         if np.isinf(self.rate_bytes_per_s):
             self._end_endless()
         if fewer:

@@ -64,16 +64,18 @@ def fill(
     while rises > 0:
         link = heap[0]
         if rising[link] > 0:
-            those = through[begins[link] : ends[link]]
+            begin, end = begins[link], ends[link]
             if load[link] < summed[link] * _CANCELS:
-                load[link] = summed[link] = _weight(those, rows, rates, weights)
+                load[link] = summed[link] = _weight(through[begin:end], rows, rates, weights)
             expected, rate = share[0], left[link] / load[link]
             if rate > expected * _ROUNDING:
                 share[0] = rate
                 _sift_down(heap, share, size, _0)
                 continue
             levels[link] = rate
-            rises -= _hold(ways, those, rows, rate, weights, rates, left, load, rising)
+            rises -= _hold(
+                ways, through, begin, end, rows, rate, weights, rates, left, load, rising
+            )
             left[link] = 0.0
         size -= _1
         heap[0], share[0], share[size] = heap[size], share[size], np.inf
@@ -165,7 +167,9 @@ def _weight(those: Indices, rows: Indices, rates: Floats, weights: Floats) -> fl
 @njit(cache=True)
 def _hold(
     ways: Indices,
-    those: Indices,
+    through: Indices,
+    begin: np.uint32,
+    end: np.uint32,
     rows: Indices,
     rate: float,
     weights: Floats,
@@ -176,7 +180,8 @@ def _hold(
 ) -> np.uint64:
     """Those that still rise do so to this rate; returns how many they are."""
     held = _0
-    for number in those:
+    for place in range(begin, end):
+        number = through[place]
         row = rows[number]
         if rates[row] < np.inf:
             continue

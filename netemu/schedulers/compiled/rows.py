@@ -68,5 +68,5 @@ def load_links(table: Floats, paths: Numbers, count: int, load: Floats) -> None:
         bytes_per_s = table[RATE, row] * table[WEIGHT, row]
         if bytes_per_s > 0:
             for position in range(len(paths)):
-                load[paths[position, row]] += bytes_per_s
+                load[np.uint32(paths[position, row])] += bytes_per_s  # never from the end
     load[-1] = 0.0  # stands for no link
