@@ -43,7 +43,8 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     apart: Hashable = ()  #: what tells it from others of its route
     # Known while it takes part in a class:
     joined_at: float = 0.0  #: its class's service when it joined
-    needs: float = 0.0  #: its class's service when it will be finished
+    #: its class's service when it will be finished; not noted if it was always alone in a row
+    needs: float = 0.0
     sent_before: float = 0.0  #: bytes sent before it joined
 
     def sent_at(self, service: float) -> float:

@@ -166,7 +166,7 @@ class FlowGroup:
         by_key, row = self._by_key, len(self._classes)
         first_row = row
         fresh: list[FlowClass] = []
-        crowded: list[FlowClass] = []  #: those of them that more than one flow joins
+        crowded: list[FlowClass] = []  # those of them that more than one flow joins
         joining: list[Flow] = []
         for flow in coming:
             route, apart = flow.route, flow.apart
@@ -463,5 +463,5 @@ class FlowGroup:
 
 
 def _note_needs(flow: Flow) -> None:
-    """Of a class's only flow, only its row knows."""
+    """Note what a flow needs; as long as it is the only one of its class, its row knows."""
     flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight
