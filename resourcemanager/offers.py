@@ -10,7 +10,6 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NoReturn
 
 from cluster.ids import JobId
@@ -22,7 +21,6 @@ from resourcemanager.history import History
 from resourcemanager.pending import Level
 from resourcemanager.policies import CopyPolicy
 from resourcemanager.state import Attempt, Job, Node, Task, stuck
-from resourcemanager.views import TaskView
 from resourcemanager.world import World
 
 _RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
@@ -95,8 +93,12 @@ class Offers:
         while asking and placed:
             placed = False
             refused: dict[Level, Wait] = {}  #: what a single job says to slots at such a distance
+            first, nearness = asking[0], asking[0].nearness  #: that job's
             for node in self._world.free_nodes():
-                if not node.free or (refused and _is_refused(asking[0], node, refused)):
+                if not node.free:
+                    continue
+                if refused and (known := refused.get(nearness(node))):
+                    first.answer = known
                     continue
                 wanting = self._world.wanting
                 answer = self._offer(node, asking)
@@ -109,6 +111,7 @@ class Offers:
                             break
                 elif isinstance(answer, Wait) and answer.level is not None and len(asking) == 1:
                     refused[answer.level] = answer
+                    first, nearness = asking[0], asking[0].nearness
 
     def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
         """Offer a slot to jobs in their order until one takes it; returns the last answer."""
@@ -162,9 +165,13 @@ class Offers:
 
     def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
         """Launch what a policy decided, if that can be."""
-        world = self._world
-        node = world.nodes.get(decision.node) if decision.node else offered
-        task = _own(job, decision.task)
+        proposed: object = decision.task
+        node = self._world.nodes.get(decision.node) if decision.node else offered
+        task: Task | None
+        if isinstance(proposed, Task) and proposed.stage.job is job:
+            task = proposed  # nearly always it is the very object that the policy was shown
+        else:
+            task = job.task(decision.task.id)
         wrong = _what_is_wrong(role, task, node)
         if wrong or task is None or node is None:
             where = decision.node or offered.id
@@ -237,21 +244,6 @@ class Offers:
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
 
 
-def _is_refused(job: Job, node: Node, refused: Mapping[Level, Wait]) -> bool:
-    """Whether a job would say of a node's slot what it has said of others as near to its input."""
-    answer = refused.get(job.closest_pending_map(node)[1])
-    if answer is not None:
-        job.answer = answer
-    return answer is not None
-
-
-def _own(job: Job, proposed: TaskView) -> Task | None:
-    """The job's task that a policy means: nearly always the very object that it was shown."""
-    if isinstance(proposed, Task) and proposed.stage.job is job:
-        return proposed
-    return job.task(proposed.id)
-
-
 def _waits_for_stuck(reader: Attempt) -> bool:
     if reader.reader is None or not reader.reader.missing:
         return False
@@ -271,7 +263,7 @@ def _what_is_wrong(role: str, task: Task | None, node: Node | None) -> str:
         return f"{node.id} has no free slot ({len(node.attempts)} of {node.slots}: {held})"
     if role == "copies":
         return "" if task.state == "running" else f"{task.id} is {task.state}, not running"
-    if task.index not in task.stage.pending:
+    if task.live or task.winner is not None:
         return f"{task.id} is {task.state}, not pending"
     if not task.stage.open:
         return f"its stage {task.stage.name} may not have slots yet"

@@ -8,10 +8,13 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cluster.ids import NodeId, RackId, rack_of
 from resourcemanager.events import TaskInput
+
+if TYPE_CHECKING:
+    from resourcemanager.views import SlotView
 
 #: How close a slot is to a task's input; "anywhere" = the task has no input to be close to.
 Level = Literal["node-local", "rack-local", "remote", "anywhere"]
@@ -102,6 +105,21 @@ class PendingTasks:
         if self._anywhere and (index := self._top(self._anywhere)) is not None:
             return index, "anywhere"
         return self._top(self._all), "remote"
+
+    def nearness(self, slot: SlotView) -> Level:
+        """How near the one is that ``closest`` finds there; "anywhere" if there is none."""
+        if not self.count or not self._inputs:
+            return "anywhere"
+        node, rack, by_node, by_rack = slot.id, slot.rack, self._by_node, self._by_rack
+        if node in by_node and self._top(by_node[node]) is not None:
+            return "node-local"
+        if rack in by_rack:
+            heap = by_rack[rack]
+            if heap and (self._is_pending[heap[0]] or self._top(heap) is not None):
+                return "rack-local"
+        if self._anywhere and self._top(self._anywhere) is not None:
+            return "anywhere"
+        return "remote"
 
     def level(self, index: int, node: NodeId, rack: RackId) -> Level:
         """How near the input of task ``index`` is to ``node``."""

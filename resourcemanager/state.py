@@ -207,7 +207,7 @@ class Stage:
         if not self.reads or not self.open or not self.pending.count:
             return None
         for source in self.reads:
-            if stuck(source):
+            if source.pending.count and not source.live:  # it is ``stuck``
                 return None
         if len(self.live) >= self.job.limit(self):
             return None
@@ -315,6 +315,10 @@ class Job:
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
         """The pending map whose input is nearest to the slot, and how near that is."""
         best: tuple[Task | None, Level] = (None, "anywhere")
+        if len(self.maps) == 1:  # as mostly
+            (stage,) = self.maps
+            index, level = stage.pending.closest(slot.id, slot.rack)
+            return best if index is None else (stage.tasks[index], level)
         for stage in self.maps:
             index, level = stage.pending.closest(slot.id, slot.rack)
             if index is not None and (best[0] is None or _NEARNESS[level] < _NEARNESS[best[1]]):
@@ -322,6 +326,13 @@ class Job:
         return best
 
     # What the core asks --------------------------------------------------------------------------
+    @property
+    def nearness(self) -> Callable[[SlotView], Level]:
+        """What tells how near to a slot ``closest_pending_map`` is."""
+        if len(self.maps) == 1:
+            return self.maps[0].pending.nearness
+        return lambda slot: self.closest_pending_map(slot)[1]
+
     def dissolve(self) -> None:
         """Nobody will ask about its tasks any more.
 
@@ -351,9 +362,10 @@ class Job:
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
         for stage in self.reduces:
-            for source in stage.reads:
-                if stuck(source) and stage.live:
-                    return True
+            if stage.live:
+                for source in stage.reads:
+                    if source.pending.count and not source.live:  # it is ``stuck``
+                        return True
         return False
 
 

@@ -140,12 +140,12 @@ class CapacityOrder(OrderPolicy):
                 yield from [job for _, job in queue.wanting]
 
     def _has_room(self, queue: _Queue) -> bool:
-        has_room = self._may_grow(queue)
-        if not has_room:
+        if not self._may_grow(queue):
             self._passed_over[queue.name] = None
-        elif self._passed_over:
+            return False
+        if self._passed_over:
             self._passed_over.pop(queue.name, None)
-        return has_room
+        return True
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.

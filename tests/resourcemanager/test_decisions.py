@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -151,6 +151,36 @@ def test_a_wait_for_a_level_stands_for_all_slots_as_near():
     # Both node-local slots; of the others once each distance, and again once a slot was taken.
     assert asked == [(node, 0) for node in ("r0n0", "r1n0", "r2n0", "r2n2", "r1n0", "r0n1")]
     assert c.why_waiting("j0.m2") == "only remote"  # the last slot of the round
+
+
+def test_the_last_of_jobs_that_ask_at_once_refuses_by_its_own_input():
+    asked: list[tuple[str, str]] = []
+
+    class Tasks(TaskPolicy):
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            if now_s < 1:
+                return Pass("too early")
+            asked.append((job.id, slot.id))
+            task, level = job.closest_pending_map(slot)
+            assert task is not None
+            if job.id == "j0" or level == "node-local":
+                return Place(task)
+            return Wait(f"only {level}", until_s=9.0, level=level)
+
+        def reconsider(self) -> Iterable[JobView]:
+            return self.cluster.jobs.values() if self.cluster.now_s == 1 and not asked else ()
+
+        def wake_s(self) -> float | None:
+            return 1.0 if self.cluster.now_s < 1 else None
+
+    mine = Recipe(name="mine", source="a test", order=FairOrder, tasks=Tasks)
+    c = tiny_cluster(racks=3, nodes=3, slots=1, scheduler=mine)
+    c.store("in", blocks=[["r2n2"]])
+    c.submit("j0", maps=1)
+    c.submit("j1", input="in")
+    c.run(until_s=1.0)
+    # j0 has what it wants; j1 is asked once for each distance, and where its input is.
+    assert asked == [("j0", "r0n0"), ("j1", "r1n0"), ("j1", "r2n0"), ("j1", "r2n2")]
 
 
 @given(data=st.data())
