@@ -9,6 +9,8 @@ from cluster.wire import Command, Event, Message, to_map
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
+#: Counting goes through all events: it is done once so many more may have come.
+_COUNTED_AFTER = 1000
 #: Commands are counted only after an event that has led to more than so many, as few do.
 FEW_COMMANDS = 30
 
@@ -18,12 +20,17 @@ class History:
 
     def __init__(self) -> None:
         self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
+        self._uncounted = 0  #: commands of such events since they were counted last
         #: remember an event, its time and its commands, which may still grow
         self.add = self._entries.append
 
     def shorten(self) -> None:
         """Forget old events, since the last one has led to more than few commands."""
         entries = self._entries
+        self._uncounted += len(entries[-1][2])
+        if self._uncounted <= _COUNTED_AFTER:
+            return
+        self._uncounted = 0
         many = sum([len(commands) for _, _, commands in entries])
         while many > _COMMANDS_KEPT and len(entries) > 1:
             many -= len(entries.popleft()[2])
