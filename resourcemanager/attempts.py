@@ -196,7 +196,7 @@ class Attempts:
         return known
 
     def _end(self, attempt: Attempt) -> None:
-        if attempt.reader is not None:
+        if attempt.reader is not None and attempt.reader.fetches:
             self._shuffle.stop(attempt)
         self._world.release(attempt)
         attempt.reader = None  # it may be large
@@ -224,9 +224,13 @@ class Attempts:
         record.succeeded += 1
         record.copies_chosen += attempt.copy
         record.output_bytes += event.output_bytes
-        record.read.local += event.local_bytes
-        record.read.rack += event.rack_bytes
-        record.read.remote += event.remote_bytes
+        read = record.read
+        if event.local_bytes:  # mostly one of these, or none, is anything
+            read.local += event.local_bytes
+        if event.rack_bytes:
+            read.rack += event.rack_bytes
+        if event.remote_bytes:
+            read.remote += event.remote_bytes
         if attempt.task.stage.reads:
             record.reduced += 1
             record.reduce_s += self._world.now_s - attempt.launched_s

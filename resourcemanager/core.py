@@ -102,9 +102,8 @@ class Core:
         handler = self._handlers.get(type(event))
         if handler is None:
             raise PeerError(f"the core does not handle {event.tag()}")
-        world.now_s = now_s
         commands: list[Command] = []
-        world.commands = commands
+        world.now_s, world.commands, world.emit = now_s, commands, commands.append
         self._history.add((now_s, event, commands))
         handler(event)
         self._offers.make()

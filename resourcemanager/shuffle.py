@@ -23,7 +23,6 @@ from resourcemanager.decisions import InvalidDecision
 from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging, Outputs
 from resourcemanager.policies import FlowPolicy
 from resourcemanager.readers import Fetch, Reader
-from resourcemanager.records import ByDistance
 from resourcemanager.state import Attempt, Node, Stage
 from resourcemanager.world import World
 
@@ -45,14 +44,15 @@ class Shuffle:
 
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
-        if self._began_to_fetch(attempt.task.stage):
-            return
         if attempt.task.stage.fetching:
             self._fetch_from_all(attempt)
+        else:
+            self._begin_to_fetch(attempt.task.stage)
 
     def review(self, stage: Stage) -> None:
         """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
-        self._began_to_fetch(stage)
+        if not stage.fetching:
+            self._begin_to_fetch(stage)
 
     def output_ready(self, attempt: Attempt) -> None:
         """A task that others read is done: they fetch its output."""
@@ -65,7 +65,8 @@ class Shuffle:
                 if attempt.number:  # some may have had it from an earlier attempt
                     for reader in reader_stage.live.values():
                         _reader_of(reader).repeats = True
-            if self._began_to_fetch(reader_stage) or not reader_stage.fetching:
+            if not reader_stage.fetching:
+                self._begin_to_fetch(reader_stage)
                 continue
             if merging is not None:
                 self._look_soon(reader_stage, merging)
@@ -83,10 +84,10 @@ class Shuffle:
             reader.tries.pop(fetch.node.id, None)
         self._record(fetch)
         reader.take(fetch.outputs.tasks)
-        if fetch.bundle is not None:
-            self._fetch_merged(fetch.reader)
-        else:
+        if fetch.bundle is None:
             self._fetch(fetch.reader, fetch.node)
+        elif not reader.fetches:
+            self._fetch_merged(fetch.reader)
 
     def flow_failed(self, event: FlowFailed) -> list[Attempt]:
         """A fetch broke off: it is tried again.  Returns the outputs that now count as lost."""
@@ -166,14 +167,12 @@ class Shuffle:
                     self._fetch_merged(reader, beside=stage.merging.flows)
 
     # ---------------------------------------------------------------------------------------------
-    def _began_to_fetch(self, stage: Stage) -> bool:
-        """Ask the policy whether to begin; if so, all readers begin and the answer is True."""
-        if stage.fetching or not self._world.policies.shuffle.may_fetch(stage):
-            return False
-        stage.fetching = True
-        for reader in stage.live.values():
-            self._fetch_from_all(reader)
-        return True
+    def _begin_to_fetch(self, stage: Stage) -> None:
+        """Ask the policy whether to begin; if so, all readers of the stage do."""
+        if self._world.policies.shuffle.may_fetch(stage):
+            stage.fetching = True
+            for reader in stage.live.values():
+                self._fetch_from_all(reader)
 
     def _fetch_from_all(self, attempt: Attempt) -> None:
         if attempt.task.stage.merging is not None:
@@ -217,7 +216,8 @@ class Shuffle:
         """
         for source in stage.reads:
             if source.done < source.size:
-                self._look_later(stage, merging)
+                if not merging.looking:
+                    self._look_later(stage, merging)
                 return
         for reader in stage.live.values():
             self._fetch_merged(reader, beside=sys.maxsize)
@@ -297,11 +297,16 @@ class Shuffle:
     def _record(self, fetch: Fetch) -> None:
         reader, size_bytes = fetch.reader, fetch.size_bytes
         stage = reader.task.stage
-        record = stage.job.record
+        record, by_distance = stage.job.record, stage.job.record.fetched
         record.shuffled_bytes += size_bytes
-        count(record.fetched, fetch.node, reader.node, size_bytes)
-        if fetch.node is not reader.node:
-            stage.coflow_ended_s = self._world.now_s
+        if fetch.node is reader.node:
+            by_distance.local += size_bytes
+            return
+        stage.coflow_ended_s = self._world.now_s
+        if fetch.node.rack == reader.node.rack:
+            by_distance.rack += size_bytes
+        else:
+            by_distance.remote += size_bytes
 
     def _cancel(self, fetch: Fetch) -> None:
         self._forget(fetch.id)
@@ -312,16 +317,6 @@ class Shuffle:
         if fetch is not None:
             del fetch.progress.fetches[fetch.key]
         return fetch
-
-
-def count(by_distance: ByDistance, src: Node, dst: Node, quantity: int) -> None:
-    """Add ``quantity`` at the distance between two nodes."""
-    if src is dst:
-        by_distance.local += quantity
-    elif src.rack == dst.rack:
-        by_distance.rack += quantity
-    else:
-        by_distance.remote += quantity
 
 
 def _reader_of(attempt: Attempt) -> Reader:

@@ -44,6 +44,7 @@ class World:
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
         self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
         self.commands: list[Command] = []  #: what the event at hand has led to so far
+        self.emit = self.commands.append  #: order something
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
@@ -157,10 +158,6 @@ class World:
         if not attempt.killing:
             attempt.killing = reason
             self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
-
-    def emit(self, command: Command) -> None:
-        """Order something."""
-        self.commands.append(command)
 
     def _update_free(self, node: Node) -> None:
         at = bisect_left(self._with_free, node.turn, key=_turn_of)
