@@ -64,7 +64,8 @@ class Offers:
         while world.freed or world.asking:
             if world.freed:
                 node = world.freed.pop(next(iter(world.freed)))
-                self._offer_node(node)
+                if world.wanting or node.kept_for or self._has_copies:
+                    self._offer_node(node)
             else:
                 self._offer_to_asking()
         if world.touched or self._at_risk:
@@ -214,10 +215,9 @@ class Offers:
                     job.at_risk_since_s = world.now_s
                     at_s = world.now_s + world.policies.shuffle.patience_s(job)
                     world.emit(SetTimer(timer=job.id + _RELIEF, at_s=at_s))
-            else:
+            elif job.at_risk_since_s is not None:
                 job.at_risk_since_s = None
-                if self._at_risk:
-                    self._at_risk.pop(job.id, None)
+                self._at_risk.pop(job.id, None)
         world.touched.clear()
         for job in self._at_risk.values():
             self._relieve(job)
