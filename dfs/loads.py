@@ -48,7 +48,7 @@ class Loads(Mapping[NodeId, int]):
         #: nodes that may not be in order; the values mean nothing
         self._late: dict[NodeId, int] = {}
         #: the nodes that a file uses least, by load; see ``order``
-        self._order = Order[NodeId]([], [], self._late)
+        self._order = Order[NodeId]([], [], [], self._late)
         self._uses = _NO_USES  #: those of the file
         self._level = 0  #: how often it uses its least used nodes
 
@@ -177,7 +177,7 @@ class Loads(Mapping[NodeId, int]):
             values = {node: None if uses.get(node, 0) > level else held[node] for node in late}
             order.put(late, self.places, values)
             late.clear()
-        if not len(self._order):
+        if self._order.is_empty:
             self._level = self._least_use()
             self._sort()
         return self._order
@@ -194,7 +194,7 @@ class Loads(Mapping[NodeId, int]):
             uses_of = map(uses.get, self.names, repeat(0))
             values = [None if u > level else v for u, v in zip(uses_of, values, strict=True)]
         self._late.clear()
-        self._order = Order(self.names, values, self._late)
+        self._order = Order(self.names, values, self.spans, self._late)
 
     def _look(self) -> None:
         """Know the nodes that there are."""

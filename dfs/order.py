@@ -1,8 +1,12 @@
 """Places in the order of a number that each of them has, and of those that are equal their own.
 
-A place's number and the place are one key, so that one sorted list has it all: those with the
-smallest number are side by side in it, and those of them that are in one span of places too.
-Places may be out of the list; one that was taken is, until it is put in again.
+A place's number and the place are one key.  Places are in spans, each of which has a short sorted
+line of its keys; of those lines' first keys there is another.  So a place is moved within one
+span, however many there are, and the smallest of all and those of a span are found at once.
+The places with the smallest number are kept while they are, since there may be thousands of them,
+of which one after the other is taken.
+
+Places may be out of the lines; one that was taken is, until it is put in again.
 
 Never here: what the places and their numbers are, and which of several is taken.
 """
@@ -20,18 +24,34 @@ Span = tuple[int, int]
 Roll = Callable[[int], int]
 #: The key of a place that is out: more than any other.
 _OUT = 1 << 300
-#: Up to so many keys are put into the line one by one.
+#: Up to so many keys are put into the lines one by one.
 _FEW = 50
+
+
+class _Part:
+    """The places of a span."""
+
+    __slots__ = ("begin", "end", "least", "line")
+
+    def __init__(self, span: Span) -> None:
+        self.begin, self.end = span
+        self.line: list[int] = []  #: keys of those that are in, ascending
+        self.least: int | None = None  #: the first of them, as the order knows it
 
 
 class Order(Generic[T]):
     """See the module.  Numbers are whole; a place without one is out.
 
-    Places have names.  The name of one that is taken becomes a key of ``taken``.
+    ``spans``: by place, the one that it is in.  Places have names: that of one that is taken
+    becomes a key of ``taken``.
     """
 
     def __init__(
-        self, names: Sequence[T], values: Sequence[int | None], taken: dict[T, int]
+        self,
+        names: Sequence[T],
+        values: Sequence[int | None],
+        spans: Sequence[Span],
+        taken: dict[T, int],
     ) -> None:
         self._names = names
         self._taken = taken
@@ -40,150 +60,191 @@ class Order(Generic[T]):
         self._keys = [
             _OUT if value is None else value << bits | place for place, value in enumerate(values)
         ]
-        self._line = sorted(self._keys)
-        del self._line[bisect_left(self._line, _OUT) :]
+        #: by span, ascending
+        self._spans = {span: _Part(span) for span in dict.fromkeys(spans)}
+        self._parts = [self._spans[span] for span in spans]  #: by place
+        self._leasts: list[int] = []  #: the first key of each line, ascending
+        #: those whose line may begin with another key than is known
+        self._changed = dict.fromkeys(self._spans.values())
+        #: the places with the smallest number, ascending; none if they are to be found
+        self._first: list[int] = []
+        self._last = -1  #: no key of those is larger, and no other key is smaller
+        self._line_up()
 
-    def __len__(self) -> int:
-        """How many places are in."""
-        return len(self._line)
+    @property
+    def is_empty(self) -> bool:
+        """Whether all places are out."""
+        return not (self._first or self._find_first())
 
     def put(
         self, names: Collection[T], places: Mapping[T, int], values: Mapping[T, int | None]
     ) -> None:
-        """Give the places of names their numbers, or none: for each, O(places) steps of a move."""
-        line, keys, bits = self._line, self._keys, self._bits
-        are_few = len(names) <= _FEW
-        new: list[int] = []
+        """Give the places of names their numbers, or none."""
+        keys, bits, parts, changed = self._keys, self._bits, self._parts, self._changed
+        if len(names) > _FEW:
+            for name in names:
+                place, value = places[name], values[name]
+                keys[place] = _OUT if value is None else value << bits | place
+                changed[parts[place]] = None
+            self._line_up()
+            return
         for name in names:
             place, value = places[name], values[name]
-            key = keys[place]
-            if key != _OUT:
-                del line[bisect_left(line, key)]
+            old, part = keys[place], parts[place]
+            line = part.line
+            if old != _OUT:
+                at = bisect_left(line, old)
+                del line[at]
+                if not at:
+                    changed[part] = None
+                if self._first and old <= self._last:
+                    del self._first[bisect_left(self._first, place)]
             if value is None:
                 keys[place] = _OUT
                 continue
-            keys[place] = key = value << bits | place
-            if are_few:
-                insort(line, key)
-            else:
-                new.append(key)
-        if new:
-            line += new
-            line.sort()  # which finds that most are in order
+            keys[place] = new = value << bits | place
+            insort(line, new)
+            if line[0] is new:
+                changed[part] = None
+            if self._first and new <= self._last:
+                self._first = []
 
     # One of the smallest -------------------------------------------------------------------------
     def take(self, roll: Roll) -> int | None:
         """One of the places with the smallest number, if any is in."""
-        line = self._line
-        return self._take(0, bisect_right(line, line[0] | self._mask), roll) if line else None
+        first = self._first or self._find_first()
+        return self._take(first.pop(_one_of(len(first), roll))) if first else None
 
-    def take_outside(self, span: Span, roll: Roll) -> int | None:
-        """One of the places outside of a span with the smallest number that is there, if any is."""
-        line, mask, (begin, end) = self._line, self._mask, span
-        at, size = 0, len(line)
-        while at < size:
-            key, after = line[at], at + 1
-            last = key | mask  # no place with the same number has a larger key
-            if after == size or line[after] > last:  # it is the only one: usual where they differ
-                if not begin <= key & mask < end:
-                    return self._take(at, 1, roll)
-            else:
-                base, after = last - mask, bisect_right(line, last, after)
-                first = bisect_left(line, base + begin, at, after)
-                hidden = bisect_left(line, base + end, first, after) - first
-                if after - at > hidden:
-                    return self._take(at, after - at - hidden, roll, first, hidden)
-            at = after
-        return None
+    def take_elsewhere(self, place: int, roll: Roll) -> int | None:
+        """One of those with the smallest number outside of a place's span, if any is in there."""
+        first, part = self._first or self._find_first(), self._parts[place]
+        if len(first) == 1 and self._parts[first[0]] is not part:  # usual where numbers differ
+            while roll(1):  # as for the choice of one among one
+                pass
+            return self._take(first.pop())
+        hidden = bisect_left(first, part.begin)
+        gap = bisect_left(first, part.end, hidden) - hidden
+        if gap < len(first):
+            at = _one_of(len(first) - gap, roll)
+            return self._take(first.pop(at if at < hidden else at + gap))
+        others, _ = self._find(part)
+        return self._take(others[_one_of(len(others), roll)]) if others else None
 
-    def take_inside(self, span: Span, roll: Roll) -> int | None:
-        """One of the places inside of a span with the smallest number that is there, if any is."""
-        line, mask, (begin, end) = self._line, self._mask, span
-        if len(line) > 1:
-            last = line[0] | mask
-            if line[1] <= last:  # of many with the least number, some are there
-                base = last - mask
-                first = bisect_left(line, base + begin)
-                count = bisect_left(line, base + end, first) - first
-                if count:
-                    return self._take(first, count, roll)
-        least = min(self._keys[begin:end])
-        if least == _OUT:
+    def take_beside(self, place: int, roll: Roll) -> int | None:
+        """One of those with the smallest number in a place's span, if any is in there."""
+        line, mask = self._parts[place].line, self._mask
+        if not line:
             return None
-        first, last = bisect_left(line, least), least | mask
-        after = first + 1
-        if after < len(line) and line[after] <= last:  # there may be others in the span
-            after = bisect_left(line, last - mask + end, after)
-        return self._take(first, after - first, roll)
+        found = line[0] & mask
+        last = line[0] + mask - found  # no place with the same number has a larger key
+        count = bisect_right(line, last) if len(line) > 1 and line[1] <= last else 1
+        at = _one_of(count, roll)
+        if at:
+            found = line[at] & mask
+        if self._first and last == self._last:
+            del self._first[bisect_left(self._first, found)]
+        return self._take(found)
 
-    def _take(self, first: int, count: int, roll: Roll, gap: int = 0, hidden: int = 0) -> int:
-        """Take one of so many from there on in the line, but for those that a gap hides.
-
-        By the same chance as ``random.Random.choice`` takes one of them.
-        """
-        bits = count.bit_length()
-        drawn = roll(bits)
-        while drawn >= count:
-            drawn = roll(bits)
-        at = first + drawn
-        place = self._line.pop(at if at < gap else at + hidden) & self._mask
-        self._keys[place] = _OUT
+    def _take(self, place: int) -> int:
+        """Take a place, which is one of the first no longer, or never was."""
+        part, keys = self._parts[place], self._keys
+        line, key = part.line, keys[place]
+        at = 0 if line[0] is key else bisect_left(line, key)
+        del line[at]
+        if not at:
+            self._changed[part] = None
+        keys[place] = _OUT
         self._taken[self._names[place]] = 0
         return place
 
     # All of the smallest -------------------------------------------------------------------------
-    def smallest(self, hidden: Sequence[Span], barred: Iterable[int]) -> Sequence[T]:
-        """Those with the smallest number, but for hidden spans and barred places, each given once.
+    def smallest(self, hidden: Collection[Span], barred: Collection[int]) -> Sequence[T]:
+        """Those with the smallest number, but for hidden spans and barred places.
 
         To be looked at before anything changes.
         """
-        keys, line, bits = self._keys, self._line, self._bits
-        stop = 0
-        while stop < len(line):
-            start, base = stop, line[stop] >> bits << bits
-            stop = bisect_left(line, base + len(keys), start)
-            gaps, left = [], stop - start
-            for begin, end in hidden:
-                first = bisect_left(line, base + begin, start, stop)
-                last = bisect_left(line, base + end, first, stop)
-                if first < last:
-                    gaps.append((first, last))
-                    left -= last - first
-            for place in barred:
-                if keys[place] == base + place and not any(b <= place < e for b, e in hidden):
-                    first = bisect_left(line, keys[place], start, stop)
-                    gaps.append((first, first + 1))
-                    left -= 1
-            if left:
-                gaps.sort()
-                return _Found(self._names, line, start, gaps, left)
-        return ()
+        mask, last, found = self._mask, _OUT, list[int]()
+        for span, part in self._spans.items():
+            if span in hidden:
+                continue
+            at, line = 0, part.line
+            while at < len(line) and line[at] & mask in barred:
+                at += 1
+            if at < len(line) and line[at] <= last:
+                if line[at] | mask < last:
+                    last, found = line[at] | mask, []
+                found += line[at : bisect_right(line, last, at)]
+        return _Named(self._names, mask, _without(found, [last - mask + at for at in barred]))
+
+    # Inside --------------------------------------------------------------------------------------
+    def _line_up(self) -> None:
+        """Have the lines that the keys make."""
+        for part in self._changed:
+            part.line = sorted(self._keys[part.begin : part.end])
+            del part.line[bisect_left(part.line, _OUT) :]
+        self._first = []
+
+    def _find_first(self) -> list[int]:
+        self._first, self._last = self._find(None)
+        return self._first
+
+    def _find(self, hidden: _Part | None) -> tuple[list[int], int]:
+        """The places with the smallest number but for a span, and what no key of them is beyond."""
+        mask, leasts = self._mask, self._leasts
+        for part in self._changed:
+            least = part.line[0] if part.line else None
+            if least != part.least:
+                if part.least is not None:
+                    del leasts[bisect_left(leasts, part.least)]
+                if least is not None:
+                    insort(leasts, least)
+                part.least = least
+        self._changed.clear()
+        found, last = list[int](), _OUT
+        for key in leasts:
+            if key > last:
+                break
+            place = key & mask
+            part = self._parts[place]
+            if part is not hidden:
+                line, last = part.line, key + mask - place
+                if len(line) == 1 or line[1] > last:
+                    found.append(place)
+                else:
+                    found += [each & mask for each in line[: bisect_right(line, last)]]
+        return found, last
 
 
-class _Found(Sequence[T]):
-    """What is at places that have the same number: they may be thousands, and one is asked for."""
+class _Named(Sequence[T]):
+    """The names of the places of keys: they may be thousands, and one is asked for."""
 
-    __slots__ = ("_count", "_gaps", "_line", "_mask", "_names", "_start")
+    __slots__ = ("_keys", "_mask", "_names")
 
-    def __init__(
-        self, names: Sequence[T], line: list[int], start: int, gaps: list[Span], count: int
-    ) -> None:
+    def __init__(self, names: Sequence[T], mask: int, keys: list[int]) -> None:
         self._names = names
-        self._line = line
-        self._mask = (1 << len(names).bit_length()) - 1
-        self._start = start  #: where in the line they begin
-        self._gaps = gaps  #: what of the line from there on does not count, ascending
-        self._count = count
+        self._mask = mask
+        self._keys = keys
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._keys)
 
     def __getitem__(self, at: Any) -> Any:
-        if at >= self._count:
-            raise IndexError(f"{at} of {self._count} places")
-        at += self._start
-        for first, last in self._gaps:
-            if at < first:
-                break
-            at += last - first
-        return self._names[self._line[at] & self._mask]
+        return self._names[self._keys[at] & self._mask]
+
+
+def _without(keys: list[int], barred: Iterable[int]) -> list[int]:
+    """Sorted keys but for some others, which are given once."""
+    for key in barred:
+        at = bisect_left(keys, key)
+        if at < len(keys) and keys[at] == key:
+            del keys[at]
+    return keys
+
+
+def _one_of(count: int, roll: Roll) -> int:
+    """A number below a count, by the same chance as ``random.Random.choice`` takes one of many."""
+    bits = count.bit_length()
+    drawn = roll(bits)
+    while drawn >= count:
+        drawn = roll(bits)
+    return drawn

@@ -191,7 +191,7 @@ class RackAware(PlacementPolicy):
 
         Only those that are in the order, and none twice: so there may be too few.
         """
-        names, spans, roll = loads.names, loads.spans, self._rng.getrandbits
+        names, roll = loads.names, self._rng.getrandbits
         place = None if writer is None else loads.places.get(writer)
         if place is None:
             place = order.take(roll)
@@ -202,12 +202,12 @@ class RackAware(PlacementPolicy):
                 pass
         nodes = [names[place]]
         if count > 1:
-            place = order.take_outside(spans[place], roll)
+            place = order.take_elsewhere(place, roll)
             if place is None:
                 return nodes
             nodes.append(names[place])
         if count > 2:
-            place = order.take_inside(spans[place], roll)
+            place = order.take_beside(place, roll)
             if place is not None:
                 nodes.append(names[place])
         return nodes
