@@ -112,13 +112,16 @@ class Network:
         self._racks = tuple(rack.id for rack in racks)
         self._core: Categories = ("cross_rack", topology.links.way)
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
-        #: [rack]: {rack: links between the two}, as they were asked for
-        between = [_Between(self, near) for near in range(len(racks))]
-        #: {node: number of its rack, its links up, and down, and those from its rack to others}
-        self._ends = {
-            node: (rack, self._numbers(f"{node}.up"), self._numbers(f"{node}.down"), between[rack])
-            for node, rack in self.rack_number.items()
-        }
+        self._ends: dict[NodeId, _End] = {}
+        for near, rack in enumerate(racks):
+            between = None if tree is None else _Between(self, near)
+            for node in rack.nodes:
+                up, down = self._numbers(f"{node.id}.up"), self._numbers(f"{node.id}.down")
+                out, into = up, down
+                if tree is None:
+                    out += self._numbers(f"{rack.id}.up")
+                    into = self._numbers(f"{rack.id}.down") + into
+                self._ends[node.id] = near, up, down, out, into, between
         #: the packet-switched way from one node to another; ``ValueError`` without such a node
         self.route: Callable[[NodeId, NodeId], Route] = self._new_route
         if len(self.rack_number) ** 2 <= _ROUTES_KEPT:
@@ -139,20 +142,24 @@ class Network:
         raise unknown_name("link", name, [*self.cross_rack, *self.ports])
 
     def between(self, near: int, far: int) -> Path:
-        """The links from one rack to another, or those that all within a rack cross."""
+        """The switches between two racks of a tree, or what all within one rack cross."""
         return self._numbers(*self._names_between(near, far))
 
     # Inside --------------------------------------------------------------------------------------
     def _new_route(self, src: NodeId, dst: NodeId) -> Route:
         ends = self._ends
         try:
-            near, up, _, between = ends[src]
-            far, _, down, _ = ends[dst]
+            near, up, _, out, _, between = ends[src]
+            far, _, down, _, into, _ = ends[dst]
         except KeyError as missing:
             raise ValueError(f'"{missing.args[0]}" is no node of this topology') from None
+        if near != far:
+            path = out + into if between is None else up + between[far] + down
+            return Route(path, self._core)
         if src == dst:
             return Route(b"", _LOCAL)
-        return Route(up + between[far] + down, _RACK if near == far else self._core)
+        path = up + down if between is None else up + between[far] + down
+        return Route(path, _RACK)
 
     def _new_circuit(self, src: NodeId, dst: NodeId) -> Route:
         near, far = self._rack(src), self._rack(dst)
@@ -168,23 +175,18 @@ class Network:
         return number
 
     def _names_between(self, near: int, far: int) -> Iterator[str]:
-        here, there = self._racks[near], self._racks[far]
-        if not self._racks_per_aggregation:
-            if near != far:
-                yield from (f"{here}.up", f"{there}.down")
-            return
-        yield f"{here}.tor"
+        yield f"{self._racks[near]}.tor"
         if near != far:
             first, last = near // self._racks_per_aggregation, far // self._racks_per_aggregation
             yield from [f"agg{first}"] if first == last else [f"agg{first}", "root", f"agg{last}"]
-            yield f"{there}.tor"
+            yield f"{self._racks[far]}.tor"
 
     def _numbers(self, *names: str) -> Path:
         return pack(self.number[name] for name in names)
 
 
 class _Between(dict[int, Path]):
-    """{rack: links to it} from one rack; each is found when it is first asked for."""
+    """{rack: switches on the way} from one rack; each is found when it is first asked for."""
 
     def __init__(self, network: Network, near: int) -> None:
         self._network = network
@@ -193,6 +195,11 @@ class _Between(dict[int, Path]):
     def __missing__(self, far: int) -> Path:
         links = self[far] = self._network.between(self._near, far)
         return links
+
+
+#: Of a node: the number of its rack, its links up, and down, those up to the core of a topology
+#: without a tree, and down from there, and in a tree what is between its rack and others.
+_End = tuple[int, Path, Path, Path, Path, _Between | None]
 
 
 def _core_links(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
