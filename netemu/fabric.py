@@ -112,7 +112,7 @@ class Fabric:
                 raise ValueError(f'coflow "{spec.coflow}" is not registered')
         if size_bytes < 0 or not 0 < weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-        route, group = self.network.route(spec.src, spec.dst), self._all or self._group_of(spec)
+        route, group = self.network.route(spec.src, spec.dst), self._group_of(spec)
         flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
         self._sequence += 1
         self._flows[name] = flow
@@ -320,7 +320,7 @@ class Fabric:
             flow.route = route
         left_bytes = flow.size_bytes - flow.sent_bytes
         if circuit is None:
-            group = flow.belongs = self._all or self._group_of(spec)
+            group = flow.belongs = self._group_of(spec)
             self._join(flow, group, left_bytes)
             return
         flow.belongs = circuit
@@ -331,6 +331,8 @@ class Fabric:
 
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
+        if self._all is not None:
+            return self._all
         key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
         group = self._groups.get(key)
         if group is None:

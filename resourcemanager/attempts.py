@@ -9,7 +9,7 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 from __future__ import annotations
 
 from cluster.errors import PeerError
-from cluster.ids import AttemptId
+from cluster.ids import AttemptId, attempt_id
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -51,7 +51,7 @@ class Attempts:
         job, record = stage.job, stage.job.record
         number, is_copy = task.launches, bool(task.live)
         attempt = Attempt(
-            AttemptId(f"{stage.id}{task.index}.{number}"),
+            attempt_id(task.id, number),
             task,
             number,
             node,
@@ -196,8 +196,7 @@ class Attempts:
         return known
 
     def _end(self, attempt: Attempt) -> None:
-        if attempt.reader is not None and attempt.reader.fetches:
-            self._shuffle.stop(attempt)
+        self._shuffle.stop(attempt)
         self._world.release(attempt)
         attempt.reader = None  # it may be large
 
@@ -225,12 +224,9 @@ class Attempts:
         record.copies_chosen += attempt.copy
         record.output_bytes += event.output_bytes
         read = record.read
-        if event.local_bytes:  # mostly one of these, or none, is anything
-            read.local += event.local_bytes
-        if event.rack_bytes:
-            read.rack += event.rack_bytes
-        if event.remote_bytes:
-            read.remote += event.remote_bytes
+        read.local += event.local_bytes
+        read.rack += event.rack_bytes
+        read.remote += event.remote_bytes
         if attempt.task.stage.reads:
             record.reduced += 1
             record.reduce_s += self._world.now_s - attempt.launched_s
@@ -339,12 +335,12 @@ def _has_fetched(attempt: Attempt, task: Task) -> bool:
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
     """What the attempt is told of its task."""
     stage, index = task.stage, task.index
-    submission, inputs = stage.job.submission, stage.plan.inputs
+    submission = stage.job.submission
     folder = "" if stage.readers else submission.output_path
     return TaskSpec(
         stage=stage.name,
         index=index,
-        splits=inputs[index].splits if inputs else (),
+        splits=task.input.splits,
         reads=stage.plan.reads,
         inputs=stage.inputs,
         partitions=stage.partitions,

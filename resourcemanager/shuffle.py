@@ -216,8 +216,7 @@ class Shuffle:
         """
         for source in stage.reads:
             if source.done < source.size:
-                if not merging.looking:
-                    self._look_later(stage, merging)
+                self._look_later(stage, merging)
                 return
         for reader in stage.live.values():
             self._fetch_merged(reader, beside=sys.maxsize)

@@ -5,8 +5,7 @@ Which nodes hold a block is not in it: the DataNodes report that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -24,9 +23,6 @@ class FileBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stored_length: int
 
 
-_LENGTH: Callable[[FileBlock], int] = attrgetter("stored_length")
-
-
 class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file or folder.  Never changed: a change puts a new one in its place."""
 
@@ -39,7 +35,7 @@ class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def stored_length(self) -> int:
-        return sum(map(_LENGTH, self.blocks))
+        return sum([block.stored_length for block in self.blocks])
 
 
 class Change(msgspec.Struct, frozen=True):
