@@ -48,6 +48,8 @@ MEMORY_MB_BOUND = 500.0
 GROWTH_BOUND = 1.3
 _FACEBOOK = "co-scheduler-60x10"
 _CORRAL = "corral-50x40"
+_W1 = (_CORRAL, "capacity", "maxmin")
+_JOINT = ("joint-16x6", "fair", "maxmin")
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
 ROUGHLY = ("shuffle_flows=500", "output_block=2000000000", "together_s=.5", "progress_s=0")
 ROUGHNESS_BOUND = 0.05
@@ -62,6 +64,7 @@ def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes fewer jobs and leaves out the tables."""
     trace = f"swim:{trace_file(TRACE)}"
     flows = "sunflow" if "sunflow" in FLOW_SCHEDULERS else "maxmin"
+    _have_loops_compiled(f"{trace},jobs=100", flows)
     rows = _facebook(f"{trace},jobs={100 if quick else 1000}", flows)
     rows.append(_growth(50, 200 if quick else 800))
     if quick:
@@ -80,6 +83,17 @@ def run(quick: bool = False) -> list[Row]:
     return rows + _roughness() + _corral(200)
 
 
+def _have_loops_compiled(facebook: str, flows: str) -> None:
+    """Run a few jobs of each kind, unmeasured.
+
+    What is measured comes again and again; on a machine that has never had a crowd of flows the
+    first of them would take 20 s and 250 MB more (docs/decisions/0061-compiled-loops.md).
+    """
+    _measure(facebook, _FACEBOOK, "fair", flows)
+    _measure("joint,jobs=50", *_JOINT)
+    _measure(f"corral-w1,jobs={_FEW_JOBS}", *_W1, *ROUGHLY)
+
+
 def _facebook(jobs: str, flows: str) -> list[Row]:
     done = _measure(jobs, _FACEBOOK, "fair", flows)
     title = f"{done['jobs']} jobs of FB-2009 on {_FACEBOOK}, fair, {flows}"
@@ -91,7 +105,7 @@ def _facebook(jobs: str, flows: str) -> list[Row]:
 
 
 def _corral(jobs: int) -> list[Row]:
-    done = _measure(f"corral-w1,jobs={jobs}", _CORRAL, "capacity", "maxmin", *ROUGHLY)
+    done = _measure(f"corral-w1,jobs={jobs}", *_W1, *ROUGHLY)
     title = f"{jobs} jobs of W1 on {_CORRAL}, capacity, maxmin, merged shuffles"
     speed = done["makespan_s"] / done["cpu_s"]
     return [
@@ -102,7 +116,7 @@ def _corral(jobs: int) -> list[Row]:
 
 def _roughness() -> list[Row]:
     """How far merged shuffles are off, on a few jobs; and what the exact ones take."""
-    jobs = (f"corral-w1,jobs={_FEW_JOBS}", _CORRAL, "capacity", "maxmin")
+    jobs = (f"corral-w1,jobs={_FEW_JOBS}", *_W1)
     rough, exact = _measure(*jobs, *ROUGHLY), _measure(*jobs)
     rows = []
     for what in ("jct_s", "cct_s"):
@@ -115,7 +129,7 @@ def _roughness() -> list[Row]:
 
 def _growth(few: int, many: int) -> Row:
     """How the time of equal jobs grows with their number, over n log n."""
-    runs = [_measure(f"joint,jobs={n}", "joint-16x6", "fair", "maxmin") for n in (few, many)]
+    runs = [_measure(f"joint,jobs={n}", *_JOINT) for n in (few, many)]
     each = [done["run_s"] / (done["tasks"] * math.log(done["tasks"])) for done in runs]
     ratio = each[1] / each[0]
     return {
