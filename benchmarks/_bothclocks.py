@@ -3,11 +3,10 @@
     runs = on_both_clocks(terms)      # of one scheduler: the summaries of each clock
     rows = contest(terms, FIGURES, bound)      # of several, as rows of a benchmark
 
-Which of many slots that fall free together a reduce gets is chance in an emulation; on ideal nodes
-it is the same each time.  Of one TeraSort under ``fair`` that alone moves the job time by 5 % and
-the shuffle's by 12 % (standard deviations over ten simulations).  So each emulated run is simulated
-several times, with computing times that vary by ``VARIANCE``, and the mean of these is what it is
-compared with.
+Each emulated run is simulated several times (``scripts.scatter`` tells why), with computing times
+that vary by ``VARIANCE``, and the mean of these is what it is compared with.  Of one TeraSort under
+``fair`` chance alone moves the job time by 5 % and the shuffle's by 12 % (standard deviations over
+ten simulations).
 """
 
 from __future__ import annotations
@@ -20,28 +19,18 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-import msgspec
-
-from cluster.config import ClusterConfig
-from cluster.ids import NodeId
 from jobs.mixes import Defaults, read_mix
 from jobs.workloads.measured import measured_workload
-from jobs.workloads.model import Workload
 from resourcemanager.eventlog import read_log
 from resourcemanager.schedulers import recipe_named
 from scripts.comparison import Summary
 from scripts.contest import Contest, Terms, options_of
-from scripts.placed import last_node, placed_as_in
 from scripts.request import DEFAULT_SIZE_BYTES
-from simulator.behaviour import Behaviour
-from simulator.cluster import Simulation
-from simulator.heap import Rank
-from simulator.memory import few_collections
+from scripts.scatter import Emulated, scatter
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
-#: Simulations of each emulated run, and the sigma of their computing times.
-SIMULATIONS = 20
+#: The sigma of the simulations' computing times.
 VARIANCE = 0.01
 
 
@@ -59,20 +48,18 @@ class Runs:
     """One scheduler's runs of one or more seeds."""
 
     emulated: list[Summary]
-    simulated: list[Summary]
+    simulated: list[list[Summary]]  #: those of each emulated run
 
     def spread(self, of: Callable[[Summary], float]) -> float:
         """A figure's standard deviation over the simulations of one seed, in % of its mean."""
-        each = [
-            [of(run) for run in self.simulated[at : at + SIMULATIONS]]
-            for at in range(0, len(self.simulated), SIMULATIONS)
-        ]
+        each = [[of(run) for run in runs] for runs in self.simulated]
         mean = fmean(map(fmean, each))
         return 100 * fmean(map(pstdev, each)) / mean if mean else 0.0
 
     def means(self, of: Callable[[Summary], float]) -> tuple[float, float]:
         """A figure's means over the emulated and over the simulated runs."""
-        return fmean(map(of, self.emulated)), fmean(map(of, self.simulated))
+        simulated = [of(run) for runs in self.simulated for run in runs]
+        return fmean(map(of, self.emulated)), fmean(simulated)
 
     @property
     def verified(self) -> bool:
@@ -93,7 +80,7 @@ def on_both_clocks(terms: Terms, variance: float = VARIANCE) -> Runs:
     Settings of other schedulers are left out.
     """
     emulated: list[Summary] = []
-    simulated: list[Summary] = []
+    simulated: list[list[Summary]] = []
     [scheduler] = terms.schedulers
     options = options_of(recipe_named(scheduler), terms.scheduler_options)
     for seed in terms.seeds:
@@ -103,7 +90,7 @@ def on_both_clocks(terms: Terms, variance: float = VARIANCE) -> Runs:
             [[summary]] = Contest(one, folder).run().values()
             emulated.append(summary)
             [run] = folder.iterdir()
-            simulated += _simulate(terms.words, seed, run / "events.jsonl", variance)
+            simulated += scatter([_told(terms.words, seed, run / "events.jsonl")], variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
@@ -154,24 +141,9 @@ def row(
     }
 
 
-def _simulate(words: Sequence[str], seed: int, events: Path, variance: float) -> list[Summary]:
-    """The same jobs in virtual time, on the same cluster with the same blocks."""
+def _told(words: Sequence[str], seed: int, events: Path) -> Emulated:
+    """What to simulate of an emulated run."""
     config, _ = read_log(events)
     mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
-    workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
-    behaviour = Behaviour(variance=variance)
-    begin = last_node(workload, events)
-    configs = [msgspec.structs.replace(config, seed=number) for number in range(1, SIMULATIONS + 1)]
-    return [_simulated(one, workload, behaviour, begin) for one in configs]
-
-
-def _simulated(
-    config: ClusterConfig, workload: Workload, behaviour: Behaviour, last: NodeId | None
-) -> Summary:
-    """One simulation, which goes on with its offers after the node ``last``."""
-    simulation = Simulation(config, workload, behaviour)
-    if last is not None:  # once the nodes have joined
-        simulation.heap.at(0.0, simulation.core.world.turn_to, last, rank=Rank.FAULT)
-    with few_collections():
-        simulation.run()
-    return simulation.summary()
+    workload = measured_workload(mix, config.topology, seed)
+    return Emulated(config=config, workload=workload, events=events)

@@ -38,12 +38,11 @@ from benchmarks._bothclocks import on_both_clocks, row
 from netemu.schedulers import FLOW_SCHEDULERS
 from scripts.comparison import Summary
 from scripts.contest import Terms
+from scripts.scatter import VARIANCE
 
 #: Largest difference, in %.
 BOUND = 5.0
 TOPOLOGY = "hybrid-8x4,compute.skew=0.5,storage.block=512MB,ocs.elephant=100MB"
-#: The sigma of the simulations' computing times: about 2 ms of a map, as the emulation is late by.
-VARIANCE = 0.002
 JOBS = {
     "TeraSort": ("terasort,size=20GB",),
     "WordCount": ("wordcount,size=20GB",),

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from scripts.agreement import Agreement, agreements
 from scripts.comparison import FIGURES, Cell, Contender, Figure, Row
 from scripts.summary import plain_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
 
@@ -32,6 +37,8 @@ def show(rows: Sequence[Row], title: str) -> None:
     console.print(table)
     note = f"{seeds} seeds: mean ± 95 % confidence interval; " if seeds > 1 else ""
     console.print(f"{note}x: ratio to {labels[rows[0].contender]} on the same clock", style="dim")
+    if found := agreements(rows, labels):
+        _show_agreements(console, found)
 
 
 def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
@@ -53,6 +60,29 @@ def shown(figure: Figure, cell: Cell) -> tuple[str, str, str]:
         return figure.show(cell.value.mean), within, ""
     unsure = "" if cell.ratio.half_width is None else f" ± {cell.ratio.half_width:.2f}"
     return figure.show(cell.value.mean), within, f"{cell.ratio.mean:.2f}x{unsure}"
+
+
+def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    title = "\nDo the two clocks agree?"
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("scheduler", no_wrap=True)
+    table.add_column("figure")
+    for heading in ("emulated", "simulated", "emulated is", "by chance"):
+        table.add_column(heading, justify="right")
+    before = ""
+    for one in found:
+        beyond = "\n[dim]beyond chance[/]" if one.beyond_chance else ""
+        emulated, *others = one.shown()
+        who = "" if one.who == before else one.who
+        table.add_row(who, one.figure.title, emulated + beyond, *others)
+        before = one.who
+    console.print(table)
+    if any(one.by_chance for one in found):
+        note = "by chance: of more simulations, with tasks a few ms shorter or longer"
+        console.print(note, style="dim")
 
 
 def _cell(figure: Figure, cell: Cell | None) -> str:

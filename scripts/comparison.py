@@ -7,8 +7,9 @@ is what the others are measured against.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from cluster.units import format_duration, format_size
@@ -119,10 +120,24 @@ class Row:
     contender: Contender
     runs: list[Summary]  #: by seed
     cells: dict[str, Cell | None]  #: by the figures' keys; None: no run has it
+    #: of each seed further simulations, as likely as that in ``runs``; none if not emulated, too
+    scatter: list[list[Summary]] = field(default_factory=list)
+
+    def by_chance(self, figure: Figure) -> tuple[float, float] | None:
+        """The least and the most that chance makes of the mean over seeds; None if not known."""
+        draws = [[figure.of(run) for run in draw] for draw in zip(*self.scatter, strict=True)]
+        means = [math.fsum(values) / len(values) for draw in draws if (values := _known(draw))]
+        return (min(means), max(means)) if means else None
 
 
-def compared(runs: dict[Contender, list[Summary]]) -> list[Row]:
-    """The table; every contender has the same seeds in the same order."""
+def compared(
+    runs: dict[Contender, list[Summary]],
+    scatter: Mapping[Contender, list[list[Summary]]] = MappingProxyType({}),
+) -> list[Row]:
+    """The table; every contender has the same seeds in the same order.
+
+    ``scatter`` has further simulations of contenders, by seed.
+    """
     first: dict[str, list[Summary]] = {}  #: of each clock
     rows = []
     for contender, own in runs.items():
@@ -130,7 +145,8 @@ def compared(runs: dict[Contender, list[Summary]]) -> list[Row]:
         cells = {
             figure.key: _cell(figure, own, None if base is own else base) for figure in FIGURES
         }
-        rows.append(Row(contender=contender, runs=own, cells=cells))
+        again = scatter.get(contender, [])
+        rows.append(Row(contender=contender, runs=own, cells=cells, scatter=again))
     return rows
 
 
@@ -156,6 +172,11 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "seeds": [run["seed"] for run in row.runs],
             "verified": [run["verified"] for run in row.runs],
             "figures": {key: cell and _cell_as_json(cell) for key, cell in row.cells.items()},
+            "by_chance": {
+                figure.key: low_high
+                for figure in FIGURES
+                if (low_high := row.by_chance(figure)) is not None
+            },
             "runs": row.runs,
         }
         for row in rows
@@ -164,8 +185,8 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _cell(figure: Figure, own: list[Summary], base: list[Summary] | None) -> Cell | None:
     values = [figure.of(summary) for summary in own]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    known = _known(values)
+    if not known:
         return None
     against = [] if base is None else [figure.of(summary) for summary in base]
     ratios = [
@@ -175,6 +196,12 @@ def _cell(figure: Figure, own: list[Summary], base: list[Summary] | None) -> Cel
     ]
     whole = len(ratios) == len(known)
     return Cell(value=estimate(known), ratio=estimate(ratios) if whole else None)
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    """The values; none if one is not known."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
 
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:

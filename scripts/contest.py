@@ -26,6 +26,7 @@ from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice, tell_of_missing_cir
 from scripts.placed import placed_as_in
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES
+from scripts.scatter import Emulated, scatter
 from scripts.sweep import parse_on, sweep
 from scripts.virtual import VirtualRun, run_virtually
 from scripts.work import SeveralJobs, run_on, session_for
@@ -72,6 +73,8 @@ class Contest:
         self._folder = folder
         self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
         self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
+        #: of each contender in virtual time that was emulated, too: more simulations, by seed
+        self.scatter: dict[Contender, list[list[Summary]]] = {}
         self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
         self._runs = list(self._all_runs())
         #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
@@ -126,6 +129,7 @@ class Contest:
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
         for run, summary in zip(simulated, self._simulate(simulated), strict=True):
             summaries[run.contender].append(summary)
+        self._simulate_again(simulated)
         return summaries
 
     def _all_runs(self) -> Sequence[_Run]:
@@ -199,8 +203,24 @@ class Contest:
 
     def _as_emulated(self, run: _Run, workload: Workload) -> Workload:
         """With the blocks where they were when the same contender ran on the wall clock."""
-        events = self._events.get((replace(run.contender, clock="wall"), run.config.seed))
+        events = self._events_of(run)
         return workload if events is None else placed_as_in(workload, events)
+
+    def _simulate_again(self, runs: Sequence[_Run]) -> None:
+        """See what chance makes of the runs that were emulated, too."""
+        both = [(run, events) for run in runs if (events := self._events_of(run)) is not None]
+        if not both:
+            return
+        emulated = [
+            Emulated(config=run.config, workload=self._workload(run.config.seed), events=events)
+            for run, events in both
+        ]
+        for (run, _), again in zip(both, scatter(emulated, on=self._terms.on), strict=True):
+            self.scatter.setdefault(run.contender, []).append(again)
+
+    def _events_of(self, run: _Run) -> Path | None:
+        """What the same contender left when it was emulated; None if it was not."""
+        return self._events.get((replace(run.contender, clock="wall"), run.config.seed))
 
     def _workload(self, seed: int) -> Workload:
         if seed in self._works:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from cluster.units import format_count, format_duration, format_size
+from scripts.agreement import agreements
 from scripts.comparetable import CLOCK_WORDS, label_rows, shown
 from scripts.comparison import FIGURES, Contender, Row
 from scripts.report.cdf import Curve, draw_cdf
 from scripts.report.results import Results
 from scripts.report.style import DARK, LIGHT, Draw, data_uri, render
 from scripts.report.timeline import draw_run
-from scripts.report.words import agreements, differences
+from scripts.report.words import differences
 from scripts.summary import is_trusted
 
 _TEMPLATE = Path(__file__).parent / "page.html"
@@ -51,6 +52,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
         ],
+        simulations=len(rows[-1].scatter[0]) if rows[-1].scatter else 0,
         completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
         runs=list(_runs(plots, rows, labels, told["folders"], colours)),
         jobs=_jobs(rows[0]),
@@ -177,7 +179,7 @@ def _fidelity(rows: Sequence[Row]) -> str:
     lag_ms = max(fidelity["grant_lag_ms_p99"] for fidelity in told)
     saturated = max(fidelity["cpu_saturated"] for fidelity in told)
     words = (
-        f"In the worst run, 99 % of the network's grants came at most {lag_ms:.1f} ms late, and "
+        f"In the worst run, 99% of the network's grants came at most {lag_ms:.1f} ms late, and "
         f"all CPUs were busy {saturated:.0%} of the time"
     )
     return words if is_trusted(told) else f"{words}: too busy for times to be trusted"

@@ -29,17 +29,6 @@ class Sentence:
     better: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Agreement:
-    """A figure on both clocks."""
-
-    who: str
-    figure: str
-    emulated: str
-    simulated: str
-    difference: float  #: (emulated - simulated) / simulated
-
-
 def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Sentence]:
     """Where contenders differ from the first one on their clock; all others do not, or not surely.
 
@@ -57,32 +46,6 @@ def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Se
         and (base := told[0].cells[figure.key]) is not None
         and (better := _verdict(figure, cell)) is not None
     ]
-
-
-def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agreement]:
-    """Emulated beside simulated; none unless both clocks ran."""
-    found = []
-    by_name = {(row.contender.clock, labels[row.contender]): row for row in rows}
-    figures = {figure.key: figure for figure in FIGURES}
-    for (clock, who), row in by_name.items():
-        other = by_name.get(("virtual", who))
-        if clock != "wall" or other is None:
-            continue
-        for key in ("makespan_s", "jct_s.mean", "cct_s.mean"):
-            wall, virtual = row.cells[key], other.cells[key]
-            if wall is None or virtual is None or virtual.value.mean == 0:
-                continue
-            show = figures[key].show
-            found.append(
-                Agreement(
-                    who=who,
-                    figure=figures[key].title,
-                    emulated=show(wall.value.mean),
-                    simulated=show(virtual.value.mean),
-                    difference=wall.value.mean / virtual.value.mean - 1,
-                )
-            )
-    return found
 
 
 def _verdict(figure: Figure, cell: Cell) -> bool | None:

@@ -24,7 +24,12 @@ def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
     for key in ("input_bytes", "shuffle_bytes", "output_bytes", "maps", "reduces", "name"):
         [a, b] = ([job[key] for job in told["runs"][0]["jobs"]] for told in (real, virtual))
         assert a == b, key
-    assert "Do the two clocks agree?" in (out / "index.html").read_text()
+    assert "Do the two clocks agree?" in said
+    page = (out / "index.html").read_text()
+    assert "simulated 20 more times" in page
+    low, high = virtual["by_chance"]["jct_s.mean"]
+    assert 0 < low <= high
+    assert real["by_chance"] == {}
 
     def placed(clock):
         events = (out / f"capacity-maxmin-{clock}-1" / "events.jsonl").read_text().splitlines()
