@@ -135,7 +135,7 @@ class Contest:
     def _all_runs(self) -> Sequence[_Run]:
         terms = self._terms
         recipes = [recipe_named(name) for name in dict.fromkeys(terms.schedulers)]
-        _check_options(recipes, terms.scheduler_options)
+        check_options(recipes, terms.scheduler_options)
         return [
             self._one_run(Contender(recipe.name, flow_scheduler(flows).name, clock), recipe, seed)
             for clock in terms.clocks
@@ -255,7 +255,8 @@ def options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tupl
     return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
 
 
-def _check_options(recipes: Sequence[Recipe], options: Sequence[tuple[str, str]]) -> None:
+def check_options(recipes: Sequence[Recipe], options: Sequence[tuple[str, str]]) -> None:
+    """Raise ``UsageError`` for a setting that none of these schedulers has."""
     known = {section for recipe in recipes for section in _sections(recipe)}
     for key, _ in options:
         if key.partition(".")[0] not in known:

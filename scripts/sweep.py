@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -40,7 +41,9 @@ def sweep(
             return [_told(run(item), advance) for item in items]
     from joblib import Parallel, delayed
 
-    with _backend(kind, address), _progress(len(items)) as advance:
+    with _backend(kind, address), _progress(len(items)) as advance, warnings.catch_warnings():
+        # Workers that have grown are replaced, which is nothing that a user need know.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         found: dict[int, R] = {}
         parallel = Parallel(n_jobs=workers or -1, return_as="generator_unordered", batch_size=1)
         try:

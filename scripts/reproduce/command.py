@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cluster.errors import unknown_name
-from scripts.options import new_folder, writable_file
+from scripts.options import new_folder, settings, writable_file
 
 
 @click.command()
@@ -16,6 +16,14 @@ from scripts.options import new_folder, writable_file
 @click.argument("figure_names", nargs=-1, metavar="[FIGURE]...")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Runs of each setup.")
 @click.option("--quick", is_flag=True, help="A smaller version of each figure, for a first look.")
+@click.option(
+    "--set",
+    "changed",
+    metavar="KEY=VALUE",
+    callback=settings,
+    multiple=True,
+    help="Another value for a setting of the schedulers, such as corral.imbalance=0; repeatable.",
+)
 @click.option("--json", "json_file", callback=writable_file, help="Write all numbers to this file.")
 @click.option(
     "--out", "out", metavar="DIR", help="Write numbers and summaries of all runs to a new folder."
@@ -30,6 +38,7 @@ def reproduce(
     figure_names: tuple[str, ...],
     seeds: int | None,
     quick: bool,
+    changed: tuple[tuple[str, str], ...],
     json_file: Path | None,
     out: str | None,
     on: str | None,
@@ -39,6 +48,8 @@ def reproduce(
     Without FIGURE all of them are run; what several of them need is run once.  Tables say what is
     smaller than in the paper.
     """
+    from resourcemanager.schedulers import recipe_named
+    from scripts.contest import check_options
     from scripts.reproduce.carryout import carry_out, save
     from scripts.reproduce.papers import paper
     from scripts.reproduce.results import as_json, values
@@ -50,9 +61,11 @@ def reproduce(
         if name not in chosen.figures:
             raise unknown_name(f"figure of {paper_name}", name, chosen.figures)
     names = dict.fromkeys(figure_names or chosen.figures)
-    figures = {name: chosen.figures[name](quick) for name in names}
+    figures = {name: chosen.figures[name](quick).with_settings(changed) for name in names}
     count = seeds or (chosen.quick_seeds if quick else chosen.seeds)
     setups = [setup for figure in figures.values() for setup in figure.setups()]
+    schedulers = dict.fromkeys(setup.scheduler for setup in setups)
+    check_options([recipe_named(name) for name in schedulers], changed)
     found = carry_out(setups, range(1, count + 1), on)
     told = {}
     for name, figure in figures.items():

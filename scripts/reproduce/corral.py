@@ -71,7 +71,7 @@ _REDUCE_TIME = reduction("reduce time, median job", of_jobs("reduce_s", "p50"), 
 
 
 def _testbed(quick: bool) -> Coarser:
-    return Coarser(topology="corral-7x30", tasks=48 if quick else 24, machines=6, rate=_RATE)
+    return Coarser(topology="corral-7x30", tasks=48 if quick else 12, machines=6, rate=_RATE)
 
 
 _SIMULATION = Coarser(topology="corral-50x40", tasks=40, machines=10)
@@ -79,17 +79,16 @@ _SIMULATION = Coarser(topology="corral-50x40", tasks=40, machines=10)
 
 @dataclass(frozen=True)
 class _Workload:
-    """A workload of the paper: how many jobs it has there, and how many of them we run."""
+    """A workload of the paper: how many jobs it has there, and how many of them are quick."""
 
     name: str
     papers: int
-    ours: int
     quick: int
     window_s: float  #: over how long they come; of fewer jobs, less in proportion
     options: str = ""
 
     def jobs(self, quick: bool) -> int:
-        return self.quick if quick else self.ours
+        return self.quick if quick else self.papers
 
     def online(self, quick: bool) -> str:
         return f"window={self.window_s * self.jobs(quick) / self.papers:g}s"
@@ -104,9 +103,9 @@ class _Workload:
 
 
 _LARGEST = "largest=10000"
-_W1 = _Workload("w1", 100, 60, 40, 1200.0, _LARGEST)
-_W2 = _Workload("w2", 400, 400, 400, 1200.0)
-_W3 = _Workload("w3", 200, 200, 60, 360.0)
+_W1 = _Workload("w1", 100, 40, 1200.0, _LARGEST)
+_W2 = _Workload("w2", 400, 400, 1200.0)
+_W3 = _Workload("w3", 200, 60, 360.0)
 
 
 def _chosen(quick: bool) -> tuple[_Workload, ...]:
@@ -275,7 +274,7 @@ def figure_10(quick: bool) -> Figure:
 
 def figure_11(quick: bool) -> Figure:
     """Recurring and ad hoc jobs."""
-    recurring, ad_hoc = (20, 10) if quick else (40, 20)
+    recurring, ad_hoc = (20, 10) if quick else (100, 50)
     window_s = _W1.window_s * recurring / _W1.papers
     ours, others = named("w1-"), named("adhoc-")
     published = {
@@ -309,7 +308,7 @@ def figure_11(quick: bool) -> Figure:
             published={("corral", title): value for title, value in published.items()},
         ),
         scaled=(
-            f"{recurring} recurring and {ad_hoc} ad hoc jobs instead of 100 and 50",
+            *([f"{recurring} recurring and {ad_hoc} ad hoc jobs, not 100 and 50"] if quick else []),
             f"recurring jobs come over {format_duration(window_s)}",
             *_testbed(quick).words(),
         ),
@@ -380,7 +379,7 @@ def _wrong(case: str, measure: Measure, own: Setup, base: Setup, published: Publ
 # At scale ----------------------------------------------------------------------------------------
 def figure_14(quick: bool) -> Figure:
     """Job and flow schedulers together, on 2,000 machines."""
-    count = 20 if quick else 60
+    count = 20 if quick else 200
     window_s = 1.5 * count
     options = (_LARGEST, f"jobs={count}", f"window={window_s:g}s")
     jobs = _setup("w1", _SIMULATION, *options)

@@ -35,6 +35,11 @@ class Setup:
             self, scheduler=scheduler, flow_scheduler=flows if plus else self.flow_scheduler
         )
 
+    def with_settings(self, settings: Settings) -> Setup:
+        """With other settings of schedulers, where it has them."""
+        together = dict(self.scheduler_options) | dict(settings)
+        return replace(self, scheduler_options=tuple(together.items()))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
@@ -84,6 +89,19 @@ class Figure:
         """Every run that it needs, once."""
         every = [run for line in self.lines for run in (line.own, line.base) if run is not None]
         return list(dict.fromkeys(every))
+
+    def with_settings(self, settings: Settings) -> Figure:
+        """The same with other settings of schedulers, and a word of them."""
+        lines = tuple(
+            replace(
+                line,
+                own=line.own.with_settings(settings),
+                base=line.base and line.base.with_settings(settings),
+            )
+            for line in self.lines
+        )
+        words = [f"settings: {', '.join(f'{key}={value}' for key, value in settings)}"]
+        return replace(self, lines=lines, scaled=(*self.scaled, *words)) if settings else self
 
 
 @dataclass(frozen=True, kw_only=True)

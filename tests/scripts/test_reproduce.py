@@ -133,6 +133,17 @@ def test_the_command_that_repeats_a_run_has_its_own_settings_only():
     assert "--network background=0.5" in command(setup, 3)
 
 
+def test_other_settings_are_those_of_all_runs_and_are_told():
+    setup = replace(JOBS, scheduler_options=(("corral.imbalance", "1"), ("delay.node_wait_s", "1")))
+    made = figure(*against("fair", ["corral"], [MAKESPAN], case="W1", jobs=setup))
+    changed = made.with_settings((("corral.imbalance", "0"),))
+    [line] = changed.lines
+    for own in (line.own, line.base):
+        assert own.scheduler_options == (("corral.imbalance", "0"), ("delay.node_wait_s", "1"))
+    assert changed.scaled == (*made.scaled, "settings: corral.imbalance=0")
+    assert made.with_settings(()) == made
+
+
 @pytest.mark.parametrize("name", PAPERS)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_figure_of_every_paper_can_be_run(name: str, quick: bool):
