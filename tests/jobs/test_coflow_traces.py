@@ -1,14 +1,12 @@
 """The coflow-benchmark format: what is right, and what is told of what is not."""
 
-from pathlib import Path
-
 import pytest
 
 from cluster.errors import UsageError
 from jobs.workloads import coflow_trace
 from jobs.workloads.coflows import load_coflow_benchmark
 
-FACEBOOK = Path(__file__).parents[3] / "shared/data/coflow-benchmark/FB2010-1Hr-150-0.txt"
+FACEBOOK = "coflow-benchmark/FB2010-1Hr-150-0.txt"
 SOUND = "4 2\n7 1500 2 0 1 2 2:3.0 3:1.5\n8 0 1 3 1 0:10\n"
 
 
@@ -95,9 +93,8 @@ def test_workloads_that_are_not_there(text, told):
     assert told in str(error.value)
 
 
-@pytest.mark.skipif(not FACEBOOK.is_file(), reason=f"{FACEBOOK} is not there")
-def test_facebook_s_trace_has_the_known_figures():
-    trace = coflow_trace(f"coflow-benchmark:{FACEBOOK}")
+def test_facebook_s_trace_has_the_known_figures(public_trace):
+    trace = coflow_trace(f"coflow-benchmark:{public_trace(FACEBOOK)}")
     assert (trace.racks, len(trace.coflows), trace.width) == (150, 526, 706_397)
     total = sum(coflow.size_bytes for coflow in trace.coflows)
     assert total == sum(size for coflow in trace.coflows for _, _, size in coflow.flows())

@@ -1,14 +1,11 @@
-"""Files for the workloads that read one: small ones of our own, and the public traces."""
+"""Files for the workloads that read one: small ones of our own."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 from jobs.workloads.catalog import FAMILIES
 
-_BESIDE = Path(__file__).parents[4] / "shared" / "data"
 SWIM_LINES = [(1000 * at, 0 if at % 4 else 3 * 10**9 * at, 10**6 * at) for at in range(1, 61)]
 
 
@@ -22,19 +19,6 @@ def swim_file(tmp_path):
     ]
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-@pytest.fixture
-def facebook():
-    """A public trace by its path below the folder of traces; skips if it is not there."""
-
-    def facebook(name: str) -> Path:
-        path = Path(os.environ.get("RAILYARD_TRACES", _BESIDE)) / name
-        if not path.is_file():
-            pytest.skip(f"{path} is not there: set RAILYARD_TRACES to the folder of traces")
-        return path
-
-    return facebook
 
 
 def fork_join() -> dict:

@@ -48,8 +48,8 @@ def test_a_sample_is_by_seed_and_in_order(swim_file):
         workload(f"swim:{swim_file},jobs=61", 1)
 
 
-def test_co_scheduler_s_jobs(facebook):
-    trace = facebook("swim/FB-2009_samples_24_times_1hr_0.tsv")
+def test_co_scheduler_s_jobs(public_trace):
+    trace = public_trace("swim/FB-2009_samples_24_times_1hr_0.tsv")
     jobs = workload(f"co-scheduler:{trace}", 1).jobs
     assert len(jobs) == 1000
     assert {job.user for job in jobs} == {f"u{number}" for number in range(20)}
@@ -68,9 +68,9 @@ def test_shadow_s_facebook_jobs_keep_their_gaps(swim_file):
     [(2009, 5894, 0.25, 338, 22.2e12, 110_483), (2010, 24_442, 0.66, 2194, 438e12, 4_248_112)],
 )
 def test_facebook_s_traces_have_the_known_figures(
-    facebook, year, jobs, shuffling, heavy, shuffle_bytes, maps
+    public_trace, year, jobs, shuffling, heavy, shuffle_bytes, maps
 ):
-    trace = facebook(f"swim/FB-{year}_samples_24_times_1hr_0.tsv")
+    trace = public_trace(f"swim/FB-{year}_samples_24_times_1hr_0.tsv")
     made = workload(f"swim:{trace}", 1)
     assert len(made.jobs) == jobs
     shuffles = [job.shuffle_bytes for job in made.jobs]
