@@ -25,6 +25,7 @@ from resourcemanager.eventlog import read_log
 from resourcemanager.schedulers import recipe_named
 from scripts.comparison import Summary
 from scripts.contest import Contest, Terms, options_of
+from scripts.placed import placed_as_in
 from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.scatter import Emulated, scatter
 
@@ -145,5 +146,5 @@ def _told(words: Sequence[str], seed: int, events: Path) -> Emulated:
     """What to simulate of an emulated run."""
     config, _ = read_log(events)
     mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
-    workload = measured_workload(mix, config.topology, seed)
+    workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
     return Emulated(config=config, workload=workload, events=events)

@@ -128,7 +128,8 @@ def compare(
         ),
         folder,
     )
-    rows = compared(contest.run(), contest.scatter)
+    summaries = contest.run()
+    rows = compared(summaries, contest.scatter)
     show(rows, contest.title)
     if json_file is not None:
         json_file.write_text(json.dumps(as_json(rows), indent=2) + "\n", encoding="utf-8")

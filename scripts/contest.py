@@ -127,9 +127,10 @@ class Contest:
             told = f"{number} of {len(emulated)}: {run.contender.scheduler}"
             summaries[run.contender].append(self._emulate(run, told))
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
-        for run, summary in zip(simulated, self._simulate(simulated), strict=True):
+        workloads = self._workloads_of(simulated)
+        for run, summary in zip(simulated, self._simulate(simulated, workloads), strict=True):
             summaries[run.contender].append(summary)
-        self._simulate_again(simulated)
+        self._simulate_again(simulated, workloads)
         return summaries
 
     def _all_runs(self) -> Sequence[_Run]:
@@ -185,38 +186,44 @@ class Contest:
         self._events[run.contender, run.config.seed] = results / "events.jsonl"
         return summary
 
-    def _simulate(self, runs: Sequence[_Run]) -> list[Summary]:
+    def _workloads_of(self, runs: Sequence[_Run]) -> list[Workload]:
+        """Each run's jobs, with the blocks where they were if they were emulated, too."""
+        seeds = dict.fromkeys(run.config.seed for run in runs)
+        made = {seed: self._workload(seed) for seed in seeds}
+        return [
+            made[run.config.seed]
+            if (events := self._events_of(run)) is None
+            else placed_as_in(made[run.config.seed], events)
+            for run in runs
+        ]
+
+    def _simulate(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> list[Summary]:
         if not runs:
             return []
-        workloads = {seed: self._workload(seed) for seed in self._terms.seeds}
         wanted = [
             VirtualRun(
                 config=run.config,
-                workload=self._as_emulated(run, workloads[run.config.seed]),
+                workload=workload,
                 behaviour=self._terms.behaviour,
                 faults=self._terms.faults,
                 results=None if run.results is None else run.results.absolute(),
             )
-            for run in runs
+            for run, workload in zip(runs, workloads, strict=True)
         ]
         return sweep(run_virtually, wanted, on=self._terms.on)
 
-    def _as_emulated(self, run: _Run, workload: Workload) -> Workload:
-        """With the blocks where they were when the same contender ran on the wall clock."""
-        events = self._events_of(run)
-        return workload if events is None else placed_as_in(workload, events)
-
-    def _simulate_again(self, runs: Sequence[_Run]) -> None:
+    def _simulate_again(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> None:
         """See what chance makes of the runs that were emulated, too."""
-        both = [(run, events) for run in runs if (events := self._events_of(run)) is not None]
+        both = [
+            (run.contender, Emulated(config=run.config, workload=workload, events=events))
+            for run, workload in zip(runs, workloads, strict=True)
+            if (events := self._events_of(run)) is not None
+        ]
         if not both:
             return
-        emulated = [
-            Emulated(config=run.config, workload=self._workload(run.config.seed), events=events)
-            for run, events in both
-        ]
-        for (run, _), again in zip(both, scatter(emulated, on=self._terms.on), strict=True):
-            self.scatter.setdefault(run.contender, []).append(again)
+        found = scatter([emulated for _, emulated in both], on=self._terms.on)
+        for (contender, _), again in zip(both, found, strict=True):
+            self.scatter.setdefault(contender, []).append(again)
 
     def _events_of(self, run: _Run) -> Path | None:
         """What the same contender left when it was emulated; None if it was not."""

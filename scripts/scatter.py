@@ -18,7 +18,7 @@ from cluster.config import ClusterConfig
 from cluster.ids import NodeId
 from jobs.workloads.model import Workload
 from scripts.comparison import Summary
-from scripts.placed import last_node, placed_as_in
+from scripts.placed import last_node
 from scripts.sweep import sweep
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
@@ -36,7 +36,7 @@ class Emulated:
     """An emulated run, to be simulated."""
 
     config: ClusterConfig
-    workload: Workload
+    workload: Workload  #: with its blocks where they were (``scripts.placed``)
     events: Path  #: its ``events.jsonl``
 
 
@@ -51,7 +51,7 @@ class _Simulated:
 def scatter(
     runs: Sequence[Emulated], variance: float = VARIANCE, on: str | None = None
 ) -> list[list[Summary]]:
-    """Simulate each run ``SIMULATIONS`` times: the same jobs, from blocks on the same nodes.
+    """Simulate each run ``SIMULATIONS`` times: the same jobs, whose offers begin at the same node.
 
     ``variance`` is the sigma of computing times, ``on`` where to simulate (``scripts.sweep``).
     """
@@ -60,12 +60,11 @@ def scatter(
 
 
 def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
-    workload = placed_as_in(run.workload, run.events)
-    after = last_node(workload, run.events)
+    after = last_node(run.workload, run.events)
     return [
         _Simulated(
             config=msgspec.structs.replace(run.config, seed=number),
-            workload=workload,
+            workload=run.workload,
             variance=variance,
             after=after,
         )
