@@ -33,7 +33,14 @@ def blocks_folder(folder: RunFolder, node: NodeId) -> Path:
 
 
 class ReplicaError(RailyardError):
-    """A replica cannot be read: it is not there, cut short, or not what was written."""
+    """A replica cannot be read, perhaps only just now: descriptors, memory, a disk that hangs.
+
+    What it is worth is not known; only ``ReplicaDamaged`` says that.
+    """
+
+
+class ReplicaDamaged(ReplicaError):
+    """A replica is not what was written: a wrong checksum, cut short, or not there at all."""
 
 
 class BlockWriter:
@@ -96,14 +103,18 @@ def stored_length(file_bytes: int) -> int:
 def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> memoryview:
     """A range of a block, whose checksums hold, without copying it.
 
-    Raises ``ReplicaError`` if the block is not there, too short, or damaged in that range.
+    Raises ``ReplicaDamaged`` if the block is not there, too short, or damaged in that range, and
+    ``ReplicaError`` if that cannot be found out.
     """
     path = folder / f"b{block}"
     try:
         with path.open("rb", buffering=0) as file:
             size = stored_length(os.fstat(file.fileno()).st_size)
-            if offset < 0 or length <= 0 or offset + length > size:
-                raise ReplicaError(f"{path} has {size} bytes: no {offset} to {offset + length}")
+            wrong_range = f"{path} has {size} bytes: no {offset} to {offset + length}"
+            if offset < 0 or length <= 0:
+                raise ReplicaError(wrong_range)
+            if offset + length > size:
+                raise ReplicaDamaged(wrong_range)
             first = offset // CHECKED_BYTES
             start = first * CHECKED_BYTES
             end = min(-(-(offset + length) // CHECKED_BYTES) * CHECKED_BYTES, size)
@@ -113,12 +124,14 @@ def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> mem
             mapped = mmap.mmap(
                 file.fileno(), end - start, flags=flags, prot=mmap.PROT_READ, offset=start
             )
+    except FileNotFoundError as error:
+        raise ReplicaDamaged(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise ReplicaError(f"{path}: {error.strerror}") from None
     view = memoryview(mapped)
     for index, at in enumerate(range(0, len(view), CHECKED_BYTES), first):
         if crc32c(view[at : at + CHECKED_BYTES]) != sums[index]:
-            raise ReplicaError(f"{path}: wrong checksum at {index * CHECKED_BYTES}")
+            raise ReplicaDamaged(f"{path}: wrong checksum at {index * CHECKED_BYTES}")
     return view[offset - start : offset - start + length]
 
 
@@ -126,7 +139,7 @@ def _read_sums(path: Path, file: int, size: int) -> array[int]:
     count = -(-size // CHECKED_BYTES)
     tail = os.pread(file, 4 * count + len(_MAGIC), size)
     if tail[4 * count :] != _MAGIC:
-        raise ReplicaError(f"{path}: its end is not that of a block")
+        raise ReplicaDamaged(f"{path}: its end is not that of a block")
     return _little_endian(array("I", tail[: 4 * count]))
 
 

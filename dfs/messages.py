@@ -358,7 +358,10 @@ class ReplicasDeleted(Event, frozen=True, kw_only=True):
 
 
 class ReplicaFailed(Event, frozen=True, kw_only=True):
-    """A replica is corrupt or not there, as a reader found.  Not answered."""
+    """A replica is damaged or not there, as a reader found.  Not answered.
+
+    Never for an error that says nothing of the replica, such as too many open files.
+    """
 
     block: BlockId
     node: NodeId

@@ -12,7 +12,7 @@ from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
 from cluster.transport import Link
 from cluster.wire import Done, Refusal
-from dfs.blockfile import ReplicaError, blocks_folder, read_verified
+from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder, read_verified
 from dfs.messages import (
     BlockLocation,
     BlocksLocated,
@@ -148,9 +148,10 @@ class DfsFile:
         try:
             yield read_verified(folder, block.block, offset, length)
         except ReplicaError as error:
-            reason = str(error)
-            self._services.namenode.send(ReplicaFailed(block=block.block, node=node, reason=reason))
-            raise _Failed(reason) from None
+            if isinstance(error, ReplicaDamaged):
+                failed = ReplicaFailed(block=block.block, node=node, reason=str(error))
+                self._services.namenode.send(failed)
+            raise _Failed(str(error)) from None
 
     def _read_other(
         self, block: BlockLocation, node: NodeId, offset: int, length: int

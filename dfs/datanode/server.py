@@ -14,7 +14,7 @@ from cluster.ids import FlowId, NodeId, RackId
 from cluster.topology import Topology
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Refusal
-from dfs.blockfile import ReplicaError, blocks_folder
+from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder
 from dfs.datanode.receiving import BlockReceiver
 from dfs.datanode.store import BlockStore
 from dfs.messages import (
@@ -157,7 +157,7 @@ class BlockServer:
         try:
             data = store.read(message.block, message.stored_offset, length)
         except ReplicaError as error:
-            self._report_bad(node, message.block, error)
+            self._report_if_damaged(node, message.block, error)
             raise PeerError(str(error)) from None
         flow = FlowId(message.transfer)
 
@@ -207,7 +207,7 @@ class BlockServer:
             data = self._store(order.source).read(order.block, 0, order.stored_length)
         except ReplicaError as error:
             failed(str(error))
-            self._report_bad(order.source, order.block, error)
+            self._report_if_damaged(order.source, order.block, error)
             return
         except PeerError as error:
             failed(str(error))
@@ -241,6 +241,7 @@ class BlockServer:
                 deleted.append(block)
         self._tell(ReplicasDeleted(node=order.node, blocks=tuple(deleted)))
 
-    def _report_bad(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
+    def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)
-        self._tell(ReplicaFailed(block=block, node=node, reason=str(error)))
+        if isinstance(error, ReplicaDamaged):
+            self._tell(ReplicaFailed(block=block, node=node, reason=str(error)))

@@ -48,7 +48,7 @@ class BlockStore:
             raise PeerError(f"{self._folder}: {error.strerror}") from None
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        """A range of a block; ``ReplicaError`` if it cannot be had whole and sound."""
+        """A range of a block; raises as ``read_verified`` does."""
         return read_verified(self._folder, block, offset, length)
 
     def delete(self, block: BlockId) -> None:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import os
 import random
+import resource
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import PeerError
-from dfs.blockfile import CHECKED_BYTES, ReplicaError, stored_length
+from dfs.blockfile import CHECKED_BYTES, ReplicaDamaged, ReplicaError, stored_length
 from dfs.datanode.store import BlockStore
 
 DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)
@@ -99,8 +101,32 @@ def test_damage_is_seen(tmp_path, damage, why):
     store = BlockStore(tmp_path)
     write(store, 1, DATA)
     damage(tmp_path)
-    with pytest.raises(ReplicaError, match=why):
+    with pytest.raises(ReplicaDamaged, match=why):
         store.read(1, 0, len(DATA))
+
+
+def test_descriptors_that_have_run_out_are_no_damage(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 1, DATA)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        with pytest.raises(ReplicaError, match="Too many open files") as error:
+            store.read(1, 0, len(DATA))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not isinstance(error.value, ReplicaDamaged)
+    assert store.read(1, 0, len(DATA)) == DATA
+
+
+def test_what_cannot_be_opened_is_no_damage(tmp_path):
+    store = BlockStore(tmp_path)
+    (tmp_path / "b1").mkdir()
+    with pytest.raises(ReplicaError, match="Is a directory") as error:
+        store.read(1, 0, 1)
+    assert not isinstance(error.value, ReplicaDamaged)
 
 
 def test_damage_elsewhere_does_not_matter(tmp_path):
