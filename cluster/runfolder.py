@@ -110,12 +110,16 @@ class RunFolder:
         """Every process that was ever started here: role, name, pid."""
         return self._lines("processes.jsonl")
 
-    def record_death(self, role: str, name: str, pid: int, how: str) -> None:
-        """Note a daemon that ended before it was asked to; ``how`` is "signal 9" or "exit 1"."""
-        self._append("deaths.jsonl", {"role": role, "name": name, "pid": pid, "how": how})
+    def record_death(self, role: str, name: str, pid: int, how: str, next_: str) -> None:
+        """Note a daemon that ended before it was asked to, and what comes of it.
+
+        ``how`` is "signal 9" or "exit 1".
+        """
+        row = {"role": role, "name": name, "pid": pid, "how": how, "next": next_}
+        self._append("deaths.jsonl", row)
 
     def deaths(self) -> list[dict[str, Any]]:
-        """The daemons that ended before they were asked to: role, name, pid, how."""
+        """The daemons that ended before they were asked to: role, name, pid, how, next."""
         return self._lines("deaths.jsonl")
 
     def remove(self) -> None:

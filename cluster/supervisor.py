@@ -4,12 +4,15 @@ The parent has imported what the daemons need and has made no ZeroMQ context.  I
 started it what happens, a JSON object a line on its standard output:
 
     {"event": "ready"}                                      all daemons are up and registered
-    {"event": "died", "role":, "name":, "pid":, "how":}     a daemon ended before it was asked to
+    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon ended before it was asked to;
+                      "next":}                              what comes of it
+    {"event": "started-again", "role":, "name":, "pid":}    in place of one that died
     {"event": "failed", "reason":}                          the cluster could not be started
     {"event": "stopped"}                                    nothing is left
 
-A cluster ends when its supervisor gets SIGTERM, when its lifeline (a pipe held open by whoever
-started it) closes, or when a daemon dies without which the others can't go on.
+A daemon that dies is started again (see ``cluster.restarts``), unless the others can't go on
+without what it knew: then the cluster ends.  It ends as well when its supervisor gets SIGTERM, and
+when its lifeline (a pipe held open by whoever started it) closes.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import enum
 import gc
 import json
 import logging
+import math
 import os
 import select
 import signal
@@ -33,10 +37,14 @@ from cluster.processes import (
     fork,
     how_it_ended,
     kill_descendants,
+    kill_strays,
     reap,
     wake_on_signals,
 )
+from cluster.restarts import PAUSE_S_MAX, Restarts
 from cluster.runfolder import RunFolder
+
+log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
@@ -48,7 +56,7 @@ _PIPE_BYTES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonSpec:
-    """A daemon to be started; the others can't go on without a ``critical`` one."""
+    """A daemon to be started; the others can't go on once a ``critical`` one has died."""
 
     role: str
     name: str
@@ -73,13 +81,17 @@ class Supervisor:
         config: ClusterConfig,
         specs: list[DaemonSpec],
         lifeline: int | None = None,
+        restarts: Restarts | None = None,
     ) -> None:
         self._folder = folder
         self._config = config
         self._specs = specs
         self._lifeline = lifeline
         self._running: dict[int, DaemonSpec] = {}  #: by process id
-        self._unready: set[str] = set()
+        self._unready: dict[str, float] = {}  #: {name: when it must be ready at the latest}
+        self._started = False  #: all daemons have been ready
+        self._restarts = restarts or Restarts()
+        self._due: list[tuple[float, DaemonSpec]] = []  #: what is to be started again, and when
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
@@ -104,11 +116,12 @@ class Supervisor:
             self._tell(event="stopped")
 
     # Starting ----------------------------------------------------------------------------------
-    def _fork(self, spec: DaemonSpec) -> None:
+    def _fork(self, spec: DaemonSpec) -> int:
         pid = fork(partial(self._become, spec))
         self._running[pid] = spec
-        self._unready.add(spec.name)
+        self._unready[spec.name] = time.monotonic() + START_TIMEOUT_S
         self._folder.record_process(spec.role, spec.name, pid)
+        return pid
 
     def _become(self, spec: DaemonSpec) -> None:
         """Be the daemon, in a forked child."""
@@ -143,32 +156,36 @@ class Supervisor:
 
     # Watching ----------------------------------------------------------------------------------
     def _watch(self, wake: int) -> Ending:
-        deadline_s = time.monotonic() + START_TIMEOUT_S
         watched = [wake, self._ready_in]
         if self._lifeline is not None:
             watched.append(self._lifeline)
         while True:
-            left_s = max(0.0, deadline_s - time.monotonic()) if self._unready else None
-            readable, _, _ = select.select(watched, [], [], left_s)
+            readable, _, _ = select.select(watched, [], [], self._wait_s())
             if self._lifeline in readable and not os.read(self._lifeline, 1):
                 return Ending.ASKED
             if self._ready_in in readable:
                 self._note_ready(os.read(self._ready_in, _PIPE_BYTES))
+            ending: Ending | None = None
             if wake in readable:
                 signals = os.read(wake, 4096)
                 if signal.SIGTERM in signals or signal.SIGINT in signals:
                     return Ending.ASKED
                 ending = self._note_deaths()
-                if ending is not None:
-                    return ending
-            if self._unready and time.monotonic() >= deadline_s:
-                late = ", ".join(sorted(self._unready))
-                self._tell(event="failed", reason=f"not up within {START_TIMEOUT_S:g} s: {late}")
-                return Ending.START_FAILED
+            ending = ending or self._deal_with_late()
+            if ending is not None:
+                return ending
+            self._start_again()
+
+    def _wait_s(self) -> float | None:
+        """How long to wait for something to happen; None: as long as it takes."""
+        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due)], default=math.inf)
+        return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
 
     def _note_ready(self, names: bytes) -> None:
-        self._unready.difference_update(names.decode().split())
-        if not self._unready:
+        for name in names.decode().split():
+            self._unready.pop(name, None)
+        if not self._unready and not self._started:
+            self._started = True
             self._tell(event="ready")
 
     def _note_deaths(self) -> Ending | None:
@@ -179,15 +196,65 @@ class Supervisor:
             if spec is None:
                 continue  # an orphan that was adopted: an attempt of a NodeManager that died
             how = how_it_ended(status)
-            self._folder.record_death(spec.role, spec.name, pid, how)
-            self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how)
-            if spec.name in self._unready or (spec.critical and self._unready):
-                reason = f"{spec.name} ended during the start: {how}"
-                self._tell(event="failed", reason=reason)
+            was_unready = self._unready.pop(spec.name, None) is not None
+            failed = not self._started and (was_unready or spec.critical)
+            next_ = "the start has failed" if failed else self._what_next(spec)
+            self._folder.record_death(spec.role, spec.name, pid, how, next_)
+            self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how, next=next_)
+            if failed:
+                self._tell(event="failed", reason=f"{spec.name} ended during the start: {how}")
                 ending = Ending.START_FAILED
             elif spec.critical:
-                ending = Ending.DAEMON_DIED
+                ending = ending or Ending.DAEMON_DIED
         return ending
+
+    def _what_next(self, spec: DaemonSpec) -> str:
+        """See to it that a daemon that has died is started again; what comes of it, in words."""
+        if spec.critical:
+            return "the cluster can't go on without it"
+        now_s = time.monotonic()
+        pause_s = self._restarts.pause_s(spec.name, now_s)
+        if pause_s is None:
+            times = f"{self._restarts.deaths_max} times within {self._restarts.within_s:g} s"
+            log.error("%s has died %s: it is not started again", spec.name, times)
+            return f"it is not started again, having died {times}"
+        log.warning("%s has died: it is started again in %g s", spec.name, pause_s)
+        self._due.append((now_s + pause_s, spec))
+        return "it is started again"
+
+    def _start_again(self) -> None:
+        """Start the daemons anew whose time has come; what they had started has ended by then."""
+        now_s = time.monotonic()
+        due = [spec for due_s, spec in self._due if due_s <= now_s]
+        if not due:
+            return
+        self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
+        kill_strays(self._running)  # attempts of a NodeManager that died, and what they started
+        for spec in due:
+            try:
+                pid = self._fork(spec)
+            except OSError as error:
+                log.error("%s: no process for it: %s", spec.name, error.strerror)
+                self._due.append((now_s + PAUSE_S_MAX, spec))
+            else:
+                self._tell(event="started-again", role=spec.role, name=spec.name, pid=pid)
+
+    def _deal_with_late(self) -> Ending | None:
+        """Of daemons that are not ready in time: end the start, or kill one to start it again."""
+        now_s = time.monotonic()
+        late = sorted(name for name, until_s in self._unready.items() if until_s <= now_s)
+        if not late:
+            return None
+        if not self._started:
+            reason = f"not up within {START_TIMEOUT_S:g} s: {', '.join(late)}"
+            self._tell(event="failed", reason=reason)
+            return Ending.START_FAILED
+        for pid, spec in self._running.items():
+            if spec.name in late:
+                log.error("%s was not up within %g s: killing it", spec.name, START_TIMEOUT_S)
+                os.kill(pid, signal.SIGKILL)
+                del self._unready[spec.name]
+        return None
 
     def _tell(self, **what: object) -> None:
         try:

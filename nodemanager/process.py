@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 
 from cluster.config import Daemon
 from cluster.errors import PeerLost
@@ -32,6 +33,7 @@ from netemu.client import NetworkClient
 from nodemanager.attempts import Attempts
 from nodemanager.channel import Channel
 from nodemanager.helper import start_helper
+from nodemanager.mapoutput import shuffle_folder
 from nodemanager.shuffle import ShuffleService
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,9 @@ class _NodeManager:
         nodes = {node.id: node.slots for node in self._rack.nodes}
         for node in nodes:
             self._daemon.folder.node(node).mkdir(mode=0o700, parents=True, exist_ok=True)
+            # what an earlier NodeManager of this rack had run counts as lost
+            left = shuffle_folder(self._daemon.folder, node)
+            shutil.rmtree(left, ignore_errors=True)
         registration = RegisterNodeManager(rack=self._rack.id, pid=os.getpid(), nodes=nodes)
         self._manager.call(registration, Done)
         self._reactor.call_every(

@@ -180,8 +180,9 @@ def _supervisor_pid(folder: RunFolder) -> int | None:
 
 
 def daemons_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """The daemons that were started: role, name, pid."""
-    return [row for row in folder.processes() if row["role"] in DAEMONS]
+    """The daemons, each as it was started last: role, name, pid."""
+    latest = {row["name"]: row for row in folder.processes() if row["role"] in DAEMONS}
+    return list(latest.values())
 
 
 def log_tail(folder: RunFolder, name: str) -> str:

@@ -31,10 +31,10 @@ class Session:
         self.config = config
         self.transport = Transport(folder)
         self.reactor = self.transport.reactor
-        #: called with {"role":, "name":, "pid":, "how":} when a rack's daemon has died
+        #: called with {"role":, "name":, "pid":, "how":, "next":} when a rack's daemon has died
         self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
         self._links: dict[str, Link] = {}
-        self._deaths_seen = len(folder.deaths())
+        self._deaths_before = self._deaths_seen = len(folder.deaths())
         self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
 
     def link(self, name: str) -> Link:
@@ -42,6 +42,10 @@ class Session:
         if name not in self._links:
             self._links[name] = self.transport.link(name)
         return self._links[name]
+
+    def deaths(self) -> list[dict[str, Any]]:
+        """The daemons that died during this session: role, name, pid, how, next."""
+        return self.folder.deaths()[self._deaths_before :]
 
     def close(self) -> None:
         """Hang up."""

@@ -50,17 +50,28 @@ def _headline(session: Session, cluster: ClusterStatus) -> str:
 
 def _daemons(session: Session) -> Table:
     table = Table("daemon", "process", "messages", "refused", "", box=SIMPLE)
-    dead = {row["name"]: row["how"] for row in session.folder.deaths()}
+    deaths = session.folder.deaths()
+    dead = {row["pid"] for row in deaths}
     rows = daemons_of(session.folder)
-    described = _describe_all(session, [row["name"] for row in rows if row["name"] not in dead])
+    described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
     for row in rows:
-        told = described.get(row["name"])
-        if told is not None:
-            table.add_row(row["name"], str(told.pid), str(told.requests), str(told.refused), "")
-        else:
-            how = f"[red]died: {dead[row['name']]}[/]" if row["name"] in dead else "[red]silent[/]"
-            table.add_row(row["name"], str(row["pid"]), "", "", how)
+        name = row["name"]
+        told = described.get(name)
+        counts = ("", "") if told is None else (str(told.requests), str(told.refused))
+        state = _state(told, [death for death in deaths if death["name"] == name], row["pid"])
+        table.add_row(name, str(row["pid"]), *counts, state)
     return table
+
+
+def _state(told: Description | None, deaths: list[dict[str, Any]], pid: int) -> str:
+    """What there is to say of a daemon that runs, or ran last, as process ``pid``."""
+    if deaths and deaths[-1]["pid"] == pid:
+        return f"[red]died: {deaths[-1]['how']}; {deaths[-1]['next']}[/]"
+    if told is None:
+        return "[red]does not answer[/]"
+    if deaths:
+        return f"started again; died {format_count(len(deaths), 'time')}: {deaths[-1]['how']}"
+    return ""
 
 
 def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:

@@ -49,6 +49,7 @@ def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome)
             for row in session.folder.processes()
             if row["role"] != "Attempt" or job_of(row["name"]) in ours
         ],
+        "deaths": session.deaths(),
         "verified": outcome.verified,
     }
 
@@ -147,6 +148,10 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)),
         ("slots", f"{summary['slot_utilization']:.0%} used"),
     ]
+    if summary["deaths"]:
+        rows.append(
+            ("died", ", ".join(f"{row['name']} ({row['how']})" for row in summary["deaths"]))
+        )
     if "fidelity" in summary:
         rows.append(("fidelity", _fidelity(summary["fidelity"])))
     return rows

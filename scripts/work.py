@@ -136,4 +136,4 @@ def session_for(up: RunFolder | None, config: ClusterConfig, view: View) -> Iter
 
 def _of_a_rack(death: dict[str, Any]) -> str:
     who = f"the {death['role']} {death['name']}"
-    return f"{who} died ({death['how']}); its work is done elsewhere"
+    return f"{who} died ({death['how']}); {death['next']}"

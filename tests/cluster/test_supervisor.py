@@ -12,12 +12,14 @@ import pytest
 
 from cluster.runfolder import RunFolder
 from cluster.supervisor import Ending
+from cluster.transport import Describe, Description, Transport
 
 PROGRAM = """
 import os, sys, time
 from cluster.config import ClusterConfig
 from cluster.processes import stop_on_sigterm
 from cluster.runfolder import RunFolder
+from cluster.restarts import Restarts
 from cluster.supervisor import DaemonSpec, Supervisor
 from cluster.topology import load_topology
 from cluster.transport import Transport
@@ -44,11 +46,21 @@ def broken(daemon):
 def hangs(daemon):
     time.sleep(60)
 
-mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs}
+def breaks_later(daemon):
+    path = daemon.folder.path / "starts"
+    with open(path, "a") as file:
+        file.write("x")
+    if len(path.read_text()) > 1:
+        raise RuntimeError("no disk any more")
+    daemon.ready()
+    time.sleep(60)
+
+mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs, "later": breaks_later}
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0)
          for n, main in enumerate(sys.argv[2].split(","))]
 config = ClusterConfig(topology=load_topology("flat-4x4"))
-sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0).run())
+restarts = Restarts(deaths_max=3)
+sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0, restarts=restarts).run())
 """
 
 
@@ -127,14 +139,52 @@ def test_a_critical_death_is_told_and_ends_the_cluster(start):
     assert_gone(pids)
 
 
-def test_the_others_go_on_without_a_daemon_that_is_not_critical(start):
+def test_a_daemon_that_is_not_critical_is_started_again(start):
     folder, process = start("serve,serve")
     assert told(process) == {"event": "ready"}
-    os.kill(next(r["pid"] for r in folder.processes() if r["name"] == "serve-1"), signal.SIGKILL)
-    assert told(process)["name"] == "serve-1"
-    assert process.poll() is None
+    [victim] = pids_of(folder, "serve-1")
+    strays = family(folder, process)
+    os.kill(victim, signal.SIGKILL)
+    death, again = told(process), told(process)
+    assert (death["event"], death["name"], death["next"]) == (
+        "died",
+        "serve-1",
+        "it is started again",
+    )
+    assert (again["event"], again["name"]) == ("started-again", "serve-1")
+    assert pids_of(folder, "serve-1") == [victim, again["pid"]]
+    wait_until_it_serves(folder, "serve-1", again["pid"])
+    alive = family(folder, process) - {victim}
+    assert len(strays - alive) == 1 + 1  # the victim, and the child that it had left behind
     process.send_signal(signal.SIGTERM)
+    assert told(process) == {"event": "stopped"}
     assert process.wait() == Ending.ASKED
+    assert_gone(alive)
+
+
+def test_a_daemon_that_dies_again_and_again_is_given_up(start):
+    folder, process = start("serve,later")
+    assert told(process) == {"event": "ready"}
+    [victim] = pids_of(folder, "later-1")
+    os.kill(victim, signal.SIGKILL)
+    events = [told(process) for _ in range(5)]
+    assert [event["event"] for event in events] == ["died", "started-again"] * 2 + ["died"]
+    assert events[-1]["next"] == "it is not started again, having died 3 times within 60 s"
+    assert [row["how"] for row in folder.deaths()] == ["signal 9 (SIGKILL)", "exit 1", "exit 1"]
+    assert "RuntimeError: no disk any more" in folder.log("later-1").read_text()
+    process.send_signal(signal.SIGTERM)
+    assert told(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
+
+
+def pids_of(folder, name):
+    return [row["pid"] for row in folder.processes() if row["name"] == name]
+
+
+def wait_until_it_serves(folder, name, pid):
+    transport = Transport(folder)
+    assert transport.link(name).call(Describe(), Description).pid == pid
+    transport.close()
 
 
 def test_a_failed_start_says_which_daemon_and_leaves_nothing(start):

@@ -50,7 +50,9 @@ def test_job_survives_the_loss_of(railyard, sorting, role):
     assert sorting.returncode == 0, errors
     assert "30000 records in order" in said
     if role in ("NodeManager", "DataNode"):
-        assert f"the {role} {killed['name']} died (signal 9 (SIGKILL))" in errors
+        died = f"the {role} {killed['name']} died (signal 9 (SIGKILL))"
+        assert f"{died}; it is started again" in errors
+        assert f"died       {killed['name']} (signal 9 (SIGKILL))" in said
 
 
 def test_job_survives_the_loss_of_attempts(railyard, sorting):

@@ -1,0 +1,76 @@
+"""NodeManagers and DataNodes that are killed come back, and do what they did before."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cluster.runfolder import RunFolder
+from scripts.launch import daemons_of
+from tests.command_line import wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+@pytest.fixture
+def cluster(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    yield railyard
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+def folder_of(line):
+    return RunFolder((line.home / "current").resolve())
+
+
+def kill_all(line, role):
+    """Kill -9 all daemons of a role; their process ids."""
+    pids = [row["pid"] for row in daemons_of(folder_of(line)) if row["role"] == role]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return pids
+
+
+def wait_until_back(line, role, killed):
+    def back():
+        pids = [row["pid"] for row in daemons_of(folder_of(line)) if row["role"] == role]
+        return len(pids) == len(killed) and not set(pids) & set(killed)
+
+    wait_for(back, why=f"{role}s are started again")
+
+
+def attempts_of(line, prefix):
+    rows = folder_of(line).processes()
+    return [row for row in rows if row["role"] == "Attempt" and row["name"].startswith(prefix)]
+
+
+def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
+    sort = cluster.start("run", "terasort", "--size", "3GB", "--json", tmp_path / "sort.json")
+    for prefix in ("j3.m", "j3.r"):
+        wait_for(lambda prefix=prefix: attempts_of(cluster, prefix), 40, f"{prefix} runs")
+        killed = kill_all(cluster, "NodeManager")
+        left = [row["pid"] for row in attempts_of(cluster, "j")]
+        wait_until_back(cluster, "NodeManager", killed)
+        assert not [pid for pid in left if psutil.pid_exists(pid)]
+    said, errors = sort.communicate(timeout=90)
+    assert sort.returncode == 0, errors
+    assert "30000 records in order" in said
+    summary = json.loads((tmp_path / "sort.json").read_text())
+    assert summary["tasks"]["failed"] == 0
+    assert len(summary["deaths"]) == 6
+    assert "started again; died 2 times: signal 9" in cluster.ok("status")
+
+
+def test_datanode_comes_back_with_its_blocks(cluster, tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(2_000_000))
+    cluster.ok("fs", "put", tmp_path / "file", "/file")
+    healthy = cluster.ok("fs", "fsck")
+    killed = kill_all(cluster, "DataNode")
+    wait_until_back(cluster, "DataNode", killed)
+    wait_for(lambda: cluster.ok("fs", "fsck") == healthy, why="the file is whole again")
+    cluster.ok("fs", "get", "/file", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
