@@ -16,7 +16,7 @@ from cluster.reactor import Reactor
 from cluster.transport import Link, Payload, Request, Server
 from cluster.wire import Message
 from netemu.messages import Chunk, ChunkTaken, TransferFailed
-from netemu.transfer import Data, IncomingTransfer, OutgoingTransfer, Send
+from netemu.transfer import Buffer, IncomingTransfer, OutgoingTransfer, Send, Source
 
 #: How often a server looks for peers that vanished in the middle of a transfer.
 PROBE_S = 2.0
@@ -43,7 +43,7 @@ class Transfers:
     def outgoing(
         self,
         transfer: str,
-        data: Data,
+        data: Buffer | Source,
         on_done: OnDone,
         on_failed: OnFailed,
         stored_total: int | None = None,

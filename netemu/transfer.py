@@ -8,14 +8,15 @@ and their messages together.  All bytes here are stored (real) ones.
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
+from cluster.errors import RailyardError
 from cluster.wire import Message
 from netemu.messages import Chunk, ChunkTaken, TransferFailed
 
-Data = bytes | bytearray | memoryview | mmap.mmap
+Buffer = bytes | bytearray | memoryview
 #: Sends a message to the other end; False if that is gone.
 Send = Callable[[Message, bytes | memoryview | None], bool]
 
@@ -25,6 +26,23 @@ CHUNK_BYTES = 2**20
 WINDOW_BYTES = 8 * 2**20
 #: The receiver tells at least this often what it took.
 ACKNOWLEDGE_BYTES = 2 * 2**20
+
+
+class Source(Protocol):
+    """Bytes that are read one after the other, each once it may be sent."""
+
+    @property
+    def left(self) -> int:
+        """How many were not read yet."""
+
+    def read(self, size: int) -> bytes | memoryview:
+        """At least one and at most ``size`` of the next bytes; they stay unchanged.
+
+        ``OSError``, ``MemoryError`` or ``RailyardError``, if they cannot be had, fail the transfer.
+        """
+
+    def close(self) -> None:
+        """No more is read.  Called once, whether or not all was."""
 
 
 class _End:
@@ -67,14 +85,15 @@ class _End:
 class OutgoingTransfer(_End):
     """The sender's end.
 
-    ``data`` is sent without copies: leave it unchanged until the end.  A transfer whose data come
-    bit by bit states ``stored_total`` and gets the rest by ``extend``.
+    ``data`` is sent without copies: leave it unchanged until the end.  What is not in memory is a
+    ``Source``, which belongs to the transfer from then on.  A transfer whose data come bit by bit
+    states ``stored_total`` and gets the rest by ``extend``.
     """
 
     def __init__(
         self,
         transfer: str,
-        data: Data,
+        data: Buffer | Source,
         send: Send,
         on_done: Callable[[], None],
         on_failed: Callable[[str], None],
@@ -82,13 +101,14 @@ class OutgoingTransfer(_End):
     ) -> None:
         super().__init__(transfer, send, on_done, on_failed)
         self.sent = 0
-        self._pieces: deque[memoryview] = deque()  # what is held and not sent; none is empty
+        self._sources: deque[Source] = deque()  # what is held and not sent; none is empty
         self._allowed = 0
         self._begun = False
         self._hold(data)
-        self.total = sum(map(len, self._pieces)) if stored_total is None else stored_total
+        held = sum(source.left for source in self._sources)
+        self.total = held if stored_total is None else stored_total
 
-    def extend(self, data: Data) -> None:
+    def extend(self, data: Buffer | Source) -> None:
         """Add the next bytes of a transfer that began with fewer than its total."""
         self._hold(data)
         self._pump()
@@ -116,17 +136,20 @@ class OutgoingTransfer(_End):
     def drop(self) -> None:
         """Forget the transfer without telling anybody."""
         super().drop()
-        self._pieces.clear()
+        while self._sources:
+            self._sources.popleft().close()
 
     def probe(self) -> None:
         """Find out whether the receiver still exists; fails the transfer if it does not."""
         if self._begun and not self.over:
             self._send_chunk(b"")
 
-    def _hold(self, data: Data) -> None:
-        view = memoryview(data).cast("B")
-        if len(view):
-            self._pieces.append(view)
+    def _hold(self, data: Buffer | Source) -> None:
+        source = _Held(data) if isinstance(data, Buffer) else data
+        if source.left and not self.over:
+            self._sources.append(source)
+        else:
+            source.close()
 
     def _begin(self) -> None:
         # An empty transfer has a chunk too: how else would the receiver hear of it?
@@ -136,23 +159,44 @@ class OutgoingTransfer(_End):
                 self._send_chunk(b"")
 
     def _pump(self) -> None:
-        while not self.over and self._pieces:
+        while not self.over and self._sources:
+            source = self._sources[0]
             room = min(self._allowed, self.progress + WINDOW_BYTES, self.total) - self.sent
-            size = min(room, CHUNK_BYTES, len(self._pieces[0]))
+            size = min(room, CHUNK_BYTES, source.left)
             if size <= 0:
                 return
-            piece = self._pieces[0]
-            if size == len(piece):
-                self._pieces.popleft()
-            else:
-                self._pieces[0] = piece[size:]
-            self._send_chunk(piece[:size])
+            try:
+                data = source.read(size)
+            except (OSError, MemoryError, RailyardError) as error:
+                self.fail(f"the sender cannot read it: {error}")
+                return
+            if not source.left:
+                self._sources.popleft().close()
+            self._send_chunk(data)
 
     def _send_chunk(self, payload: bytes | memoryview) -> None:
         chunk = Chunk(transfer=self.transfer, stored_offset=self.sent, stored_total=self.total)
         self.sent += len(payload)
         if not self._send(chunk, payload):
             self.failed("the receiver is gone")
+
+
+class _Held:
+    """A ``Source`` of bytes that are in memory."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._rest = memoryview(data).cast("B")
+
+    @property
+    def left(self) -> int:
+        return len(self._rest)
+
+    def read(self, size: int) -> memoryview:
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+    def close(self) -> None:
+        self._rest = memoryview(b"")
 
 
 class IncomingTransfer(_End):

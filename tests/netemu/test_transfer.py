@@ -218,3 +218,81 @@ def test_a_receiver_that_claims_too_much_fails_the_transfer(small):
     wire.out.allow(10)
     wire.out.take(ChunkTaken(transfer="t", stored_bytes=11))
     assert wire.events == [("send-failed", "the receiver claims 11 bytes of 10 sent")]
+
+
+class Numbers:
+    """A source of ``total`` bytes, which breaks off at byte ``broken_at``."""
+
+    def __init__(self, total, broken_at=None):
+        self.left = total
+        self.data = random.Random(3).randbytes(total)
+        self.reads = []
+        self.closed = 0
+        self.broken_at = total if broken_at is None else broken_at
+
+    def read(self, size):
+        at = len(self.data) - self.left
+        size = min(size, 7, self.broken_at - at)  # fewer than could be sent
+        if size == 0:
+            raise OSError(5, "Input/output error")
+        self.reads.append(size)
+        self.left -= size
+        return self.data[at : at + size]
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_source_is_read_as_its_bytes_may_be_sent(small):
+    source = Numbers(100)
+    wire = Wire(source)
+    assert source.reads == []
+    wire.out.allow(12)
+    assert source.reads == [7, 5]
+    wire.out.allow(100)
+    assert sum(source.reads) == 50  # a window
+    assert source.closed == 0
+    wire.deliver()
+    assert bytes(wire.received) == source.data
+    assert wire.events == [("got",), ("sent",)]
+    assert source.closed == 1
+
+
+def test_sources_and_bytes_follow_one_another(small):
+    sources = Numbers(9), Numbers(0), Numbers(4)
+    wire = Wire(b"abc", stored_total=18)
+    for source in sources:
+        wire.out.extend(source)
+    wire.out.extend(b"de")
+    wire.out.allow(18)
+    wire.deliver()
+    assert bytes(wire.received) == b"abc" + sources[0].data + sources[2].data + b"de"
+    assert wire.events == [("got",), ("sent",)]
+    assert [source.closed for source in sources] == [1, 1, 1]
+
+
+def test_a_source_that_cannot_be_read_fails_both_ends(small):
+    source = Numbers(100, broken_at=40)
+    wire = Wire(source)
+    wire.out.allow(100)
+    wire.deliver()
+    reason = "the sender cannot read it: [Errno 5] Input/output error"
+    assert sorted(wire.events) == [("receive-failed", reason), ("send-failed", reason)]
+    assert bytes(wire.received) == source.data[:40]
+    assert source.closed == 1
+
+
+@pytest.mark.parametrize("end", ["drop", "fail", "receiver", "extended late"])
+def test_a_source_is_closed_however_its_transfer_ends(small, end):
+    source = Numbers(100)
+    wire = Wire(b"" if end == "extended late" else source, stored_total=100)
+    wire.out.allow(30)
+    if end == "drop":
+        wire.out.drop()
+    elif end == "receiver":
+        wire.into.fail("no disk")
+        wire.deliver()
+    else:
+        wire.out.fail("just so")
+        wire.out.extend(source) if end == "extended late" else None
+    assert source.closed == 1
