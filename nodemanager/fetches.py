@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from cluster.errors import PeerError, PeerLost
 from cluster.ids import AttemptId, FlowId, RackId, TaskId, rack_of, stage_of, task_of
 from cluster.messages.execution import (
@@ -27,10 +25,15 @@ from cluster.wire import Refusal
 from netemu.switchboard import LinkTransfers
 from netemu.transfer import IncomingTransfer
 from nodemanager.assembly import Assembly
-from nodemanager.mapoutput import MapOutput, OutputUnreadable, output_path
+from nodemanager.mapoutput import (
+    MapOutput,
+    OutputDamaged,
+    OutputUnreadable,
+    damaged_part,
+    output_path,
+    part_seed,
+)
 from nodemanager.messages import OutputsFound, ReadOutputs
-
-DAMAGED = "map output {}: partition {} is damaged: its checksum is wrong"
 
 
 @dataclass(kw_only=True)
@@ -89,12 +92,12 @@ class Fetches:
         for attempt in order.outputs:
             try:
                 path = output_path(self._folder, order.src, attempt)
-                data, checksum = MapOutput(path).partition(order.partition)
-                if crc32c(data) != checksum:
-                    raise OutputUnreadable(DAMAGED.format(attempt, order.partition))
-                found.append(data)
-            except (OutputUnreadable, PeerError) as error:
+                found.append(MapOutput(path).read(order.partition))
+            except (OutputDamaged, PeerError) as error:
                 lost[attempt] = str(error)
+            except OutputUnreadable as error:
+                self._failed(order, str(error))
+                return
         if lost:
             self._failed(order, "; ".join(lost.values()), tuple(lost))
         else:
@@ -121,17 +124,21 @@ class Fetches:
         fetch = self._under_way.get(flow)
         if fetch is None:
             return  # cancelled
-        if isinstance(answer, OutputsFound) and not answer.lost:
-            fetch.assembly = Assembly(answer.parts)
-            fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
-            return
-        del self._under_way[flow]
-        fetch.incoming.failed("nothing will be sent")
-        if isinstance(answer, OutputsFound):
-            self._failed(fetch.order, answer.reason, answer.lost)
+        outputs, gone = fetch.order.outputs, isinstance(answer, PeerLost)
+        if not isinstance(answer, OutputsFound):
+            self._comes_to_nothing(fetch, str(answer), outputs if gone else ())
+        elif answer.lost or len(answer.parts) != len(outputs):
+            self._comes_to_nothing(fetch, answer.reason, answer.lost)
         else:
-            gone = isinstance(answer, PeerLost)  # the NodeManager that serves them
-            self._failed(fetch.order, str(answer), fetch.order.outputs if gone else ())
+            seeds = [part_seed(output, fetch.order.partition) for output in outputs]
+            fetch.assembly = Assembly(answer.parts, seeds)
+            fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
+
+    def _comes_to_nothing(self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...]) -> None:
+        """The source, or what serves it, will send none of a fetch."""
+        del self._under_way[fetch.order.flow]
+        fetch.incoming.failed("nothing will be sent")
+        self._failed(fetch.order, reason, lost)
 
     def _take(self, flow: FlowId, data: memoryview) -> None:
         fetch = self._under_way.get(flow)
@@ -148,7 +155,7 @@ class Fetches:
         order = fetch.order
         damaged = [order.outputs[number] for number in fetch.assembly.damaged()]
         if damaged:
-            words = [DAMAGED.format(attempt, order.partition) for attempt in damaged]
+            words = [str(damaged_part(attempt, order.partition)) for attempt in damaged]
             self._failed(order, "; ".join(words), tuple(damaged))
         else:
             self._finished(order, fetch.assembly.parts)

@@ -5,31 +5,39 @@
     footer       number of partitions (4), CRC-32C of the index (4), magic (8)
 
 All little endian.  The file gets its name when it is complete, so that it is whole or not there.
+A partition's checksum is made as it is written, starts from the names of attempt and partition, and
+is checked by whoever reads it in the end: a partition in another's place is damaged too.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from crc32c import crc32c
 
+from cluster.bulk import read_range
 from cluster.errors import PeerError, RailyardError
 from cluster.ids import AttemptId, NodeId, job_of, stage_of
 from cluster.runfolder import RunFolder
 
 _ENTRY = struct.Struct("<QQI")
 _FOOTER = struct.Struct("<II8s")
-_MAGIC = b"RAILMAP1"
+_MAGIC = b"RAILMAP2"
 
 Buffer = bytes | bytearray | memoryview
 
 
 class OutputUnreadable(RailyardError):
-    """A map output is missing or damaged: its map has to run again."""
+    """A map output cannot be read, perhaps only just now: descriptors have run out, say."""
+
+
+class OutputDamaged(OutputUnreadable):
+    """A map output is missing, or not what was written: its map has to run again."""
 
 
 def shuffle_folder(folder: RunFolder, node: NodeId) -> Path:
@@ -46,12 +54,17 @@ def output_path(folder: RunFolder, node: NodeId, attempt: AttemptId) -> Path:
     return shuffle_folder(folder, node) / job_of(attempt) / attempt
 
 
+def part_seed(attempt: AttemptId, partition: int) -> int:
+    """What the CRC-32C of a partition starts from."""
+    return int(crc32c(f"{attempt}/{partition}".encode()))
+
+
 def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[int, ...]:
     """Write the file, or leave none; the stored bytes of each partition."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.new")
     try:
-        lengths = _write(unfinished, partitions)
+        lengths = _write(unfinished, AttemptId(path.name), partitions)
         unfinished.rename(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)  # a full disk does not get emptier by itself
@@ -59,11 +72,11 @@ def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[in
     return tuple(lengths)
 
 
-def _write(path: Path, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
+def _write(path: Path, attempt: AttemptId, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
     index, lengths, offset = bytearray(), [], 0
     with open(path, "wb") as file:
-        for pieces in partitions:
-            checksum, length = 0, 0
+        for number, pieces in enumerate(partitions):
+            checksum, length = part_seed(attempt, number), 0
             for piece in pieces:
                 view = memoryview(piece).cast("B")
                 file.write(view)
@@ -77,48 +90,143 @@ def _write(path: Path, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
     return lengths
 
 
-class MapOutput:
-    """An output file, mapped into memory.  ``OutputUnreadable`` if it is none or is damaged.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A partition, where it lies in its output's file."""
 
-    Views of it stay valid when the file is removed.
-    """
+    path: Path
+    identity: tuple[int, ...]  #: of the file that has it
+    offset: int
+    stored_bytes: int
+    checksum: int  #: CRC-32C
+
+
+class MapOutput:
+    """The index of an output file.  ``OutputUnreadable`` if the file is none or is damaged."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        file = _open(path)
         try:
-            with open(path, "rb") as file:
-                self.identity = _identity(os.fstat(file.fileno()))
-                self._data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
-        except (OSError, ValueError) as error:  # ValueError: mmap of an empty file
-            why = getattr(error, "strerror", None) or str(error)
-            raise OutputUnreadable(f"map output {path.name}: {why}") from None
-        self._entries = self._read_index(path.name)
+            status = os.fstat(file)
+            self._identity = _identity(status)
+            self._entries = self._read_index(file, status.st_size)
+        finally:
+            os.close(file)
 
     def is_still(self, path: Path) -> bool:
-        """Whether ``path`` is yet the file that was mapped, unchanged in size and time."""
+        """Whether ``path`` is yet the file that was read, unchanged in size and time."""
         try:
-            return _identity(path.stat()) == self.identity
+            return _identity(path.stat()) == self._identity
         except OSError:
             return False
 
-    def partition(self, number: int) -> tuple[memoryview, int]:
-        """A partition's bytes and the CRC-32C that they should have."""
+    def part(self, number: int) -> Part:
+        """Where a partition is; ``PeerError`` if there is none of that number."""
         if not 0 <= number < len(self._entries):
             raise PeerError(f"partition {number}: there are {len(self._entries)}")
         offset, length, checksum = self._entries[number]
-        return self._data[offset : offset + length], checksum
+        return Part(
+            path=self._path,
+            identity=self._identity,
+            offset=offset,
+            stored_bytes=length,
+            checksum=checksum,
+        )
 
-    def _read_index(self, name: str) -> list[tuple[int, int, int]]:
-        size = len(self._data)
+    def read(self, number: int) -> memoryview:
+        """A partition's bytes, checked.  ``OutputUnreadable`` if they can't be had."""
+        part = self.part(number)
+        file = _open(self._path)
+        try:
+            data = _read(self._path, file, part.offset, part.stored_bytes)
+        finally:
+            os.close(file)
+        if crc32c(data, part_seed(AttemptId(self._path.name), number)) != part.checksum:
+            raise damaged_part(self._path.name, number)
+        return data
+
+    def _read_index(self, file: int, size: int) -> list[tuple[int, int, int]]:
+        name = f"map output {self._path.name}"
         if size < _FOOTER.size:
-            raise OutputUnreadable(f"map output {name}: cut short at {size} bytes")
-        count, checksum, magic = _FOOTER.unpack(self._data[-_FOOTER.size :])
-        start = size - _FOOTER.size - count * _ENTRY.size
+            raise OutputDamaged(f"{name}: cut short at {size} bytes")
+        end = size - _FOOTER.size
+        count, checksum, magic = _FOOTER.unpack(_read(self._path, file, end, _FOOTER.size))
+        start = end - count * _ENTRY.size
         if magic != _MAGIC or start < 0:
-            raise OutputUnreadable(f"map output {name}: its footer is damaged")
-        index = self._data[start : size - _FOOTER.size]
+            raise OutputDamaged(f"{name}: its footer is damaged")
+        index = _read(self._path, file, start, end - start)
         if crc32c(index) != checksum:
-            raise OutputUnreadable(f"map output {name}: its index is damaged")
+            raise OutputDamaged(f"{name}: its index is damaged")
         return list(_ENTRY.iter_unpack(index))
+
+
+class PartsSource:
+    """Partitions of map outputs, one after the other: a ``netemu.transfer.Source``.
+
+    Unchecked: whoever gets them has their checksums.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = deque(part for part in parts if part.stored_bytes)
+        self.left = sum(part.stored_bytes for part in self._parts)
+        self._file: int | None = None  #: of the first part, once some of it was read
+        self._done = 0  #: bytes of the first part that were read
+
+    def read(self, size: int) -> memoryview:
+        """The next bytes; of as many partitions as there are in ``size``."""
+        pieces: list[memoryview] = []
+        while size > 0 and self._parts:
+            pieces.append(self._read_piece(size))
+            size -= len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _read_piece(self, size: int) -> memoryview:
+        """At most ``size`` of the first part's next bytes."""
+        part = self._parts[0]
+        if self._file is None:
+            self._file = _open(part.path)
+            if _identity(os.fstat(self._file)) != part.identity:
+                raise OutputDamaged(f"map output {part.path.name}: changed while it was sent")
+        size = min(size, part.stored_bytes - self._done)
+        data = _read(part.path, self._file, part.offset + self._done, size)
+        self._done += size
+        self.left -= size
+        if self._done == part.stored_bytes:
+            self.close()
+            self._parts.popleft()
+            self._done = 0
+        return data
+
+
+def damaged_part(output: str, partition: int) -> OutputDamaged:
+    """The error for a partition whose bytes are not those that were written."""
+    wrong = "is damaged: its checksum is wrong"
+    return OutputDamaged(f"map output {output}: partition {partition} {wrong}")
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # what is no file must not keep us
+    except FileNotFoundError as error:
+        raise OutputDamaged(f"map output {path.name}: {error.strerror}") from None
+    except OSError as error:
+        raise OutputUnreadable(f"map output {path.name}: {error.strerror}") from None
+
+
+def _read(path: Path, file: int, offset: int, size: int) -> memoryview:
+    try:
+        data = read_range(file, offset, size)
+    except OSError as error:
+        raise OutputUnreadable(f"map output {path.name}: {error.strerror}") from None
+    if len(data) < size:
+        raise OutputDamaged(f"map output {path.name}: cut short at {offset + len(data)} bytes")
+    return data
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """The shuffle service: sends map output of a rack's nodes to the attempts that fetch it.
 
-A fetch is one partition of any number of one node's outputs, sent as one stream: straight from
-the mapped files, as fast as the network emulator grants its flow.
+A fetch is one partition of any number of one node's outputs, sent as one stream: read from the
+files as the network emulator grants its flow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from cluster.runfolder import RunFolder
 from cluster.transport import Request, Server
 from netemu.client import NetworkClient
 from netemu.switchboard import ServerTransfers
-from nodemanager.mapoutput import MapOutput, OutputUnreadable, output_path
+from nodemanager.mapoutput import (
+    MapOutput,
+    OutputDamaged,
+    OutputUnreadable,
+    Part,
+    PartsSource,
+    output_path,
+)
 from nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
 
 log = logging.getLogger(__name__)
@@ -38,14 +45,14 @@ class ShuffleService:
         self._network = network
         self._folder = folder
         self._nodes = nodes
-        self._mapped: dict[AttemptId, MapOutput] = {}
+        self._indexes: dict[AttemptId, MapOutput] = {}
         self._sending: dict[FlowId, tuple[JobId, bytes]] = {}  #: {flow: its job, its reader}
         server.on(ReadOutputs, self._read)
 
     def discard(self, job: JobId) -> None:
         """Forget a job's output and stop sending it."""
-        for attempt in [attempt for attempt in self._mapped if job_of(attempt) == job]:
-            del self._mapped[attempt]
+        for attempt in [attempt for attempt in self._indexes if job_of(attempt) == job]:
+            del self._indexes[attempt]
         for flow, (sent_job, peer) in list(self._sending.items()):
             if sent_job == job:
                 self._transfers.with_peer(peer).drop(flow)
@@ -54,7 +61,8 @@ class ShuffleService:
     def _read(self, request: Request) -> None:
         """Answer with what is found, and begin to send it.
 
-        Raises ``PeerError`` for nodes, attempts and partitions that do not exist.
+        Raises ``PeerError`` for nodes, attempts and partitions that do not exist, and for what
+        cannot be read just now.
         """
         order = request.message
         assert isinstance(order, ReadOutputs)
@@ -68,47 +76,45 @@ class ShuffleService:
         if isinstance(found, OutputsFound):
             self._server.reply(request, found)
             return
-        parts = tuple(OutputPart(len(data), checksum) for data, checksum in found)
+        parts = tuple(OutputPart(part.stored_bytes, part.checksum) for part in found)
         self._server.reply(request, OutputsFound(parts=parts))  # before the first chunk
-        self._send(order, request.peer, [data for data, _ in found])
+        self._send(order, request.peer, found)
 
-    def _look_up(self, order: ReadOutputs) -> list[tuple[memoryview, int]] | OutputsFound:
-        """Bytes and checksum of each output asked for; or which of them can't be read, and why."""
-        found: list[tuple[memoryview, int]] = []
+    def _look_up(self, order: ReadOutputs) -> list[Part] | OutputsFound:
+        """The part of each output that is asked for; or which outputs are lost, and why."""
+        found: list[Part] = []
         lost: dict[AttemptId, str] = {}
         for attempt in order.outputs:
             try:
-                found.append(self._output(order.src, attempt).partition(order.partition))
-            except OutputUnreadable as error:
+                found.append(self._output(order.src, attempt).part(order.partition))
+            except OutputDamaged as error:
                 log.warning("%s", error)
                 lost[attempt] = str(error)
+            except OutputUnreadable as error:
+                raise PeerError(str(error)) from None
         if lost:
             return OutputsFound(lost=tuple(lost), reason="; ".join(lost.values()))
         return found
 
     def _output(self, node: NodeId, attempt: AttemptId) -> MapOutput:
-        """A map's output, mapped already or anew."""
+        """The index of a map's output, read already or anew."""
         path = output_path(self._folder, node, attempt)
-        mapped = self._mapped.get(attempt)
-        if mapped is None or not mapped.is_still(path):
-            self._mapped.pop(attempt, None)
-            mapped = self._mapped[attempt] = MapOutput(path)
-        return mapped
+        known = self._indexes.get(attempt)
+        if known is None or not known.is_still(path):
+            self._indexes.pop(attempt, None)
+            known = self._indexes[attempt] = MapOutput(path)
+        return known
 
-    def _send(self, order: ReadOutputs, peer: bytes, pieces: Sequence[memoryview]) -> None:
+    def _send(self, order: ReadOutputs, peer: bytes, parts: Sequence[Part]) -> None:
         flow = order.flow
-        total = sum(map(len, pieces))
         transfer = self._transfers.with_peer(peer).outgoing(
             flow,
-            pieces[0],
+            PartsSource(parts),
             on_done=lambda: self._end(flow),
             on_failed=lambda reason: self._break_off(flow, reason),
-            stored_total=total,
         )
-        for piece in pieces[1:]:
-            transfer.extend(piece)
         self._sending[flow] = (job_of(order.outputs[0]), peer)
-        self._network.attach(flow, total, transfer.allow, transfer.fail)
+        self._network.attach(flow, transfer.total, transfer.allow, transfer.fail)
 
     def _break_off(self, flow: FlowId, reason: str) -> None:
         log.warning("flow %s broke off: %s", flow, reason)

@@ -1,6 +1,7 @@
 """Fetches: from the own disk, within the rack and across; damage, refusals, cancellation."""
 
 import itertools
+import os
 
 import pytest
 
@@ -126,6 +127,41 @@ def test_lost_output_is_named_and_fetched_from_where_its_map_ran_again(
     cluster.fact(FlowFinished, flow=fetch(cluster, attempt, src, attempts[0], again, attempts[2]))
     assert isinstance(cluster.ending(attempt), AttemptSucceeded)
     assert printed(cluster, attempt) == [3_000_000] * 3
+
+
+@pytest.mark.parametrize("how", ["cut short", "overwritten", "swapped"])
+def test_output_that_changes_while_it_is_sent_is_lost_and_nothing_else(cluster, job, reader, how):
+    attempts = [f"{job}.m0.0", f"{job}.m1.0"]
+    paths = [output_path(cluster.folder, "r1n0", attempt) for attempt in attempts]
+    for path, byte in zip(paths, b"xy", strict=True):
+        write_output(path, [[], [bytes([byte]) * 3_000_000]])
+    served_by = cluster.nodemanager("r1").pid
+    attempt = reader(inputs=2)
+    with cluster.no_grants():
+        flow = fetch(cluster, attempt, "r1n0", *attempts)
+        cluster.until(lambda: flow in cluster.attached)
+        cluster.grant(flow, some_bytes=1_000_000)
+    if how == "cut short":
+        os.truncate(paths[0], 1_500_000)
+        os.truncate(paths[1], 2_000_000)
+    elif how == "overwritten":
+        for path in paths:
+            with path.open("r+b") as file:
+                file.write(b"z" * 2_900_000)
+    else:
+        paths[0].rename(paths[0].with_suffix(".kept"))
+        paths[1].rename(paths[0])
+        paths[0].with_suffix(".kept").rename(paths[1])
+    cluster.grant(flow)
+    cluster.fact(FlowFailed, flow=flow)
+    again = cluster.fact(FlowFailed, flow=fetch(cluster, attempt, "r1n0", *attempts))
+    assert again.lost == tuple(attempts)
+    assert cluster.nodemanager("r1").pid == served_by
+    for path in paths:
+        write_output(path, [[], [b"x" * 3_000_000]])
+    cluster.fact(FlowFinished, flow=fetch(cluster, attempt, "r1n0", *attempts))
+    assert isinstance(cluster.ending(attempt), AttemptSucceeded)
+    assert printed(cluster, attempt) == [3_000_000] * 2
 
 
 def test_output_that_came_twice_is_handed_out_once(cluster, job, outputs, reader):
