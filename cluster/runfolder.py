@@ -1,5 +1,6 @@
 """The private folder of one running cluster: sockets, logs, disks, and who runs in it.
 
+railyard.json           that it is ours to remove: see cluster/ownfolder.py
 cluster.json            what the cluster was started with
 sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
 keys/                   CURVE keys, when the transport is TCP
@@ -19,23 +20,20 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from cluster import ownfolder
 from cluster.errors import UsageError
 
 log = logging.getLogger(__name__)
 
+#: What run folders are called: this and some letters.
+PREFIX = "c-"
 #: A Unix-domain socket's path may have 107 bytes; this leaves room for "/sockets/" and a name.
 _PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
-
-
-def home() -> Path:
-    """Where run folders live: $RAILYARD_HOME, or a folder of this user's in the temp folder."""
-    chosen = os.environ.get("RAILYARD_HOME")
-    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"railyard-{os.getuid()}"
+_PURPOSE = "run folder"
 
 
 class RunFolder:
@@ -46,24 +44,27 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path) -> RunFolder:
-        """Make a new, empty run folder that only this user can enter.
+        """Make a new, empty run folder that only this user can enter, and mark it as ours.
 
-        In ``home()`` only by ``scripts.clusters.new_folder``: others would be left behind there.
+        Where clusters are kept only by ``scripts.clusters.new_folder``: others would be left there.
         Raises ``UsageError`` if its path would be too long for Unix-domain sockets.
         """
+        length = len(os.fsencode(parent / f"{PREFIX}12345678"))
+        if length > _PATH_BYTES_MAX:
+            right = f"at most {_PATH_BYTES_MAX} bytes; set RAILYARD_HOME to a shorter folder"
+            raise UsageError(f"{parent}: too long for Unix-domain sockets: need {right}")
         try:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = Path(tempfile.mkdtemp(prefix="c-", dir=parent))
+            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            ownfolder.mark(path, _PURPOSE)
+            for name in ("sockets", "logs", "nodes", "attempts", "jobs"):
+                (path / name).mkdir(mode=0o700)
         except OSError as error:
             raise UsageError(f"{parent}: cannot hold run folders: {error.strerror}") from None
-        if len(os.fsencode(path)) > _PATH_BYTES_MAX:
-            path.rmdir()
-            right = f"at most {_PATH_BYTES_MAX} bytes; set RAILYARD_HOME to a shorter folder"
-            raise UsageError(f"{path}: too long for Unix-domain sockets: need {right}")
-        folder = cls(path)
-        for name in ("sockets", "logs", "nodes", "attempts", "jobs"):
-            (path / name).mkdir(mode=0o700)
-        return folder
+        return cls(path)
+
+    def is_ours(self) -> bool:
+        """Whether it is there, and ``create`` made it.  ``OSError`` if that cannot be known now."""
+        return ownfolder.mark_of(self.path, _PURPOSE) is not None
 
     @property
     def sockets(self) -> Path:
@@ -123,8 +124,8 @@ class RunFolder:
         return self._lines("deaths.jsonl")
 
     def remove(self) -> None:
-        """Delete the folder and all in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Delete the folder and all in it, if it is ours; what can't be deleted stays."""
+        ownfolder.remove(self.path, _PURPOSE)
 
     def _append(self, name: str, row: dict[str, Any]) -> None:
         # One write of one line to an O_APPEND file: whole, whoever else writes.

@@ -1,5 +1,9 @@
 """Which clusters there are on this machine: which live, which is the one that was left running.
 
+    clusters/lock         held while a run folder is made or removed
+    clusters/current      a link to the run folder of the cluster that was left running
+    clusters/c-.../       run folders: see cluster/runfolder.py
+
 A run folder's ``alive`` file is locked by its cluster's supervisor, and by the daemons forked from
 it, for as long as one of them lives: a lock cannot be left behind, as a pid in a file can.
 """
@@ -14,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.errors import UsageError
-from cluster.runfolder import RunFolder, home
+from cluster.runfolder import PREFIX, RunFolder
+from scripts.home import clusters_folder, make_clusters_folder
 
 _CURRENT = "current"
 _ALIVE = "alive"
@@ -26,29 +31,38 @@ def new_folder(*, current: bool) -> tuple[RunFolder, int]:
     Folders of dead clusters are removed on the way.  With ``current`` it becomes the cluster that
     other commands use; raises ``UsageError`` if there is one already.
     """
-    with _home_locked() as place:
+    place = make_clusters_folder()
+    with _locked(place):
         if current and _live_current(place) is not None:
             raise UsageError(
                 "a cluster is up already: railyard status shows it, railyard down ends"
             )
         _remove_dead(place)
-        folder = RunFolder.create(place)
-        alive = os.open(folder.path / _ALIVE, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(alive, fcntl.LOCK_EX)
         if current:
-            (place / _CURRENT).symlink_to(folder.path.name)
+            _make_way_for_current(place)
+        folder = RunFolder.create(place)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            alive = os.open(folder.path / _ALIVE, flags, 0o600)
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            if current:
+                (place / _CURRENT).symlink_to(folder.path.name)
+        except OSError as error:
+            raise UsageError(f"{place}: cannot hold run folders: {error.strerror}") from None
     return folder, alive
 
 
 def current_folder() -> RunFolder | None:
     """The run folder of the cluster that was left running; None if there is none, or it died."""
-    return _live_current(home())
+    place = clusters_folder()
+    return None if place is None else _live_current(place)
 
 
 def dead_current_folder() -> RunFolder | None:
     """The run folder of a cluster that was left running and died since."""
-    path = home() / _CURRENT
-    return RunFolder(path.resolve()) if path.exists() and not _lives(path) else None
+    place = clusters_folder()
+    folder = None if place is None else _current(place)
+    return None if folder is None or _lives(folder.path) else folder
 
 
 def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
@@ -63,48 +77,85 @@ def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
 
 def forget(folder: RunFolder) -> None:
     """Remove the folder of a cluster that has ended."""
-    link = home() / _CURRENT
-    if link.is_symlink() and link.readlink().name == folder.path.name:
-        link.unlink(missing_ok=True)
-    folder.remove()
+    place = folder.path.parent
+    if not place.is_dir():  # somebody has removed it
+        return
+    with _locked(place):
+        if _current_name(place) == folder.path.name:
+            (place / _CURRENT).unlink()
+        folder.remove()
+
+
+def _current_name(place: Path) -> str | None:
+    """What the link to the current cluster says; None if there is none, or it is none of ours."""
+    try:
+        name = str((place / _CURRENT).readlink())
+    except OSError:  # there is none, or it is somebody's file
+        return None
+    return name if name.startswith(PREFIX) and "/" not in name else None
+
+
+def _current(place: Path) -> RunFolder | None:
+    name = _current_name(place)
+    if name is None:
+        return None
+    folder = RunFolder(place / name)
+    try:
+        return folder if folder.is_ours() else None
+    except OSError as error:
+        raise UsageError(f"{folder.path}: cannot be read: {error.strerror}") from None
 
 
 def _live_current(place: Path) -> RunFolder | None:
-    path = place / _CURRENT
-    return RunFolder(path.resolve()) if path.exists() and _lives(path) else None
+    folder = _current(place)
+    return folder if folder is not None and _lives(folder.path) else None
+
+
+def _make_way_for_current(place: Path) -> None:
+    """Remove the link to a cluster that is dead, also if its folder could not be removed."""
+    link = place / _CURRENT
+    if _current_name(place) is not None:
+        link.unlink()
+    elif os.path.lexists(link):
+        raise UsageError(f"{link}: is not Railyard's: move it away")
 
 
 def _remove_dead(place: Path) -> None:
-    for path in place.glob("c-*"):
+    for path in place.glob(f"{PREFIX}*"):
         if not _lives(path):
             RunFolder(path).remove()
-    link = place / _CURRENT
-    if link.is_symlink() and not link.exists():
-        link.unlink()
+    name = _current_name(place)
+    if name is not None and not (place / name).exists():
+        (place / _CURRENT).unlink()
 
 
 def _lives(path: Path) -> bool:
+    """Whether its lock is held; if that cannot be known just now it counts as alive."""
     try:
-        with open(path / _ALIVE, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        file = os.open(path / _ALIVE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    except BlockingIOError:
+    except OSError:
         return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
     return False
 
 
 @contextmanager
-def _home_locked() -> Iterator[Path]:
+def _locked(place: Path) -> Iterator[None]:
     """Keep others from making or removing run folders meanwhile."""
-    place = home().absolute()  # daemons have another working folder
+    path = place / "lock"
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if place.stat().st_uid != os.getuid():
-            right = "set RAILYARD_HOME to a folder of your own"
-            raise UsageError(f"{place}: belongs to another user: {right}")
-        with open(place / "lock", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield place
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UsageError(f"{place}: cannot hold run folders: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be locked: {error.strerror}: move it away") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)

@@ -73,11 +73,17 @@ class CommandLine:
 
     def run_folders(self) -> list[Path]:
         """The folders of clusters that are there."""
-        return sorted(self.home.glob("c-*"))
+        return sorted((self.home / "clusters").glob("c-*"))
+
+    def current(self) -> Path | None:
+        """The run folder of the cluster that was left running, alive or not."""
+        link = self.home / "clusters" / "current"
+        return link.resolve() if link.exists() else None
 
     def nothing_left(self) -> bool:
         """Whether neither a process nor a run folder nor the note of a current cluster is left."""
-        return not self.processes() and {path.name for path in self.home.iterdir()} <= {"lock"}
+        left = {path.name for path in (self.home / "clusters").glob("*")}
+        return not self.processes() and left <= {"lock"}
 
 
 def command_line() -> Iterator[CommandLine]:

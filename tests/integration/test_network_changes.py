@@ -24,7 +24,7 @@ MBPS = 1e6 / 8
 @pytest.fixture
 def transport(railyard):
     railyard.ok("up", "--topology", SMALL)
-    transport = Transport(RunFolder((railyard.home / "current").resolve()))
+    transport = Transport(RunFolder(railyard.current()))
     yield transport
     transport.close()
     railyard.ok("down")

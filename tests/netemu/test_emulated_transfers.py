@@ -51,7 +51,7 @@ def run_folders(tmp_path_factory, monkeypatch):
 def network(run_folders):
     with EmulatedNetwork(topology()) as network:
         yield network
-    assert list(run_folders.glob("c-*")) == []
+    assert list(run_folders.glob("clusters/c-*")) == []
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def network(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("RAILYARD_HOME", str(home))
     with EmulatedNetwork(build(DATA, Topology, "test")) as network:
         yield network
-    assert list(home.glob("c-*")) == []
+    assert list(home.glob("clusters/c-*")) == []
 
 
 @pytest.fixture

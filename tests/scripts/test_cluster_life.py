@@ -17,18 +17,22 @@ SMALL = ("--topology", "unlimited-2x2")
 def cluster(railyard):
     railyard.ok("up", *SMALL)
     yield railyard
-    if (railyard.home / "current").exists():
+    if railyard.current():
         railyard.ok("down")
 
 
-def test_up_leaves_a_cluster_and_down_leaves_nothing(railyard):
+def test_up_leaves_a_cluster_and_down_leaves_nothing_but_what_was_there(railyard):
+    thesis = railyard.home / "c-notes" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("years of work")
     said = railyard.ok("up", *SMALL)
     assert "7 daemons, 2 racks, 4 slots" in said
-    folder = (railyard.home / "current").resolve()
+    folder = railyard.current()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert len(railyard.processes()) >= 8
     railyard.ok("down")
     assert railyard.nothing_left()
+    assert thesis.read_text() == "years of work"
 
 
 def test_home_may_be_a_relative_path(railyard):
@@ -66,7 +70,7 @@ def test_another_cluster_than_the_one_that_is_up_is_refused(cluster):
 
 
 def test_a_killed_supervisor_takes_its_cluster_along(cluster):
-    folder = (cluster.home / "current").resolve()
+    folder = cluster.current()
     supervisor = next(p for p in cluster.processes() if p.ppid() == 1 or _is_supervisor(p))
     supervisor.kill()
     wait_for(lambda: not cluster.processes(), why="daemons die with their parent")
@@ -93,7 +97,7 @@ def test_status_after_a_central_daemon_died_says_which(cluster):
 def _processes(line):
     from cluster.runfolder import RunFolder
 
-    return RunFolder((line.home / "current").resolve()).processes()
+    return RunFolder(line.current()).processes()
 
 
 @pytest.mark.parametrize("after_ms", [0, 50, 100, 150, 200, 250, 300, 400, 500])
@@ -135,7 +139,7 @@ def test_what_killed_processes_left_in_the_home_folder_is_removed(railyard, monk
     monkeypatch.setenv("RAILYARD_HOME", str(railyard.home))
     dead, alive = clusters.new_folder(current=False)
     os.close(alive)
-    unfinished = RunFolder.create(railyard.home)  # by who was killed before it could lock it
+    unfinished = RunFolder.create(dead.path.parent)  # by who was killed before it could lock it
     lives, alive = clusters.new_folder(current=False)
     try:
         assert not dead.path.exists()
