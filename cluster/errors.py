@@ -10,6 +10,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from cluster.shown import printable, shown_value
+
+#: Names in errors: enough to recognize one by.
+_NAME_LETTERS_MAX = 80
+#: Of nothing that people ask for there can be more: jobs, users, tasks of a stage.
+COUNT_MAX = 1_000_000
+
 
 class RailyardError(Exception):
     """Base of every error that Railyard raises on purpose."""
@@ -38,12 +45,25 @@ class InvariantError(RailyardError):
 def require(holds: bool, where: str, value: object, right: str) -> None:
     """Raise ``UsageError`` "where = value: need right" unless ``holds``."""
     if not holds:
-        raise UsageError(f"{where} = {value!r}: need {right}")
+        raise UsageError(f"{where} = {shown_value(value)}: need {right}")
+
+
+def require_count(name: str, count: int, least: int = 1, most: int = COUNT_MAX) -> None:
+    """Raise ``UsageError`` unless there can be so many of something."""
+    require(count >= least, name, count, f"a whole number >= {least}")
+    require(count <= most, name, count, f"at most {most}")
+
+
+def require_name(where: str, name: str) -> None:
+    """Raise ``UsageError`` unless people and terminals can read what somebody is to be called."""
+    right = f"1 to {_NAME_LETTERS_MAX} letters that can be read"
+    require(0 < len(name) <= _NAME_LETTERS_MAX and name.isprintable(), where, name, right)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: the nearest right one, then all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:_NAME_LETTERS_MAX], names, n=1, cutoff=0.5)
     hint = f': did you mean "{near[0]}"?' if near else "."
-    return UsageError(f'unknown {kind} "{name}"{hint} There are: {", ".join(names) or "none"}')
+    asked = printable(name, _NAME_LETTERS_MAX)
+    return UsageError(f'unknown {kind} "{asked}"{hint} There are: {", ".join(names) or "none"}')

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster.errors import UsageError, unknown_name
+from cluster.units import number_or_text
 
 #: A key and its new value, as text.
 Change = tuple[str, str]
@@ -81,13 +82,13 @@ def apply_changes(
         if table == "rack":
             rack, _, field = rest.partition(".")
             _require_key(field in tables["rack"] and bool(rack), short, tables)
-            changed.setdefault("rack", {}).setdefault(rack, {})[field] = as_told(value)
+            changed.setdefault("rack", {}).setdefault(rack, {})[field] = number_or_text(value)
             continue
         _require_key(rest in tables.get(table, ()), short, tables)
         if table not in changed and _BEGINS.get(table) != key:
             begin = f"; {_BEGINS[table]}=RATE before it adds one" if table in _BEGINS else ""
             raise UsageError(f"{where}: this topology has no [{table}]{begin}")
-        changed.setdefault(table, {})[rest] = as_told(value)
+        changed.setdefault(table, {})[rest] = number_or_text(value)
         for other in _INSTEAD.get(key, ()):
             changed[table].pop(other, None)
         for of_one in changed.get("rack", {}).values():
@@ -104,13 +105,3 @@ def _require_key(is_known: bool, key: str, tables: Mapping[str, Sequence[str]]) 
             for key in keys
         ]
         raise unknown_name("key of the network", key, [*SHORT, *full])
-
-
-def as_told(text: str) -> str | int | float:
-    """A number where it looks like one: a file would have it without quotes."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

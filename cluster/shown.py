@@ -1,6 +1,14 @@
-"""Text of others on its way to a person's terminal: nothing in it can do more than be read."""
+"""Text of others on its way to a person's terminal: nothing in it can do more than be read.
+
+What is not for reading is escaped: control characters, marks that turn the direction of text,
+letters without width, bytes that are no UTF-8.  So no name, error or output of a job can move the
+cursor, hide a line, or look like another name.
+"""
 
 from __future__ import annotations
+
+#: A value in an error message: enough to recognize it by.
+_VALUE_LETTERS_MAX = 80
 
 
 def printable(text: str, letters_max: int | None = None) -> str:
@@ -8,10 +16,32 @@ def printable(text: str, letters_max: int | None = None) -> str:
 
     Bytes that were no UTF-8 (surrogates of Python's) are escaped as well.
     """
-    shown = "".join(c if c.isprintable() or c == "\t" else _escaped(c) for c in text[:letters_max])
+    head = text[:letters_max]
+    if not head.isprintable():
+        head = "".join(c if c.isprintable() or c == "\t" else _escaped(c) for c in head)
     if letters_max is not None and len(text) > letters_max:
-        return f"{shown}... ({len(text)} letters)"
-    return shown
+        return f"{head}... ({len(text)} letters)"
+    return head
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines, which stay lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def shown_value(value: object) -> str:
+    """A value as an error names it: 'text' in quotes, numbers as they are; cut if too long."""
+    if isinstance(value, int) and value.bit_length() > _VALUE_LETTERS_MAX * 4:
+        return f"a number of {value.bit_length()} bits"  # Python may refuse to write it
+    return printable(repr(value), _VALUE_LETTERS_MAX)
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says; of a user's class of errors, that may fail as well."""
+    try:
+        return str(error)
+    except Exception:
+        return "(what it says cannot be shown)"
 
 
 def _escaped(letter: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -10,13 +11,19 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from cluster.errors import UsageError, require, unknown_name
-from cluster.units import parse_duration, parse_rate, parse_size
+from cluster.inputfile import read_file
+from cluster.shown import printable, shown_value
+from cluster.units import NUMBER_MAX, parse_duration, parse_rate, parse_size
 
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+#: A plan of a hundred thousand jobs has a quarter of it.
+_BYTES_MAX = 2**26
+_SOURCE_LETTERS_MAX = 400
 
 #: What people call msgspec's types.
 _KINDS = {
@@ -41,22 +48,35 @@ def load_toml(path: Path, into: type[T]) -> T:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """What a file says, as it stands there; raises ``UsageError`` if it can't be read."""
+    text = read_file(path, _BYTES_MAX)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is not TOML: {error}") from None
+        return tomllib.loads(text.decode("utf-8"))
+    except RecursionError:
+        why = "its lists and tables are nested too deeply"
+    except UnicodeDecodeError as error:
+        why = f"{error.reason} at byte {error.start}: need UTF-8"
+    except tomllib.TOMLDecodeError as error:
+        why = str(error)
+    except ValueError:
+        why = "it has a number of thousands of digits"
+    raise UsageError(f"{printable(str(path))}: is not TOML: {why}")
 
 
 def build(data: dict[str, Any], into: type[T], source: str) -> T:
     """Like ``load_toml``, from a mapping that was read already; ``source`` starts the errors."""
+    shown = printable(source, _SOURCE_LETTERS_MAX)
     try:
-        return msgspec.convert(_with_units(data, into, ""), into)
+        made = msgspec.convert(_with_units(data, into, ""), into)
+        _require_bounded(made, "")
     except UsageError as error:
-        raise UsageError(f"{source}: {error}") from None
+        raise UsageError(f"{shown}: {error}") from None
     except msgspec.ValidationError as error:
-        raise UsageError(f"{source}: {_in_words(str(error))}") from None
+        raise UsageError(f"{shown}: {_in_words(str(error))}") from None
+    except RecursionError:
+        raise UsageError(f"{shown}: its lists and tables are nested too deeply") from None
+    except OverflowError:
+        raise UsageError(f"{shown}: has a number of more digits than anything needs") from None
+    return made
 
 
 def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str, Any]:
@@ -72,16 +92,14 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
 
 
 def _value(value: Any, kind: Any, where: str) -> Any:
+    if unit := _unit(kind):
+        return _PARSERS[unit](value, where)
     info = msgspec.inspect.type_info(kind)
     options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     for option in options:
         if isinstance(option, msgspec.inspect.LiteralType):
             right = " or ".join(f'"{choice}"' for choice in option.values)
             require(value in option.values, where, value, right)
-        if isinstance(option, msgspec.inspect.Metadata):
-            title = (option.extra_json_schema or {}).get("title", "")
-            if title in _PARSERS:
-                return _PARSERS[title](value, where)
         if isinstance(option, msgspec.inspect.DictType) and isinstance(value, dict):
             inner = option.value_type
             if isinstance(inner, msgspec.inspect.StructType):
@@ -91,9 +109,46 @@ def _value(value: Any, kind: Any, where: str) -> Any:
     return value
 
 
+def _unit(kind: Any) -> str:
+    """Which parser a field's text goes to; "" if it is written without a unit."""
+    info = msgspec.inspect.type_info(kind)
+    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    for option in options:
+        if isinstance(option, msgspec.inspect.Metadata):
+            title = str((option.extra_json_schema or {}).get("title", ""))
+            if title in _PARSERS:
+                return title
+    return ""
+
+
+@functools.cache
+def _fields_without_unit(kind: type[msgspec.Struct]) -> list[tuple[str, str]]:
+    """Their keys in a file, and their names."""
+    fields = msgspec.structs.fields(kind)
+    return [(field.encode_name, field.name) for field in fields if not _unit(field.type)]
+
+
+def _require_bounded(value: Any, where: str) -> None:
+    """Raise ``UsageError`` for a number that is none, or that no calculation could bear.
+
+    For what a field's own rules let pass: "inf" is above 0.  Parsers look after their units.
+    """
+    if isinstance(value, int | float):
+        require(abs(value) <= NUMBER_MAX, where, value, "a number of at most 10**18")
+    elif isinstance(value, msgspec.Struct):
+        for key, name in _fields_without_unit(type(value)):
+            _require_bounded(getattr(value, name), f"{where}.{key}" if where else key)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _require_bounded(inner, f"{where}.{key}")
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _require_bounded(inner, where)
+
+
 def _table(value: Any, into: type[Any], where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(f"{where} = {value!r}: need a table [{where}]")
+        raise UsageError(f"{where} = {shown_value(value)}: need a table [{where}]")
     return _with_units(value, into, f"{where}.")
 
 
@@ -107,5 +162,8 @@ def _in_words(error: str) -> str:
     if wrong := re.fullmatch(r"Expected `(.*)`, got `(.*)`", what):
         right, got = (_KINDS.get(kind, kind) for kind in wrong.groups())
         what = f"need {right}, not {got}"
+    elif bound := re.fullmatch(r"Expected `(int|float)` ([<>]=?) (.*)", what):
+        kind, relation, limit = bound.groups()
+        what = f"need {_KINDS[kind]} {relation} {limit}"
     what = what.replace("`", "")
     return f"{where}: {what}" if where else what

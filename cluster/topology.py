@@ -22,14 +22,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from cluster.errors import UsageError, require, unknown_name
+from cluster.errors import UsageError, require, require_count, unknown_name
 from cluster.ids import NodeId, RackId, node_id, rack_id
 from cluster.overrides import Change, apply_changes, split_changes
 from cluster.tomlfile import Duration, Rate, Size, build, read_toml
+from cluster.units import RATE_BYTES_PER_S_MIN
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Nodes of a cluster, and slots of a node: more than anybody has, and few enough to be counted.
 _MOST = 1_000_000
+#: Bytes of the model for each real one, and a rack's NICs over its uplink: more than is useful.
+_SCALE_MAX = 10**9
+_RATIO_MAX = 10**6
 
 ComputeMode = Literal["real", "paced"]
 #: What carries bytes between racks, as results count them.
@@ -84,8 +88,8 @@ class Links(_Table, frozen=True, kw_only=True):
         for key in ("uplink", "downlink"):
             rate = getattr(self, key)
             require(rate is None or rate > 0, f"links.{key}", rate, "a rate above 0")
-        ratio, right = self.oversubscription, "a number above 0, such as 5 for 5:1"
-        require(ratio is None or 0 < ratio < math.inf, "links.oversubscription", ratio, right)
+        ratio, right = self.oversubscription, "a number above 0, such as 5 for 5:1, at most 10**6"
+        require(ratio is None or 0 < ratio <= _RATIO_MAX, "links.oversubscription", ratio, right)
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
 
     def capacity_given(self) -> int:
@@ -126,6 +130,7 @@ class Ocs(_Table, frozen=True, kw_only=True):
         require(self.reconfigure >= 0, "ocs.reconfigure", self.reconfigure, right)
         right = "a whole number >= 1 (1: one circuit a port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
+        require(self.wavelengths <= _MOST, "ocs.wavelengths", self.wavelengths, f"at most {_MOST}")
 
 
 class Storage(_Table, frozen=True, kw_only=True):
@@ -226,7 +231,8 @@ class Topology(_Table, frozen=True, kw_only=True):
     liveness: Liveness = Liveness()
 
     def __post_init__(self) -> None:
-        require(self.scale >= 1, "scale", self.scale, "a whole number >= 1")
+        require(self.name.isprintable(), "name", self.name, "letters that can be read")
+        require_count("scale", self.scale, most=_SCALE_MAX)
         require(
             self.storage.block >= self.scale,
             "storage.block",
@@ -242,6 +248,7 @@ class Topology(_Table, frozen=True, kw_only=True):
             if rack not in known:
                 raise unknown_name("rack", f"rack.{rack}", [f"rack.{name}" for name in known])
             _check_figures(rack, figures, is_in_tree=self.tree is not None)
+        self._check_sums()
 
     def rack_list(self) -> tuple[Rack, ...]:
         """The racks, in order of their number."""
@@ -300,6 +307,24 @@ class Topology(_Table, frozen=True, kw_only=True):
         down = down if figures.downlink is None else figures.downlink
         return up * self.usable, down * self.usable
 
+    def _check_sums(self) -> None:
+        """What only all figures together tell; racks that are alike are looked at once."""
+        alike = self.racks.count - len(self.rack)
+        kinds = [(RackFigures(), alike)] if alike else []
+        kinds += [(figures, 1) for figures in self.rack.values()]
+        nodes = sum(self._shape(figures)[0] * count for figures, count in kinds)
+        slots = sum(math.prod(self._shape(figures)) * count for figures, count in kinds)
+        require(nodes <= _MOST, "nodes of all racks", nodes, f"at most {_MOST}")
+        require(slots <= _MOST, "slots of all nodes", slots, f"at most {_MOST}")
+        copies, usual = self.storage.replication, Storage().replication
+        right = f"at most {nodes}, the number of nodes"
+        require(copies <= max(nodes, usual), "storage.replication", copies, right)
+        for figures, _ in kinds:
+            nic = self.links.nic if figures.nic is None else figures.nic
+            slowest = min(self._capacities(figures, self._shape(figures)[0] * nic))
+            right = "at least 8bps left by oversubscription and background"
+            require(slowest >= RATE_BYTES_PER_S_MIN, "a rack's uplink", f"{slowest:g} B/s", right)
+
     def _check_links(self, links: Links) -> None:
         if links.capacity_given() != 1:
             both = "both" if links.capacity_given() else "neither"
@@ -320,6 +345,8 @@ class Topology(_Table, frozen=True, kw_only=True):
 
 
 def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> None:
+    right = "letters that can be read"
+    require(figures.name.isprintable(), f"rack.{rack}.name", figures.name, right)
     for key in ("nodes", "slots"):
         count = getattr(figures, key)
         right = "a whole number >= 1"

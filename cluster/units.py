@@ -12,7 +12,18 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from cluster.errors import UsageError
+from cluster.errors import UsageError, require
+from cluster.shown import shown_value
+
+#: No number of anybody's is larger; sums of a few such are below what 64 bits hold.
+NUMBER_MAX = 10**18
+SIZE_BYTES_MAX = NUMBER_MAX  # 1000 PB
+DURATION_S_MAX = 10.0**9  # 31 years
+#: The slowest and the fastest link there can be, besides one that stands still or has no limit.
+RATE_BYTES_PER_S_MIN = 1.0
+RATE_BYTES_PER_S_MAX = 1e15
+#: Text of more letters is no figure.
+_LETTERS_MAX = 60
 
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
@@ -31,35 +42,59 @@ def parse_size(text: str | int, where: str = "size") -> int:
 
     Raises ``UsageError`` for anything else, for a negative size and for part of a byte.
     """
-    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
-        return text
-    match = _SIZE.fullmatch(str(text))
-    if match is None or match[3].lower() not in _PREFIX:
-        raise UsageError(f"{where} = {text!r}: need a size such as 10GB (10**9 bytes) or 64MiB")
+    match = _SIZE.fullmatch(_written(text))
+    if match is None or match[3].lower() not in _PREFIX or isinstance(text, bool):
+        right = "need a size such as 10GB (10**9 bytes) or 64MiB, at most 1000PB"
+        raise UsageError(f"{where} = {shown_value(text)}: {right}")
     value = _number(match) * _PREFIX[match[3].lower()]
-    if value != int(value):
-        raise UsageError(f"{where} = {text!r}: need a whole number of bytes")
+    require(value.denominator == 1, where, text, "a whole number of bytes")
+    require(value <= SIZE_BYTES_MAX, where, text, "at most 1000PB")
     return int(value)
 
 
 def parse_rate(text: str | int | float, where: str = "rate") -> float:
     """Bytes per second of "10Gbps" (10**10 bits), "200MB/s" or "inf" (no limit)."""
-    if str(text).strip().lower() in ("inf", "unlimited"):
+    if _written(text).strip().lower() in ("inf", "unlimited"):
         return float("inf")
-    written = str(text)
-    for pattern, per_s in ((_BYTE_RATE, 1.0), (_BIT_RATE, 1 / 8)):
-        match = pattern.fullmatch(written)
+    for pattern, per_s in ((_BYTE_RATE, Fraction(1)), (_BIT_RATE, Fraction(1, 8))):
+        match = pattern.fullmatch(_written(text))
         if match is not None and match[3].lower() in _PREFIX:
-            return float(_number(match) * _PREFIX[match[3].lower()]) * per_s
-    raise UsageError(f"{where} = {text!r}: need a rate such as 10Gbps, 200MB/s or unlimited")
+            rate = _number(match) * _PREFIX[match[3].lower()] * per_s
+            sound = rate == 0 or RATE_BYTES_PER_S_MIN <= rate <= RATE_BYTES_PER_S_MAX
+            require(sound, where, text, "0, or 8bps to 8000Tbps, or unlimited")
+            return float(rate)
+    right = "need a rate such as 10Gbps, 200MB/s or unlimited"
+    raise UsageError(f"{where} = {shown_value(text)}: {right}")
 
 
 def parse_duration(text: str | int | float, where: str = "duration") -> float:
     """Seconds of "10ms", "2min", "1.5h" or a bare number of seconds."""
-    match = _DURATION.fullmatch(str(text))
+    match = _DURATION.fullmatch(_written(text))
     if match is None:
-        raise UsageError(f"{where} = {text!r}: need a time such as 10ms, 1.5s or 2min")
-    return float(_number(match)) * _SECONDS[match[3] or "s"]
+        right = "need a time such as 10ms, 1.5s or 2min"
+        raise UsageError(f"{where} = {shown_value(text)}: {right}")
+    seconds = float(_number(match)) * _SECONDS[match[3] or "s"]
+    require(seconds <= DURATION_S_MAX, where, text, "at most 10**9 s")
+    return seconds
+
+
+def number_or_text(text: str) -> str | int | float:
+    """The number that a text is, as a file would have it without quotes; else the text itself."""
+    if len(text) <= _LETTERS_MAX:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def whole_number(text: str) -> int | None:
+    """The number of plain digits, up to 10**18; None if the text is something else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _LETTERS_MAX):
+        return None
+    number = int(text)
+    return number if number <= NUMBER_MAX else None
 
 
 def format_size(size_bytes: float) -> str:
@@ -84,6 +119,14 @@ def format_duration(seconds: float) -> str:
     if seconds >= 1 or seconds == 0:
         return f"{seconds:.2f} s"
     return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
+
+
+def _written(figure: object) -> str:
+    """A figure as it was written; "" for what is longer than any figure that makes sense."""
+    if isinstance(figure, int) and figure.bit_length() > 4 * _LETTERS_MAX:
+        return ""  # Python may refuse to write it
+    text = str(figure)
+    return text if len(text) <= _LETTERS_MAX else ""
 
 
 def _number(match: re.Match[str]) -> Fraction:

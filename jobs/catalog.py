@@ -13,7 +13,7 @@ from jobs.model import Job
 from jobs.package import load_job, pack_file, pack_job
 from jobs.sample import Files, Plan, Request, Sample, Step, Verdict
 from jobs.teragen import RECORD_BYTES, RECORDS, TeraGen
-from jobs.terasort import TeraSort, sample_cuts
+from jobs.terasort import TeraSort, require_enough, sample_cuts
 from jobs.teravalidate import TeraValidate
 from jobs.textgen import TextGen
 from jobs.topwords import TopWords
@@ -46,17 +46,18 @@ def find(job: str) -> Sample:
 
 def user_job(file: Path, job_class: str = "") -> Sample:
     """The job in a user's file; its plan has one step and no check."""
+    name = printable(file.stem, _SHOWN_LETTERS_MAX)
 
     def plan(request: Request) -> Plan:
         package = pack_file(file, job_class, request.params)
         job = load_job(package)
         return Plan(
-            steps=(_measured(file.stem, request.input, request, package),),
+            steps=(_measured(name, request.input, request, package),),
             input=job.input,
             needs_input=any(s.kind == "map" and not s.tasks for s in job.stage_specs()),
         )
 
-    return Sample(file.stem, f"the job in {file}", plan)
+    return Sample(name, f"the job in {file}", plan)
 
 
 # The sort benchmark ------------------------------------------------------------------------------
@@ -105,6 +106,7 @@ def plan_terasort(request: Request) -> Plan:
     return Plan(
         steps=(generate, *steps) if generate else steps,
         input=RECORDS,
+        check_sizes=lambda sizes: require_enough(sizes, request.reduces),
         verify=verify,
     )
 
@@ -116,6 +118,7 @@ def _generate_records(request: Request) -> Step:
     rows = request.stored_bytes // RECORD_BYTES
     right = f"at least one record of {RECORD_BYTES} real bytes"
     require(rows >= 1, "size", request.stored_bytes, right)
+    require_enough([request.stored_bytes], request.reduces)
     params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
     return _generating("teragen", request, pack_job(TeraGen, params | dict(request.params)))
 

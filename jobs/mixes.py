@@ -22,15 +22,22 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from cluster.errors import UsageError, require, unknown_name
+from cluster.errors import UsageError, require, require_name, unknown_name
 from cluster.overrides import split_changes
+from cluster.shown import printable
 from cluster.tomlfile import Duration, Size, build, read_toml
 from cluster.units import parse_size
+from jobs.model import REDUCES_MAX
 from jobs.workloads.model import Recurrence
 
 MIX = "mix"
 _PARAM = "param."
-_Count = Annotated[int, msgspec.Meta(ge=1)]
+#: Text of more letters is no number that anybody means.
+_NUMBER_LETTERS_MAX = 30
+#: More jobs are a workload for the simulator alone.
+JOBS_MAX = 10_000
+_Count = Annotated[int, msgspec.Meta(ge=1, le=JOBS_MAX)]
+_Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
 
 
 class MixJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +81,11 @@ def is_single(words: Sequence[str]) -> bool:
 
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
     """The jobs that these words ask for; raises ``UsageError`` for what makes no sense."""
-    asked = [one for word in words for one in _read(word, defaults, seed)]
+    asked: list[MixJob] = []
+    for word in words:
+        asked += _read(word, defaults, seed)
+        if len(asked) > JOBS_MAX:
+            raise UsageError(f"{printable(word, 80)}: too many jobs: need at most {JOBS_MAX}")
     names = Counter(_base_name(one.job) for one in asked)
     seen: Counter[str] = Counter()
     jobs = []
@@ -113,10 +124,16 @@ class _Asked(_Known, frozen=True, kw_only=True):
     size: Size | None = None
     submit: Duration = 0.0
     times: _Count = 1  #: so many jobs like this
-    reduces: _Count | None = None
+    reduces: _Reduces | None = None
     user: str | None = None
     queue: str | None = None
     param: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("user", "queue"):
+            if (name := getattr(self, key)) is not None:
+                require_name(key, name)
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +149,7 @@ class _Drawn(_Known, frozen=True, kw_only=True):
     window: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
     users: _Count = 1
     queues: str = ""
-    reduces: _Count | None = None
+    reduces: _Reduces | None = None
 
 
 def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
@@ -160,6 +177,8 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if not file.job:
         raise UsageError(f'{path}: has no job: need tables [[job]] with job = "terasort" and so on')
     for number, table in enumerate(file.job, start=1):
+        if number > JOBS_MAX:
+            raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
         asked = build(table, _Asked, f"{path}: job {number}")
         yield from _foretold(_jobs(asked, defaults), asked, f"{number} {seed}")
 
@@ -226,6 +245,8 @@ def _base_name(job: str) -> str:
 
 def _as_number(text: str) -> str | int | float:
     """A number if the text is one and nothing else."""
+    if len(text) > _NUMBER_LETTERS_MAX:
+        return text
     if text.isdecimal():
         return int(text)
     whole, point, rest = text.partition(".")

@@ -37,13 +37,18 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from cluster.errors import UsageError, require, unknown_name
+from cluster.errors import COUNT_MAX, UsageError, require, unknown_name
 from cluster.ids import STAGE_NAME
 from jobs.formats import InputFormat, Lines
 from jobs.operators import Map, Reduce
 from jobs.params import read_params
 from jobs.records import Pairs, partition_by_hash
 from jobs.taskio import Operator
+
+#: Tasks of a stage.
+TASKS_MAX = COUNT_MAX
+#: More tasks than that nobody would wait for on a laptop's slots.
+REDUCES_MAX = 100_000
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +170,8 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
             raise UsageError(f"{where}: need a name of small letters only")
         if stage.name in seen:
             raise UsageError(f"{where}: there are two of that name")
+        right = f"at most {TASKS_MAX}"
+        require(stage.tasks <= TASKS_MAX, f"{where}: tasks", stage.tasks, right)
         if stage.tasks < 0 or (stage.reads and stage.tasks == 0):
             raise UsageError(f"{where}: tasks = {stage.tasks}: need a whole number >= 1")
         if len(set(stage.reads)) < len(stage.reads):

@@ -19,8 +19,9 @@ from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 from cluster.errors import UsageError, unknown_name
+from cluster.inputfile import read_file
 from cluster.messages.execution import JobPackage
-from cluster.shown import printable
+from cluster.shown import printable, words_of
 from jobs.model import Job
 from jobs.params import read_params
 
@@ -29,6 +30,8 @@ _OURS = "jobs."
 
 #: What a module of functions may define; all but ``map`` is optional.
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
+#: A job is a program, not data.
+_SOURCE_BYTES_MAX = 2**24
 #: An error may tell a long story; a command that was wrong gets one line.
 _WORDS_LETTERS_MAX = 300
 #: The name of the class that stands for a module of functions.
@@ -62,18 +65,14 @@ def pack_file(
     ``job_class`` chooses among several; "" takes the only one.  Raises ``UsageError``, one line,
     for a file that can't be read, that does not run, that has no job, and for wrong parameters.
     """
-    try:
-        source = file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    module = _module_from_source(source, str(file))
-    job = _choose(module, job_class, str(file))
+    source = read_file(file, _SOURCE_BYTES_MAX)
+    name = printable(str(file))
+    module = _module_from_source(source, name)
+    job = _choose(module, job_class, name)
     return _packed(
         job,
         params,
-        JobPackage(
-            module="", file_name=str(file), source=source, job_class=job.__name__, params={}
-        ),
+        JobPackage(module="", file_name=name, source=source, job_class=job.__name__, params={}),
     )
 
 
@@ -141,8 +140,9 @@ def _where(error: BaseException, file_name: str) -> str:
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file_name]
     place = f"{file_name}:{lines[-1]}" if lines else file_name
     hint = " (a job is one file: others are not shipped)" if isinstance(error, ImportError) else ""
-    words = printable(str(error).partition("\n")[0], _WORDS_LETTERS_MAX)
-    return f"{place}: {type(error).__name__}{': ' if words else ''}{words}{hint}"
+    words = printable(words_of(error).partition("\n")[0], _WORDS_LETTERS_MAX)
+    kind = printable(type(error).__name__, _WORDS_LETTERS_MAX)
+    return f"{place}: {kind}{': ' if words else ''}{words}{hint}"
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:

@@ -80,6 +80,8 @@ class Plan:
     steps: tuple[Step, ...]  #: one after the other
     input: InputFormat  #: ``plan.input.check(path, length)`` refuses a user's file that is wrong
     needs_input: bool = False  #: whether the user must give a file, since none can be made
+    #: raises ``UsageError`` if files of so many bytes are no input for what was asked
+    check_sizes: Callable[[Sequence[int]], None] | None = None
     #: checks the output once all steps are done; None: nothing is known of it
     verify: Callable[[Files], Verdict] | None = None
 

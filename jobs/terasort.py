@@ -49,18 +49,24 @@ class TeraSort(Job):
         )
 
 
+def require_enough(sizes: Sequence[int], partitions: int) -> None:
+    """Raise ``UsageError`` if files of so many bytes have fewer records than partitions."""
+    total = sum(size // RECORD_BYTES for size in sizes)
+    if total < partitions:
+        raise UsageError(
+            f"reduces = {partitions}: the input has {total} records: need at most as many"
+        )
+
+
 def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
     """The keys that cut the records of these files into ``partitions`` about equal parts.
 
     Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` places, spread evenly.
     Raises ``UsageError`` if there are fewer records than partitions.
     """
-    rows = [reader.stored_bytes // RECORD_BYTES for reader in readers]
-    total = sum(rows)
-    if total < partitions:
-        raise UsageError(
-            f"reduces = {partitions}: the input has {total} records: need at most as many"
-        )
+    sizes = [reader.stored_bytes for reader in readers]
+    require_enough(sizes, partitions)
+    rows = [size // RECORD_BYTES for size in sizes]
     keys = np.sort(np.concatenate([whole_keys(part) for part in _sample(readers, rows)]))
     # As in Hadoop: even steps through the sorted sample; each cut begins its partition.
     return [padded(keys[round(len(keys) * i / partitions)]) for i in range(1, partitions)]

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from cluster.errors import UsageError
 from cluster.ids import RackId
+from cluster.inputfile import read_text_file
 
 #: Of a longer run only so many uses are kept, and how many more there were.
 USES_MAX = 50_000
@@ -117,12 +118,12 @@ def read_circuits(path: Path) -> list[CircuitUse]:
     if not path.is_file():
         return []
     try:
-        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        rows = map(json.loads, read_text_file(path, "record of the network").splitlines())
         return [
             CircuitUse(**{name: row[name] for name in CircuitUse._fields})
             for row in rows
             if row.get("type") == "circuit"
         ]
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
         told = f"{type(error).__name__}: {error}"
         raise UsageError(f"{path}: is no record of the network: {told}") from None

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 
 from cluster.errors import RailyardError
-from cluster.shown import printable
+from cluster.shown import printable, words_of
 
 _OWN_CODE = Path(__file__).resolve().parent.parent
 _OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
@@ -17,10 +17,7 @@ _REASON_LETTERS_MAX = 300
 
 def reason_of(error: BaseException) -> str:
     """One line: "ValueError: invalid literal for int()"."""
-    try:
-        lines = str(error).strip().splitlines()
-    except Exception:  # a user's class of errors may have errors of its own
-        lines = ["(what it says cannot be told)"]
+    lines = words_of(error).strip().splitlines()
     # NumPy's MemoryError has a private name of its own
     name = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__
     return printable(f"{name}: {lines[0]}" if lines else name, _REASON_LETTERS_MAX)

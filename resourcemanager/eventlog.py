@@ -25,6 +25,7 @@ import msgspec
 
 from cluster.config import ClusterConfig
 from cluster.errors import PeerError, RailyardError, UsageError
+from cluster.inputfile import read_text_file
 from cluster.wire import Command, Event, to_map
 from resourcemanager.core import Core
 from resourcemanager.events import EVENTS
@@ -108,19 +109,14 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
     Raises ``UsageError`` with file and line for what is no log.  A last line that was cut short
     when its writer was killed is left out.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is no log of events: need lines of JSON") from None
+    lines = read_text_file(path, "log of events").split("\n")
     whole = lines[:-1]  # what follows the last newline was cut short, or is empty
     try:
         header = json.loads(whole[0]) if whole else {}
         if header.get("type") != _HEADER:
             raise UsageError(f"{path}:1: need a line of type {_HEADER}")
         config = msgspec.convert(header["config"], ClusterConfig)
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
         raise UsageError(f"{path}:1: {error}") from None
     return config, _events(path, whole)
 
@@ -151,7 +147,15 @@ def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
             row = json.loads(line)
             at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
             event = EVENTS.from_map(row)
-        except (ValueError, KeyError, AttributeError, TypeError, PeerError) as error:
+        except (
+            ValueError,
+            KeyError,
+            AttributeError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+            PeerError,
+        ) as error:
             raise UsageError(f"{path}:{number}: {type(error).__name__}: {error}") from None
         assert isinstance(event, Event), "the core's vocabulary is events only"
         yield Noted(at_s, event, led_to)

@@ -12,7 +12,16 @@ import click
 
 from cluster.errors import RailyardError, UsageError
 from cluster.units import format_count
-from scripts.options import new_folder, settings, size, topology_options, writable_file
+from scripts.options import (
+    COUNT,
+    REDUCES,
+    SEED,
+    new_folder,
+    settings,
+    size,
+    topology_options,
+    writable_file,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,16 +53,12 @@ def _options(command: F) -> F:
             default="both",
             help="Real processes, simulation, or both (the default), to see whether they agree.",
         ),
-        click.option(
-            "--seeds", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each."
-        ),
-        click.option(
-            "--seed", type=click.IntRange(min=1), default=1, help="The first seed.  Default: 1."
-        ),
+        click.option("--seeds", type=COUNT, default=1, metavar="N", help="Runs of each."),
+        click.option("--seed", type=SEED, default=1, help="The first seed.  Default: 1."),
         click.option(
             "--size", "size_bytes", callback=size, help="How much to generate a job; default: 10GB."
         ),
-        click.option("--reduces", type=click.IntRange(min=1), help="Of each job."),
+        click.option("--reduces", type=REDUCES, help="Of each job."),
         click.option(
             "--set",
             "scheduler_options",

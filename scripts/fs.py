@@ -15,6 +15,7 @@ from cluster.units import format_count, format_size
 from dfs.client import DfsClient
 from scripts.dataplans import planned_racks
 from scripts.files import STANDARD_STREAM, copy_in, copy_out
+from scripts.options import COUNT
 from scripts.session import Session, running_session
 
 
@@ -63,7 +64,7 @@ def ls(path: str) -> None:
 @click.argument("local", type=click.Path())
 @click.argument("path")
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
-@click.option("--replication", type=click.IntRange(min=1), default=None)
+@click.option("--replication", type=COUNT, default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
     """Store a local file, or "-": standard input; in PATH if that is a folder."""
     with running_session() as session, _store_of(session) as store:

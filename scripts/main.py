@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import click
 
 
+#: What was typed comes back in an error; a line of more would not be read.
+_LETTERS_MAX = 2000
+
+
 def main() -> NoReturn:
     """Run the command that the process was started with."""
     interrupts.install()
@@ -32,6 +36,7 @@ def _run() -> int:
     import click
 
     from cluster.errors import RailyardError, UsageError
+    from cluster.shown import printable, printable_lines
     from scripts.commands import railyard
 
     try:
@@ -41,11 +46,11 @@ def _run() -> int:
         click.echo(error.format_message(), err=True)
         return 2
     except click.UsageError as error:
-        return _say(2, _in_one_line(error))
+        return _say(2, printable(_in_one_line(error), _LETTERS_MAX))
     except UsageError as error:
-        return _say(2, str(error))
+        return _say(2, printable(str(error), _LETTERS_MAX))
     except RailyardError as error:
-        return _say(1, str(error))
+        return _say(1, printable_lines(str(error)))
     except BrokenPipeError:  # as in "railyard fs cat ... | head"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -11,13 +11,19 @@ from typing import Any, Literal, TypeVar
 import click
 
 from cluster.config import ClusterConfig
-from cluster.errors import UsageError
+from cluster.errors import COUNT_MAX, UsageError, require_name
 from cluster.topology import Topology, load_topology
-from cluster.units import parse_size
+from cluster.units import number_or_text, parse_size
+from jobs.model import REDUCES_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_TOPOLOGY = "hybrid-8x4"
+
+#: Types of options: so many of something, a seed, the reduces of a job.
+COUNT = click.IntRange(min=1, max=COUNT_MAX)
+SEED = click.IntRange(min=0, max=2**63 - 1)
+REDUCES = click.IntRange(min=1, max=REDUCES_MAX)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +132,7 @@ def cluster_options(command: F) -> F:
             multiple=True,
             help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
         ),
-        click.option("--seed", type=click.IntRange(min=0), help="Default: 1."),
+        click.option("--seed", type=SEED, help="Default: 1."),
         click.option(
             "--transport",
             type=click.Choice(["ipc", "tcp"]),
@@ -142,17 +148,18 @@ def as_number(text: str) -> str | int | float | bool:
     """A setting's text as the number or truth value that it looks like."""
     if text in ("true", "false"):
         return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return number_or_text(text)
 
 
 def size(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
     """A size such as 10GB, in bytes."""
     return None if value is None else parse_size(value, option.opts[0])
+
+
+def name(_: click.Context, option: click.Parameter, value: str) -> str:
+    """What somebody or something is called."""
+    require_name(option.opts[0], value)
+    return value
 
 
 def settings(

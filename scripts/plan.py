@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cluster.errors import UsageError
+from cluster.errors import COUNT_MAX, UsageError
 from cluster.topology import Topology, load_topology
 from cluster.units import format_count, format_duration, format_size
-from scripts.options import DEFAULT_TOPOLOGY, as_number, settings, topology_options, writable_file
+from scripts.options import (
+    DEFAULT_TOPOLOGY,
+    SEED,
+    as_number,
+    settings,
+    topology_options,
+    writable_file,
+)
 
 if TYPE_CHECKING:
     from jobs.workloads.model import Workload
@@ -37,8 +44,12 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Instead of a workload: earlier runs of recurring jobs, a JSON line each.",
 )
-@click.option("--day", type=click.IntRange(min=0), help="With --runs: which to plan; 0 = a Monday.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Of the workload; default: 1.")
+@click.option(
+    "--day",
+    type=click.IntRange(min=0, max=COUNT_MAX),
+    help="With --runs: which to plan; 0 = a Monday.",
+)
+@click.option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
 @click.option(
     "--scenario",
     type=click.Choice(["batch", "online"]),

@@ -6,12 +6,12 @@ before it on its racks, and the penalty for data out of balance, in it.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.errors import UsageError
+from cluster.inputfile import read_json
 
 if TYPE_CHECKING:
     from resourcemanager.planning.planfile import Plan
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 def load_summary(path: Path) -> dict[str, Any]:
     """A run's summary; raises ``UsageError`` if the file is none."""
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+    summary = read_json(path)
     if not isinstance(summary, dict) or "jobs" not in summary:
         raise UsageError(f"{path}: no jobs: need a run's summary.json")
     return summary

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster.errors import PeerError, UsageError
+from cluster.shown import printable
 from cluster.topology import Topology
 from dfs.paths import join_path, parse_path
 from jobs.catalog import find
@@ -70,6 +71,8 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
         stored_bytes += readable_size(local)
+    if copies and plan.check_sizes is not None:
+        plan.check_sizes([readable_size(local) for local in copies.values()])
     return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
 
 
@@ -83,21 +86,29 @@ def _input(
             raise UsageError(f"--input {inputs[1]}: need a single file or folder with dfs:")
         if not cluster_is_up:
             raise UsageError(f"--input {inputs[0]}: no cluster is up: railyard up starts one")
-        return stored[0], {}
-    files = [Path(path) for path in inputs]
-    for name, times in Counter(file.name for file in files).items():
+        return _stored_path("--input", stored[0]), {}
+    # In the store, names are plain text, as paths of the local file system need not be.
+    names = {path: printable(Path(path).name) for path in inputs}
+    for name, times in Counter(names[path] for path in inputs).items():
         if times > 1:
             raise UsageError(f"--input: {times} files are called {name}: need different names")
-    for file in files:
-        readable_size(file)
-    copies = {f"{folder}/{file.name}": file for file in files}
+    for path in inputs:
+        readable_size(Path(path))
+    copies = {f"{folder}/{name}": Path(path) for path, name in names.items()}
     return (next(iter(copies)) if len(copies) == 1 else folder if copies else ""), copies
 
 
 def _output(path: str | None) -> str:
     if path is None:
         return ""
+    folder = _stored_path("--output", path)
+    if folder == "/":
+        raise UsageError(f"--output {path}: exists already: need the path of a new folder")
+    return folder
+
+
+def _stored_path(option: str, path: str) -> str:
     try:
         return join_path(parse_path(path))
     except PeerError as error:
-        raise UsageError(f"--output {path}: {error}") from None
+        raise UsageError(f"{option} {path}: {error}") from None

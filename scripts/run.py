@@ -16,8 +16,10 @@ from cluster.runfolder import RunFolder
 from jobs.mixes import Defaults, is_single, read_mix
 from scripts.clusters import current_folder
 from scripts.options import (
+    REDUCES,
     ClusterChoice,
     cluster_options,
+    name,
     new_folder,
     settings,
     size,
@@ -58,7 +60,7 @@ def _job_options(command: F) -> F:
         click.option(
             "--size", "size_bytes", callback=size, help="How much to generate; default: 10GB."
         ),
-        click.option("--reduces", type=click.IntRange(min=1), help="Default: half of the slots."),
+        click.option("--reduces", type=REDUCES, help="Default: half of the slots."),
         click.option(
             "--param",
             "params",
@@ -66,8 +68,10 @@ def _job_options(command: F) -> F:
             multiple=True,
             help="A parameter of the job, such as min_letters=12.  Repeatable.",
         ),
-        click.option("--user", default=_me, help="Whose job it is; default: you."),
-        click.option("--queue", default="default", help="Its queue or pool; default: default."),
+        click.option("--user", default=_me, callback=name, help="Whose job it is; default: you."),
+        click.option(
+            "--queue", default="default", callback=name, help="Its queue or pool; default: default."
+        ),
         click.option(
             "--json", "json_file", callback=writable_file, help="Write the summary as JSON."
         ),

@@ -11,7 +11,15 @@ from typing import Any
 import click
 
 from cluster.errors import UsageError
-from scripts.options import settings, size, topology_options, writable_file
+from scripts.options import (
+    COUNT,
+    REDUCES,
+    SEED,
+    settings,
+    size,
+    topology_options,
+    writable_file,
+)
 
 #: A workload of this kind is coflows alone, unless a scheduler for jobs is named.
 _COFLOWS = "coflow-benchmark"
@@ -48,19 +56,19 @@ _COFLOWS = "coflow-benchmark"
     multiple=True,
     help="A setting of the scheduler, such as delay.node_wait_s=3; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="The first seed.  Default: 1.")
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="So many runs of each.")
+@click.option("--seed", type=SEED, help="The first seed.  Default: 1.")
+@click.option("--seeds", type=COUNT, metavar="N", help="So many runs of each.")
 @click.option(
     "--on",
     metavar="dask:ADDRESS|ray:ADDRESS",
     help="Simulate several runs there, rather than on this machine's cores.",
 )
 @click.option("--size", "size_bytes", callback=size, help="Input of each such job; default: 10GB.")
-@click.option("--reduces", type=click.IntRange(min=1), help="Theirs; default: half of the slots.")
+@click.option("--reduces", type=REDUCES, help="Theirs; default: half of the slots.")
 @click.option(
     "--first",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="Only the first N jobs or coflows.",
 )
 @click.option(

@@ -52,6 +52,7 @@ class SingleJob:
 
     def carry_out(self, session: Session, view: View) -> Outcome:
         place = Workplace(session, view, self._prepared.copies)
+        place.check(self._prepared.plan)
         if self._prepared.stored_bytes:
             place.announce(
                 self._prepared.plan.measured.input,

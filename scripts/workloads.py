@@ -9,6 +9,7 @@ import click
 
 from cluster.units import format_duration, format_size
 from scripts.fetch import fetch
+from scripts.options import SEED
 
 if TYPE_CHECKING:
     from jobs.workloads.model import Figure, Workload
@@ -37,7 +38,7 @@ workloads.add_command(fetch)
 
 @workloads.command()
 @click.argument("name", metavar="NAME[:FILE][,KEY=VALUE...]")
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Default: 1.")
+@click.option("--seed", type=SEED, default=1, help="Default: 1.")
 def show(name: str, seed: int) -> None:
     """Show the statistics of a workload, next to the published ones."""
     from jobs.workloads.catalog import workload

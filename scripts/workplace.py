@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.errors import UsageError
 from cluster.ids import JobId
 from dfs.client import DfsClient
 from jobs.package import load_job
@@ -81,6 +82,15 @@ class Workplace:
         for path, local in self._locals.items():
             self._view.say(f"storing {local} as {path}")
             copy_in(self.store, str(local), path, racks=racks)
+
+    def check(self, plan: Plan) -> None:
+        """Raise ``UsageError`` before anything is done for what could not be done in the end."""
+        output, source = plan.measured.output, plan.steps[0].input
+        if self.store.exists(output):
+            right = "need a new path, or remove it first"
+            raise UsageError(f"output {output}: exists already: {right}")
+        if source and not self._locals and plan.check_sizes is not None:
+            plan.check_sizes([self.open(path).stored_bytes for path in self.list(source)])
 
     def carry_out(self, plan: Plan, submitter: Submitter) -> Outcome:
         """Run all jobs of a plan and check the output; stop at a job that fails."""

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 
 from cluster.errors import UsageError
 from cluster.ids import NodeId, RackId
+from cluster.shown import printable
 from cluster.topology import Topology
-from cluster.units import parse_duration
+from cluster.units import parse_duration, whole_number
 from simulator.faults import (
     BlocksLost,
     CapacityDrop,
@@ -31,14 +32,18 @@ from simulator.faults import (
 
 _FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.. or blocks:r0n0/3@10s"
+#: Of a factor or a share: longer text is none that anybody means.
+_NUMBER_LETTERS_MAX = 15
+_SHOWN_LETTERS_MAX = 80
 #: Nodes for each fault that is drawn by chance.
 _NODES_A_FAULT = 4
 
 
 def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
     """The faults of a text; a seed's are over by ``until_s``.  Raises ``UsageError``."""
-    if re.fullmatch(r"\d+", text, re.ASCII):
-        return random_faults(random.Random(int(text)), topology, until_s)
+    seed = whole_number(text)
+    if seed is not None:
+        return random_faults(random.Random(seed), topology, until_s)
     return [_parse(part) for part in text.split(",")]
 
 
@@ -87,6 +92,8 @@ def _parse(text: str) -> Fault:
     if found is None:
         raise UsageError(f"--faults {text}: need {_RIGHT}")
     kind, what, number, at, lasts = found.groups()
+    if number is not None and len(number) > _NUMBER_LETTERS_MAX:
+        raise UsageError(f"--faults {printable(text, _SHOWN_LETTERS_MAX)}: need {_RIGHT}")
     at_s = parse_duration(at, f"--faults {text}")
     lasts_s = math.inf if lasts is None else parse_duration(lasts, f"--faults {text}")
     match kind, number:

@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 
 from cluster.errors import UsageError, unknown_name
-from cluster.overrides import as_told, split_changes
+from cluster.overrides import split_changes
 from cluster.tomlfile import Duration, Size, build
-from cluster.units import format_size
+from cluster.units import format_size, number_or_text
+from jobs.model import TASKS_MAX
 from jobs.workloads.coarse import coarser
 from jobs.workloads.coflowjobs import CoflowOptions, coflow_jobs
 from jobs.workloads.corral import CorralOptions, MixOptions, W1Options, W2Options, mix, w1, w2, w3
@@ -171,7 +172,12 @@ def workload(text: str, seed: int) -> Workload:
     if bool(file) != bool(family.file):
         right = f"a file, as in {name}:{family.file}" if family.file else f"{name} without a file"
         raise UsageError(f"workload {text}: need {right}")
-    told: dict[str, Any] = {key: as_told(value) for key, value in changes}
+    told: dict[str, Any] = {key: number_or_text(value) for key, value in changes}
     options = build(told, family.options, f"workload {name}")
     made = family.make(Path(file), options, seed) if file else family.make(options, seed)
+    for job in made.jobs:
+        most = max(stage.tasks for stage in job.stages)
+        if most > TASKS_MAX:
+            right = f"need at most {TASKS_MAX}, as by larger blocks"
+            raise UsageError(f"workload {name}: {job.name} has {most} tasks in a stage: {right}")
     return coarser(made, options.grain)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from cluster.errors import require_count
 from cluster.tomlfile import Duration
 from jobs.workloads.coflows import TraceCoflow, load_coflow_benchmark
 from jobs.workloads.figures import figure
@@ -26,6 +27,10 @@ class CoflowOptions(Population, frozen=True, kw_only=True):
     jobs: int = 0  #: the first so many; 0 = all
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("jobs", self.jobs, least=0)
 
 
 def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:

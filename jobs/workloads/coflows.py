@@ -12,12 +12,14 @@ everywhere in this project.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.errors import UsageError
+from cluster.errors import COUNT_MAX, UsageError
+from cluster.inputfile import read_text_file
+from cluster.shown import shown_value
+from cluster.units import NUMBER_MAX, whole_number
 
 _MB = 10**6
 
@@ -70,12 +72,7 @@ class CoflowTrace:
 
 def load_coflow_benchmark(path: Path) -> CoflowTrace:
     """Read a trace; raises ``UsageError`` "file:line: what is wrong: need what is right"."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is no coflow-benchmark trace: need text of numbers") from None
+    lines = read_text_file(path, "coflow-benchmark trace", "ascii").splitlines()
     head = _Line(f"{path}:1", lines[0] if lines else "")
     racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
     head.end()
@@ -127,9 +124,10 @@ class _Line:
 
     def count(self, what: str, least: int) -> int:
         text = self.word(what)
-        value = int(text) if text.isdigit() else -1
-        if value < least:
-            raise self.wrong(f"{what} = {text!r}", f"a whole number >= {least}")
+        value = whole_number(text)
+        if value is None or not least <= value <= COUNT_MAX:
+            right = f"a whole number >= {least}, at most {COUNT_MAX}"
+            raise self.wrong(f"{what} = {shown_value(text)}", right)
         return value
 
     def number(self, what: str) -> float:
@@ -154,9 +152,9 @@ class _Line:
             raise self.wrong(f"goes on with {extra!r}", f"{self._next} words, by its own counts")
 
     def _rack(self, text: str, what: str, racks: int) -> int:
-        value = int(text) if text.isdigit() else -1
-        if not 0 <= value < racks:
-            raise self.wrong(f"{what} = {text!r}", f"a port of 0 to {racks - 1}")
+        value = whole_number(text)
+        if value is None or not 0 <= value < racks:
+            raise self.wrong(f"{what} = {shown_value(text)}", f"a port of 0 to {racks - 1}")
         return value
 
     def _number(self, text: str, what: str, right: str) -> float:
@@ -164,6 +162,6 @@ class _Line:
             value = float(text)
         except ValueError:
             value = -1.0
-        if not 0 <= value < math.inf:
+        if not 0 <= value <= NUMBER_MAX:
             raise self.wrong(what, right)
         return value

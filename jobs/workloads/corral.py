@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.figures import figure, percentile, share
 from jobs.workloads.model import Figure, Workload, WorkloadJob
@@ -39,8 +39,8 @@ class CorralOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.largest > 1000, "largest", self.largest, "more than 1,000 tasks")
-        require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
+        require_count("largest", self.largest, least=1001)
+        require_count("jobs", self.jobs)
         require(self.block >= 1, "block", self.block, "a size above 0")
 
 
@@ -64,7 +64,7 @@ class MixOptions(CorralOptions, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.ad_hoc >= 0, "ad_hoc", self.ad_hoc, "a whole number >= 0")
+        require_count("ad_hoc", self.ad_hoc, least=0)
 
 
 # W1 ----------------------------------------------------------------------------------------------

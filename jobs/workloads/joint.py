@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.figures import figure, mean
 from jobs.workloads.model import Figure, Workload, WorkloadJob
@@ -43,7 +43,7 @@ class JointOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
+        require_count("jobs", self.jobs)
         require(self.block >= 1, "block", self.block, "a size above 0")
 
 

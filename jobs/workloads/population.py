@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from cluster.errors import UsageError, require
+from cluster.errors import UsageError, require, require_count
 from cluster.tomlfile import Duration
 from jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 
@@ -38,9 +38,8 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     grain: int = 1  #: so many tasks are made one: see ``coarse.py``
 
     def __post_init__(self) -> None:
-        require(self.users >= 1, "users", self.users, "a whole number >= 1")
-        require(self.queues >= 1, "queues", self.queues, "a whole number >= 1")
-        require(self.grain >= 1, "grain", self.grain, "a whole number >= 1")
+        for name in ("users", "queues", "grain"):
+            require_count(name, getattr(self, name))
         _require_share(self.recurring, "recurring")
         _require_share(self.late, "late")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.figures import figure, mean
 from jobs.workloads.model import Figure, Recurrence, Workload, WorkloadJob
@@ -45,8 +45,10 @@ class RecurringOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("jobs", "days", "history", "smallest", "block"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number >= 1")
+        for name in ("jobs", "days", "history"):
+            require_count(name, getattr(self, name))
+        for name in ("smallest", "block"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "a size above 0")
         right = f"at least smallest, {self.smallest}"
         require(self.largest >= self.smallest, "largest", self.largest, right)
 

@@ -23,9 +23,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster.errors import UsageError, require
+from cluster.errors import UsageError, require, require_count
+from cluster.inputfile import read_text_file
+from cluster.shown import shown_value
 from cluster.tomlfile import Duration, Rate, Size
-from cluster.units import format_size
+from cluster.units import SIZE_BYTES_MAX, format_size, whole_number
 from jobs.workloads.figures import figure, share
 from jobs.workloads.model import Figure, Workload
 from jobs.workloads.population import Arrivals, Population, Shape, dice, populate
@@ -54,11 +56,11 @@ class SwimOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.jobs >= 0, "jobs", self.jobs, "a whole number >= 0 (0: all)")
+        require_count("jobs", self.jobs, least=0)
         require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
         require(self.block >= 1, "block", self.block, "a size above 0")
         require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
-        require(self.reduces_max >= 1, "reduces_max", self.reduces_max, "a whole number >= 1")
+        require_count("reduces_max", self.reduces_max)
 
 
 class CoSchedulerOptions(SwimOptions, frozen=True, kw_only=True):
@@ -90,12 +92,7 @@ def load_swim(path: Path) -> list[SwimJob]:
 
     Raises ``UsageError`` "file:line: what is wrong: need what is right".
     """
-    try:
-        text = path.read_text(encoding="ascii")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is no SWIM trace: need text of numbers") from None
+    text = read_text_file(path, "SWIM trace", "ascii")
     jobs: list[SwimJob] = []
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -107,7 +104,8 @@ def load_swim(path: Path) -> list[SwimJob]:
             if not line.strip():
                 continue
             raise _wrong(f"{path}:{number}", fields) from None
-        if min(job[1:]) < 0 or name in names or not _NAME.fullmatch(name):
+        sound = min(job[1:]) >= 0 and max(job[1:]) <= SIZE_BYTES_MAX and _NAME.fullmatch(name)
+        if name in names or not sound:
             raise _wrong(f"{path}:{number}", fields, names)
         names.add(name)
         jobs.append(job)
@@ -128,8 +126,11 @@ def _wrong(
     if fields[0] in names:
         return UsageError(f"{where}: job {fields[0]} is there already: need an id of its own")
     for name, value in zip(_FIELDS[1:], fields[1:], strict=True):
-        if not value.isdigit():
-            return UsageError(f"{where}: {name} = {value!r}: need a whole number >= 0")
+        if whole_number(value) is None:
+            shown = shown_value(value)
+            return UsageError(
+                f"{where}: {name} = {shown}: need a whole number >= 0, at most 10**18"
+            )
     raise AssertionError(f"{where}: nothing is wrong")
 
 

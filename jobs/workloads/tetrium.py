@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.dags import Node, chain, random_tree, stages_of
 from jobs.workloads.figures import figure, mean
@@ -45,12 +45,13 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
-        require(self.sites >= 2, "sites", self.sites, "a whole number >= 2")
-        require(self.stages_min >= 1, "stages_min", self.stages_min, "a whole number >= 1")
+        require_count("jobs", self.jobs)
+        require_count("sites", self.sites, least=2)
+        require_count("stages_min", self.stages_min)
+        require_count("stages_max", self.stages_max)
         right = f"a whole number >= stages_min, {self.stages_min}"
         require(self.stages_max >= self.stages_min, "stages_max", self.stages_max, right)
-        require(self.maps_max >= 10, "maps_max", self.maps_max, "a whole number >= 10")
+        require_count("maps_max", self.maps_max, least=10)
         require(self.block >= 1, "block", self.block, "a size above 0")
         most = math.sqrt(self.sites - 1)
         right = f"0 to {most:.3g}, that of {self.sites} sites of which one has everything"

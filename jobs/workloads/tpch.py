@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Duration, Size
 from jobs.workloads.corral import CorralOptions, ad_hoc_batch
 from jobs.workloads.dags import Node, stages_of
@@ -59,7 +59,7 @@ class TpchOptions(CorralOptions, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.database >= 10**6, "database", self.database, "at least 1MB")
-        require(self.ad_hoc >= 0, "ad_hoc", self.ad_hoc, "a whole number >= 0")
+        require_count("ad_hoc", self.ad_hoc, least=0)
 
 
 def tpch(options: TpchOptions, seed: int) -> Workload:

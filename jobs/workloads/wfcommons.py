@@ -16,7 +16,7 @@ import math
 import re
 from pathlib import Path
 
-from cluster.errors import require
+from cluster.errors import require, require_count
 from cluster.tomlfile import Size
 from jobs.workloads.figures import figure
 from jobs.workloads.model import Figure, InputFile, Workload, WorkloadJob, WorkStage, check_workload
@@ -34,7 +34,7 @@ class WfCommonsOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.jobs >= 1, "jobs", self.jobs, "a whole number >= 1")
+        require_count("jobs", self.jobs)
         require(self.block >= 1, "block", self.block, "a size above 0")
 
 

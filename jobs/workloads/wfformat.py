@@ -10,7 +10,6 @@ Never here: what a simulator makes of it.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
@@ -20,6 +19,8 @@ from typing import NamedTuple
 import msgspec
 
 from cluster.errors import UsageError
+from cluster.inputfile import read_file
+from cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
 
 
 class FlowTask(NamedTuple):
@@ -100,16 +101,15 @@ class _Instance(msgspec.Struct):
 
 def load_wfformat(path: Path) -> Flow:
     """Read a workflow; raises ``UsageError``, one line that starts with the file's name."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    data = read_file(path)
     try:
         instance = msgspec.json.decode(data, type=_Instance)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: is no WfFormat: {error}".replace("`", "")) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise UsageError(f"{path}{_place(data)}: is no JSON") from None
+    except RecursionError:
+        raise UsageError(f"{path}: its lists and objects are nested too deeply") from None
     try:
         return _flow(instance)
     except UsageError as error:  # with names as the file has them
@@ -204,8 +204,8 @@ def _makers(outputs: dict[str, tuple[str, ...]]) -> dict[str, str]:
 
 def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None:
     told_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
-    if told_s is not None and not 0 <= told_s < math.inf:
-        raise UsageError(f"task {own}: runtime = {told_s}: need seconds >= 0")
+    if told_s is not None and not 0 <= told_s <= DURATION_S_MAX:
+        raise UsageError(f"task {own}: runtime = {told_s}: need seconds >= 0, at most 10**9")
     return told_s
 
 
@@ -220,8 +220,8 @@ def _file_id(ref: _FileRef) -> str:
 
 
 def _size(size: float, file: str) -> int:
-    if not (size >= 0 and math.isfinite(size)):
-        raise UsageError(f'file "{file}": size = {size}: need bytes >= 0')
+    if not 0 <= size <= SIZE_BYTES_MAX:
+        raise UsageError(f'file "{file}": size = {size}: need bytes >= 0, at most 10**18')
     return round(size)
 
 

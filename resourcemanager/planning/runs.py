@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from cluster.errors import UsageError, require
+from cluster.inputfile import read_file
 from resourcemanager.planning.profiles import JobProfile, StageProfile
 
 #: "several previous days"
@@ -87,15 +88,11 @@ def record(run: Run, path: Path) -> None:
 
 def load_runs(path: Path) -> list[Run]:
     """Read a file of runs; ``UsageError`` with the line that is wrong."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     runs = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
         try:
             runs.append(msgspec.json.decode(line, type=Run))
-        except (msgspec.DecodeError, UsageError) as error:
+        except (msgspec.DecodeError, RecursionError, UsageError) as error:
             raise UsageError(f"{path}:{number}: {error}") from None
     return runs
 

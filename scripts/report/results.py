@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cluster.errors import UsageError
 from cluster.ids import AttemptId, job_of, stage_of
+from cluster.inputfile import read_json
 from resourcemanager.opticaltrace import NAME
 
 Floats = npt.NDArray[np.float64]
@@ -69,10 +69,7 @@ class Results:
     def load(cls, folder: Path) -> Results:
         """A run's folder; ``UsageError`` if it is none."""
         file = folder / "summary.json"
-        try:
-            return cls(folder, json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{file}: cannot be read: {error}") from None
+        return cls(folder, read_json(file))
 
     @property
     def begin_s(self) -> float:

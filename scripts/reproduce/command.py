@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from cluster.errors import unknown_name
-from scripts.options import new_folder, settings, writable_file
+from scripts.options import COUNT, new_folder, settings, writable_file
 
 
 @click.command()
 @click.argument("paper_name", metavar="PAPER")
 @click.argument("figure_names", nargs=-1, metavar="[FIGURE]...")
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Runs of each setup.")
+@click.option("--seeds", type=COUNT, metavar="N", help="Runs of each setup.")
 @click.option("--quick", is_flag=True, help="A smaller version of each figure, for a first look.")
 @click.option(
     "--set",

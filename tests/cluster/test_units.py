@@ -7,9 +7,11 @@ from cluster.units import (
     format_duration,
     format_rate,
     format_size,
+    number_or_text,
     parse_duration,
     parse_rate,
     parse_size,
+    whole_number,
 )
 
 
@@ -36,6 +38,46 @@ def test_sizes_say_which_megabyte_they_mean(text, size_bytes):
 def test_what_is_no_size_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match=r"storage\.block = .*need a .*(10GB|whole number)"):
         parse_size(text, "storage.block")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "right"),
+    [
+        pytest.param(parse_size, "999999999PB", "at most 1000PB", id="size"),
+        pytest.param(parse_size, 10**19, "at most 1000PB", id="size as a number"),
+        pytest.param(parse_size, "9" * 5000, "need a size such as", id="size of many digits"),
+        pytest.param(parse_size, 10**5000, "need a size such as", id="number of many digits"),
+        pytest.param(parse_rate, "9" * 5000 + "Gbps", "need a rate such as", id="many digits"),
+        pytest.param(parse_rate, "1e-99Gbps", "8bps to 8000Tbps", id="slowest rate"),
+        pytest.param(parse_rate, "1e99Gbps", "8bps to 8000Tbps", id="fastest rate"),
+        pytest.param(parse_duration, "1e99h", "at most", id="time"),
+        pytest.param(parse_duration, "9" * 5000 + "s", "need a time such as", id="long time"),
+    ],
+)
+def test_what_nothing_can_bear_is_refused_in_a_short_line(parse, text, right):
+    with pytest.raises(UsageError, match=right) as error:
+        parse(text, "here")
+    assert str(error.value).startswith("here = ")
+    assert len(str(error.value)) < 300
+
+
+def test_a_rate_may_be_nothing_at_all():
+    assert parse_rate("0bps") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12), ("0.5", 0.5), ("1Gbps", "1Gbps"), ("true", "true"), ("9" * 5000, "9" * 5000)],
+)
+def test_what_looks_like_a_number_is_one(text, value):
+    assert number_or_text(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0", 0), ("17", 17), ("²", None), ("-1", None), ("9" * 5000, None)]
+)
+def test_whole_numbers_are_plain_digits(text, value):
+    assert whole_number(text) == value
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_files_that_are_no_traces(tmp_path):
         load_swim(tmp_path)
     path = tmp_path / "binary"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="is no SWIM trace: need text of numbers"):
+    with pytest.raises(UsageError, match="is no SWIM trace: need text in ASCII"):
         load_swim(path)
 
 
