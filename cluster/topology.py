@@ -138,8 +138,14 @@ class Storage(_Table, frozen=True, kw_only=True):
 
     block: Size = 256_000_000
     replication: int = 3
+    #: each DataNode looks at all of its replicas once in so long, unless ``scan_rate`` is too low
+    scan_period: Duration = 600.0
+    scan_rate: Rate = 4e6  #: real bytes/s that it checks at most while nobody asks
 
     def __post_init__(self) -> None:
+        finite = 0 < self.scan_period < math.inf
+        require(finite, "storage.scan_period", self.scan_period, "a time above 0")
+        require(self.scan_rate > 0, "storage.scan_rate", self.scan_rate, "a rate above 0")
         require(self.block > 0, "storage.block", self.block, "a size above 0")
         require(self.replication >= 1, "storage.replication", self.replication, "at least 1")
 
@@ -175,12 +181,15 @@ class Liveness(_Table, frozen=True, kw_only=True):
 
     heartbeat: Duration = 0.5
     expiry: Duration = 4.0  #: silence after which a node is lost
+    block_report: Duration = 30.0  #: each DataNode says in such intervals what it holds
     task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
 
     def __post_init__(self) -> None:
         require(self.heartbeat > 0, "liveness.heartbeat", self.heartbeat, "a time above 0")
         right = "more than two heartbeats"
         require(self.expiry > 2 * self.heartbeat, "liveness.expiry", self.expiry, right)
+        finite = 0 < self.block_report < math.inf
+        require(finite, "liveness.block_report", self.block_report, "a time above 0")
         require(self.task_timeout > 0, "liveness.task_timeout", self.task_timeout, "a time above 0")
 
 

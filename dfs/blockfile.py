@@ -100,6 +100,17 @@ def stored_length(file_bytes: int) -> int:
     return rest - 4 * -(-rest // (CHECKED_BYTES + 4))
 
 
+def replica_length(folder: Path, block: BlockId) -> int:
+    """How many bytes a block has, as its file's size says; raises as ``read_verified`` does."""
+    path = folder / f"b{block}"
+    try:
+        return stored_length(path.stat().st_size)
+    except FileNotFoundError as error:
+        raise ReplicaDamaged(f"{path}: {error.strerror}") from None
+    except OSError as error:
+        raise ReplicaError(f"{path}: {error.strerror}") from None
+
+
 def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> memoryview:
     """A range of a block, whose checksums hold, without copying it.
 

@@ -9,7 +9,7 @@ All ``stored_`` figures are real bytes.  A node of "" is a client outside of the
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Literal, NewType
 
 import msgspec
 
@@ -141,12 +141,14 @@ class LocateBlocks(Message, frozen=True, kw_only=True):
 
 
 class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """A block of a file and the nodes that have a sound replica of it (none: it is lost)."""
+    """A block of a file and the nodes that have a sound replica of it, as far as is known."""
 
     block: BlockId
     stored_offset: int  #: of its first byte in the file
     stored_length: int
     nodes: tuple[NodeId, ...]
+    #: nodes whose replica is in doubt: to be tried after all others, the most hopeful first
+    doubtful: tuple[NodeId, ...] = ()
 
 
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +179,8 @@ class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
     block: BlockId
     wanted: int  #: replicas that it should have
     nodes: tuple[NodeId, ...]  #: those that have a sound one
-    corrupt: tuple[NodeId, ...] = ()  #: those that have a bad one
+    corrupt: tuple[NodeId, ...] = ()  #: those whose replica was found damaged or gone
+    suspect: tuple[NodeId, ...] = ()  #: those whose replica is yet to be looked at, or again
 
 
 class CheckReport(Message, frozen=True, kw_only=True):
@@ -191,7 +194,7 @@ class CheckReport(Message, frozen=True, kw_only=True):
     stored_bytes: int
     nodes_alive: int
     nodes_lost: tuple[NodeId, ...]
-    missing: tuple[BlockTrouble, ...]  #: no sound replica is left
+    missing: tuple[BlockTrouble, ...]  #: no replica is known to be sound
     under_replicated: tuple[BlockTrouble, ...]
     over_replicated: int
 
@@ -360,12 +363,39 @@ class ReplicasDeleted(Event, frozen=True, kw_only=True):
 class ReplicaFailed(Event, frozen=True, kw_only=True):
     """A replica is damaged or not there, as a reader found.  Not answered.
 
-    Never for an error that says nothing of the replica, such as too many open files.
+    Never for an error that says nothing of the replica, such as too many open files.  It is not
+    believed either: the replica's DataNode is asked (``VerifyReplica``).
     """
 
     block: BlockId
     node: NodeId
     reason: str
+
+
+#: What a DataNode found when it looked at a replica: it is as it was written; it is damaged, cut
+#: short or gone; or that cannot be found out just now.
+Finding = Literal["sound", "damaged", "unreadable"]
+
+
+class ReplicaVerified(Event, frozen=True, kw_only=True):
+    """A DataNode has looked at the whole of a replica of its own, asked or not."""
+
+    block: BlockId
+    node: NodeId
+    found: Finding
+    reason: str = ""  #: why it is not sound
+
+
+class BlockReport(Message, frozen=True, kw_only=True):
+    """All that a node holds of the blocks ``first`` to ``last``, both included.  Not answered.
+
+    What it says may be overtaken by what happens meanwhile: it raises doubts, and settles nothing.
+    """
+
+    node: NodeId
+    first: BlockId
+    last: BlockId
+    held: tuple[HeldBlock, ...]
 
 
 # Orders of the NameNode --------------------------------------------------------------------------
@@ -383,6 +413,25 @@ class DeleteReplicas(Command, frozen=True, kw_only=True):
 
     node: NodeId
     blocks: tuple[BlockId, ...]
+
+
+class VerifyReplica(Command, frozen=True, kw_only=True):
+    """Look at all of a replica, and say what it is worth (``ReplicaVerified``)."""
+
+    block: BlockId
+    stored_length: int  #: that it should have
+    node: NodeId
+
+
+class DeleteDamaged(Command, frozen=True, kw_only=True):
+    """Look at a replica once more, and delete it if it is damaged.
+
+    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not.
+    """
+
+    block: BlockId
+    stored_length: int  #: that it should have
+    node: NodeId
 
 
 class RegisterAgain(Command, frozen=True, kw_only=True):

@@ -108,13 +108,16 @@ class DfsFile:
             self.waited_s += now_s() - begin_s
 
     def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
-        """Own node, own rack, others; equals in an order that differs from reader to reader."""
+        """Own node, own rack, others; equals in an order that differs from reader to reader.
+
+        Last come the nodes whose replica is in doubt.
+        """
 
         def preference(node: NodeId) -> tuple[bool, int, int]:
             shuffled = reading_rank(self._services.node, node, block.nodes)
             return self._services.peers.is_lost(node), self._distance(node), shuffled
 
-        return sorted(block.nodes, key=preference)
+        return [*sorted(block.nodes, key=preference), *block.doubtful]
 
     def _distance(self, node: NodeId) -> int:
         """0: the own node, 1: in the own rack, 2: elsewhere."""

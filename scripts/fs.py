@@ -153,8 +153,9 @@ def fsck(path: str) -> int:
         for block in troubles:
             nodes = ", ".join(block.nodes) or "no node"
             told = f"{len(block.nodes)} of {block.wanted} replicas: {nodes}"
-            corrupt = f"; corrupt on {', '.join(block.corrupt)}" if block.corrupt else ""
-            click.echo(f"{kind:<8}{block.path} block {block.block}: {told}{corrupt}")
+            corrupt = f"; damaged or gone on {', '.join(block.corrupt)}" if block.corrupt else ""
+            doubt = f"; being looked at on {', '.join(block.suspect)}" if block.suspect else ""
+            click.echo(f"{kind:<8}{block.path} block {block.block}: {told}{corrupt}{doubt}")
     lost = f"; nodes lost: {', '.join(report.nodes_lost)}" if report.nodes_lost else ""
     click.echo(
         f"{path}: {'healthy' if report.healthy else 'NOT HEALTHY'}: "

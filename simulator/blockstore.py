@@ -20,6 +20,7 @@ from dfs.messages import (
     BlockId,
     BlockReplicated,
     DataNodeHeartbeat,
+    DeleteDamaged,
     DeleteReplicas,
     PlacementHint,
     RegisterDataNode,
@@ -27,6 +28,8 @@ from dfs.messages import (
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
+    ReplicaVerified,
+    VerifyReplica,
 )
 from dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from dfs.namenode.journal import NoJournal
@@ -132,6 +135,8 @@ class BlockStore:
                 self._replicate(order.command)
             elif isinstance(order.command, DeleteReplicas):
                 self._delete(order.command)
+            elif isinstance(order.command, VerifyReplica | DeleteDamaged):
+                self._look_at(order.command)
         return outcome.reply
 
     def new_name(self) -> FlowId:
@@ -144,6 +149,18 @@ class BlockStore:
             for block in order.blocks:
                 self.disks.remove(block, order.node)
             self.tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+
+    def _look_at(self, order: VerifyReplica | DeleteDamaged) -> None:
+        """Say whether a replica is there: nothing else can be wrong with one."""
+        block, node = order.block, order.node
+        if node in self.down:
+            return
+        if self.disks.has(block, node):
+            self.tell(ReplicaVerified(block=block, node=node, found="sound"))
+        elif isinstance(order, DeleteDamaged):
+            self.tell(ReplicasDeleted(node=node, blocks=(block,)))
+        else:
+            self.tell(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
 
     def _replicate(self, order: ReplicateBlock) -> None:
         def ended(_: int, reason: str) -> None:

@@ -16,15 +16,20 @@ from cluster.transport import Link, Transport
 from cluster.wire import Done, Event, Refusal
 from dfs.datanode.server import BlockServer
 from dfs.messages import (
+    BlockReport,
     DataNodeHeartbeat,
+    DeleteDamaged,
     DeleteReplicas,
     RegisterAgain,
     RegisterDataNode,
     ReplicateBlock,
+    VerifyReplica,
 )
 from netemu.client import NetworkClient
 
 log = logging.getLogger(__name__)
+
+_TRY_AGAIN_S = 0.5
 
 
 class DataNode:
@@ -45,11 +50,19 @@ class DataNode:
         link = self._transport.link("namenode")
         link.on(ReplicateBlock, lambda order, _: self._server.replicate(order))
         link.on(DeleteReplicas, lambda order, _: self._server.delete(order))
+        link.on(VerifyReplica, lambda order, _: self._server.look_at(order))
+        link.on(DeleteDamaged, lambda order, _: self._server.look_at(order))
         link.on(RegisterAgain, lambda _, __: self._register())
         return link
 
     def _register(self) -> None:
-        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=self._server.held())
+        try:
+            held = self._server.held()
+        except OSError as error:
+            log.warning("what the nodes hold cannot be read now: %s", error)
+            self._transport.reactor.call_later(_TRY_AGAIN_S, self._register)
+            return
+        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
         self._namenode.request(message, Done, self._on_registered)
 
     def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
@@ -66,7 +79,7 @@ class DataNode:
             nodes = self._server.usable_nodes()
             self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
 
-    def _tell(self, fact: Event) -> None:
+    def _tell(self, fact: Event | BlockReport) -> None:
         self._namenode.send(fact)
 
 

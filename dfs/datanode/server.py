@@ -16,11 +16,15 @@ from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Refusal
 from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder
 from dfs.datanode.receiving import BlockReceiver
+from dfs.datanode.reporter import BlockReporter
+from dfs.datanode.scanner import Scanner
 from dfs.datanode.store import BlockStore
 from dfs.messages import (
     BlockId,
     BlockReplicated,
+    BlockReport,
     BlockWritten,
+    DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
     LoseNode,
@@ -29,6 +33,8 @@ from dfs.messages import (
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
+    ReplicaVerified,
+    VerifyReplica,
     WriteBlock,
 )
 from dfs.peers import OutgoingBlock, Peers
@@ -48,7 +54,7 @@ class BlockServer:
         topology: Topology,
         rack: RackId,
         network: NetworkClient | None,
-        tell: Callable[[Event], None],
+        tell: Callable[[Event | BlockReport], None],
     ) -> None:
         self._network = network
         self._tell = tell
@@ -58,6 +64,7 @@ class BlockServer:
             for node, in_rack in self._nodes.items()
             if in_rack == rack
         }
+        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, tell)
         self._receiving: dict[BlockReceiver, None] = {}
         #: {transfer under way: the node whose replica it reads}
         self._sending: dict[OutgoingTransfer, NodeId] = {}
@@ -67,6 +74,9 @@ class BlockServer:
         self._server.on(ReadBlock, self._read_block)
         self._server.on(LoseNode, self._lose_node)
         self._transfers = ServerTransfers(self._server, transport.reactor)
+
+        period_s = topology.liveness.block_report
+        self._reporter = BlockReporter(transport.reactor, self._stores, period_s, tell)
 
     # Nodes -----------------------------------------------------------------------------------
     def usable_nodes(self) -> tuple[NodeId, ...]:
@@ -207,7 +217,13 @@ class BlockServer:
             data = self._store(order.source).read(order.block, 0, order.stored_length)
         except ReplicaError as error:
             failed(str(error))
-            self._report_if_damaged(order.source, order.block, error)
+            if isinstance(error, ReplicaDamaged):
+                self._report_if_damaged(order.source, order.block, error)
+            else:  # so that another source is taken
+                unreadable = ReplicaVerified(
+                    block=order.block, node=order.source, found="unreadable", reason=str(error)
+                )
+                self._tell(unreadable)
             return
         except PeerError as error:
             failed(str(error))
@@ -240,6 +256,10 @@ class BlockServer:
             else:
                 deleted.append(block)
         self._tell(ReplicasDeleted(node=order.node, blocks=tuple(deleted)))
+
+    def look_at(self, order: VerifyReplica | DeleteDamaged) -> None:
+        """Look at a replica, and delete it if it is damaged and that is wanted."""
+        self._scanner.ask(order)
 
     def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)

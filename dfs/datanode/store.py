@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 
 from cluster.errors import PeerError
-from dfs.blockfile import BlockWriter, read_verified, stored_length
+from dfs.blockfile import BlockWriter, read_verified, replica_length, stored_length
 from dfs.messages import BlockId, HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
@@ -23,18 +24,26 @@ class BlockStore:
 
     @property
     def exists(self) -> bool:
-        """False once the disk is gone."""
-        return self._folder.is_dir()
+        """False once the disk is gone, which an error that may pass does not say."""
+        try:
+            return stat.S_ISDIR(self._folder.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
+    def blocks(self) -> list[BlockId]:
+        """The ids of all complete blocks, sorted; raises ``OSError``."""
+        matches = [_BLOCK.fullmatch(path.name) for path in self._folder.iterdir()]
+        return sorted(BlockId(int(match[1])) for match in matches if match is not None)
 
     def held(self) -> tuple[HeldBlock, ...]:
-        """All complete blocks, by id."""
+        """All complete blocks, by id; raises ``OSError``."""
         found = []
-        for path in self._folder.iterdir():
-            match = _BLOCK.fullmatch(path.name)
-            if match is not None:
-                length = max(0, stored_length(path.stat().st_size))
-                found.append(HeldBlock(block=BlockId(int(match[1])), stored_length=length))
-        return tuple(sorted(found, key=lambda held: held.block))
+        for block in self.blocks():
+            length = stored_length(self._path(block).stat().st_size)
+            found.append(HeldBlock(block=block, stored_length=max(0, length)))
+        return tuple(found)
 
     def create(self, block: BlockId) -> BlockWriter:
         """Begin to write a block; ``PeerError`` if it is there already or the disk is bad."""
@@ -50,6 +59,14 @@ class BlockStore:
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
         """A range of a block; raises as ``read_verified`` does."""
         return read_verified(self._folder, block, offset, length)
+
+    def length(self, block: BlockId) -> int:
+        """How many bytes a block has; raises as ``read_verified`` does."""
+        return replica_length(self._folder, block)
+
+    def has(self, block: BlockId) -> bool:
+        """Whether there is a file of that block, of whatever worth."""
+        return self._path(block).exists()
 
     def delete(self, block: BlockId) -> None:
         """Remove a block; fine if it is not there.  Who is reading it can go on.

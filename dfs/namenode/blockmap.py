@@ -3,8 +3,11 @@
 A replica is in one of these states:
 
     incoming ──► sound ──► leaving ──► (gone)      leaving: its deletion was ordered
-        │          └─────► corrupt ──► leaving
-        └──► (gone)
+        │          │▲         ▲
+        └─► (gone) ▼│         │                    suspect: its DataNode is to look at it
+                 suspect ──► corrupt               corrupt: its DataNode found it damaged or gone
+                   │▲ └────► unreadable            unreadable: it could not find out just now
+                   └┴──────────┘
 
 Only nodes that are alive are in here: a lost node's replicas are forgotten, and reported anew if
 it comes back.  Never here: decisions about where replicas go.
@@ -13,7 +16,7 @@ it comes back.  Never here: decisions about where replicas go.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,7 +25,9 @@ from cluster.ids import NodeId
 from dfs.loads import Loads, Uses
 from dfs.messages import BlockId, HeldBlock
 
-State = Literal["incoming", "sound", "corrupt", "leaving"]
+State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]
+#: The states that a replica's DataNode is asked to look into, the most hopeful first.
+IN_DOUBT: tuple[State, ...] = ("suspect", "unreadable", "corrupt")
 
 
 class Block(msgspec.Struct, gc=False):
@@ -77,6 +82,13 @@ class Block(msgspec.Struct, gc=False):
         """The state of each replica that is not sound."""
         incoming: dict[NodeId, State] = dict.fromkeys(self.begun, "incoming")
         return {**incoming, **(self.others or {})}
+
+
+class Differences(NamedTuple):
+    """What a node holds otherwise than is known."""
+
+    unknown: list[BlockId]  #: that no file has
+    doubtful: list[BlockId]  #: missing, of another length, or never heard of at that node
 
 
 class BlockMap:
@@ -152,6 +164,13 @@ class BlockMap:
         known = self.blocks.get(block)
         return known.sound if known else ()
 
+    def doubtful(self, block: BlockId) -> tuple[NodeId, ...]:
+        """The nodes that may be able to serve a block, or a part of it; the most hopeful first."""
+        known = self.blocks.get(block)
+        if known is None or known.others is None:
+            return ()
+        return tuple(node for state in IN_DOUBT for node in known.nodes(state))
+
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:
         """Note the state of a replica at a node that is alive."""
@@ -173,20 +192,46 @@ class BlockMap:
             self.touched[block] = None
 
     # Nodes -----------------------------------------------------------------------------------
-    def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> list[BlockId]:
-        """Note a node and all that it holds; those that it should not have are returned."""
+    def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> Differences:
+        """Note a node and all that it holds; what of that is not as it should be."""
         self.node_lost(node)
         self.load.join(node)
         unknown: list[BlockId] = []
+        doubtful: list[BlockId] = []
         for replica in held:
             known = self.blocks.get(replica.block)
             if known is None:
                 unknown.append(replica.block)
-            else:
-                whole = replica.stored_length == known.stored_length
-                self.set_replica(replica.block, node, "sound" if whole else "corrupt")
+                continue
+            self.set_replica(replica.block, node, "sound")
+            if replica.stored_length != known.stored_length:
+                doubtful.append(replica.block)
         self._touch_needy()
-        return unknown
+        return Differences(unknown, doubtful)
+
+    def compare(
+        self, node: NodeId, first: BlockId, last: BlockId, held: Iterable[HeldBlock]
+    ) -> Differences:
+        """How what a node that is alive holds, of the blocks ``first`` to ``last``, differs.
+
+        Only from what was settled: a replica that comes or goes may be there or not.  O(blocks).
+        """
+        lengths = {replica.block: replica.stored_length for replica in held}
+        doubtful = [
+            block
+            for block, known in self.blocks.items()
+            if node in known.sound
+            and first <= block <= last
+            and lengths.get(block) != known.stored_length
+        ]
+        unknown: list[BlockId] = []
+        for block in lengths:
+            known_block = self.blocks.get(block)
+            if known_block is None:
+                unknown.append(block)
+            elif known_block.complete and known_block.state(node) is None:
+                doubtful.append(block)
+        return Differences(unknown, doubtful)
 
     def node_lost(self, node: NodeId) -> None:
         """Forget a node and its replicas; fine if it is not known.
@@ -228,5 +273,5 @@ class BlockMap:
     def _touch_needy(self) -> None:
         """A new node may be what some blocks have waited for."""
         for block, known in self.blocks.items():
-            if known.replicas < known.wanted:
+            if known.others or known.replicas < known.wanted:
                 self.touched[block] = None

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from cluster.errors import PeerError
-from cluster.ids import NodeId, RackId
+from cluster.ids import NodeId
 from cluster.topology import Topology
-from cluster.wire import Command, Done, Event, Message
+from cluster.wire import Done, Event, Message
 from dfs.loads import Uses
 from dfs.messages import (
     AbandonFile,
@@ -22,11 +22,11 @@ from dfs.messages import (
     BlockAdded,
     BlockId,
     BlockReplicated,
+    BlockReport,
     CheckFiles,
     CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
-    DeleteReplicas,
     FileCompleted,
     FileCreated,
     GetStatus,
@@ -36,21 +36,23 @@ from dfs.messages import (
     MakeFolder,
     MoveFiles,
     PlacementHint,
-    RegisterAgain,
     RegisterDataNode,
     Remove,
     Removed,
     ReplicaFailed,
     ReplicasDeleted,
-    ReplicateBlock,
     ReplicationFailed,
+    ReplicaVerified,
     Status,
     StoredBlock,
 )
 from dfs.namenode.blockmap import BlockMap
+from dfs.namenode.datanodes import DataNodes
+from dfs.namenode.doubts import Doubts
 from dfs.namenode.journal import FileBlock, Journal
 from dfs.namenode.namespace import Namespace
 from dfs.namenode.openfiles import OpenFile, OpenFiles
+from dfs.namenode.orders import Order, Orders
 from dfs.namenode.replication import Replication
 from dfs.namenode.reports import Reports, status_of
 from dfs.paths import parse_path
@@ -77,13 +79,6 @@ class BlocksStored(Message, frozen=True, kw_only=True):
     blocks: tuple[StoredBlock, ...]
 
 
-class Order(msgspec.Struct, frozen=True, gc=False):
-    """A command for the DataNode of a rack."""
-
-    rack: RackId
-    command: Command
-
-
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a message leads to: an answer to whoever sent it, and orders."""
 
@@ -102,7 +97,6 @@ class NameNode:
         seed: int = 1,
         policy: PlacementPolicy | None = None,
     ) -> None:
-        self._topology = topology
         self._block_bytes = topology.stored_block_bytes
         self._replicas = topology.storage.replication  #: of a file that asks for no other number
         self._nodes = {node.id: node.rack for node in topology.nodes()}
@@ -115,14 +109,21 @@ class NameNode:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
         patience_s = topology.liveness.expiry if inodes else 0.0
         self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
+        self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
         self._view = StorageView(load=self.blocks.load)  #: for a file's first block
         #: the upper half tells one start from another, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
-        #: {rack: when its DataNode was last heard}
-        self._heard_s: dict[RackId, float] = {}
-        self._orders: list[Order] = []
+        self._orders = Orders(self._nodes)
+        self._datanodes = DataNodes(
+            self._nodes,
+            topology.liveness.expiry,
+            self.blocks,
+            self._replication,
+            self._doubts,
+            self._orders,
+        )
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
             GetStatus: self._get_status,
             ListFolder: lambda m, _: self._reports.listing(m.path),
@@ -137,12 +138,14 @@ class NameNode:
             CompleteFile: self._complete_file,
             AbandonFile: self._abandon_file,
             FileStored: self._file_stored,
-            RegisterDataNode: self._register,
-            DataNodeHeartbeat: self._heartbeat,
-            BlockReplicated: self._block_replicated,
-            ReplicationFailed: self._replication_failed,
-            ReplicasDeleted: self._replicas_deleted,
-            ReplicaFailed: self._replica_failed,
+            RegisterDataNode: self._datanodes.register,
+            DataNodeHeartbeat: self._datanodes.heartbeat,
+            BlockReport: self._datanodes.report,
+            BlockReplicated: self._datanodes.replicated,
+            ReplicationFailed: self._datanodes.replication_failed,
+            ReplicasDeleted: self._datanodes.deleted,
+            ReplicaFailed: self._datanodes.failed,
+            ReplicaVerified: self._datanodes.verified,
             Ticked: self._ticked,
         }
 
@@ -155,11 +158,11 @@ class NameNode:
         """Take a request or a fact at time ``now_s``."""
         reply = self._handlers[type(message)](message, now_s)
         more = self._replication.decide(now_s)
-        if not (more or self._orders):  # as with most messages
+        if not (more or self._orders or self._doubts):  # as with most messages
             return Outcome(reply, ())
-        self._order(more)
-        orders, self._orders = tuple(self._orders), []
-        return Outcome(reply, orders)
+        self._orders.extend(more)
+        self._orders.extend(self._doubts.decide(now_s))
+        return Outcome(reply, self._orders.take())
 
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` if the state contradicts itself."""
@@ -209,7 +212,7 @@ class NameNode:
         self._namespace.check_target(names, message.overwrite)
         replication = message.replication
         if message.writer is not None:
-            self._check_node(message.writer)
+            self._datanodes.check_node(message.writer)
         if not 0 <= replication <= len(self._nodes):
             right = f"0 (the cluster's) to {len(self._nodes)}, one a node"
             raise PeerError(f"replication = {replication}: need {right}")
@@ -294,7 +297,7 @@ class NameNode:
         for stored in message.blocks:
             late = self.blocks.complete(stored.block, stored.nodes)
             if late:
-                self._delete([(node, stored.block) for node in late])
+                self._orders.delete([(node, stored.block) for node in late])
         if freed or unused:
             self._forget([*(block.block for block in freed), *unused])
         return FileCompleted(status=status_of(file.path, inode))
@@ -328,98 +331,17 @@ class NameNode:
             self._open.pop(file.number)
             self._forget(file.blocks)
 
-    # DataNodes -------------------------------------------------------------------------------
-    def _register(self, message: RegisterDataNode, now_s: float) -> Done:
-        self._check_rack(message.rack)
-        for node in message.nodes:
-            if self._check_node(node) != message.rack:
-                raise PeerError(f"{node} is not in rack {message.rack}")
-        self._lose(self._alive_in(message.rack), now_s)
-        self._heard_s[message.rack] = now_s
-        for node, held in message.nodes.items():
-            unknown = self.blocks.node_joined(node, held)
-            self._delete([(node, block) for block in unknown])
-        return Done()
-
-    def _heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
-        self._check_rack(message.rack)
-        alive = self._alive_in(message.rack)
-        if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
-            self._orders.append(Order(message.rack, RegisterAgain()))
-            return
-        self._heard_s[message.rack] = now_s
-        self._lose([node for node in alive if node not in message.nodes], now_s)
-
-    def _block_replicated(self, message: BlockReplicated, _: float) -> None:
-        self._replication.copied(message.block, message.target)
-        known = self.blocks.blocks.get(message.block)
-        if known is None:
-            self._delete([(message.target, message.block)])
-        elif self.blocks.is_alive(message.target):
-            self.blocks.set_replica(message.block, message.target, "sound")
-
-    def _replication_failed(self, message: ReplicationFailed, now_s: float) -> None:
-        self._replication.failed(message.block, message.target, now_s)
-
-    def _replicas_deleted(self, message: ReplicasDeleted, _: float) -> None:
-        for block in message.blocks:
-            known = self.blocks.blocks.get(block)
-            if known is not None and known.state(message.node) == "leaving":
-                self.blocks.drop_replica(block, message.node)
-
-    def _replica_failed(self, message: ReplicaFailed, _: float) -> None:
-        known = self.blocks.blocks.get(message.block)
-        if known is not None and known.state(message.node) == "sound":
-            self.blocks.set_replica(message.block, message.node, "corrupt")
-
+    # Helpers ---------------------------------------------------------------------------------
     def _ticked(self, _: Ticked, now_s: float) -> None:
-        silent_since_s = now_s - self._topology.liveness.expiry
-        for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
-            del self._heard_s[rack]
-            self._lose(self._alive_in(rack), now_s)
+        self._datanodes.lose_silent(now_s)
         self._give_up(self._open.abandoned(now_s))
 
-    # Helpers ---------------------------------------------------------------------------------
     def _new_id(self) -> int:
         self._next_id += 1
         return self._next_id - 1
 
-    def _check_node(self, node: NodeId) -> RackId:
-        """The rack of a node; ``PeerError`` if the topology has no such node."""
-        rack = self._nodes.get(node)
-        if rack is None:
-            raise PeerError(f"{node!r} is no node of this cluster")
-        return rack
-
-    def _check_rack(self, rack: RackId) -> None:
-        if rack not in self._nodes.values():
-            raise PeerError(f"{rack!r} is no rack of this cluster")
-
-    def _alive_in(self, rack: RackId) -> list[NodeId]:
-        return [node for node in self.blocks.load if self._nodes[node] == rack]
-
-    def _lose(self, nodes: Iterable[NodeId], now_s: float) -> None:
-        for node in nodes:
-            self._replication.node_lost(node, now_s)
-            self.blocks.node_lost(node)
-
     def _forget(self, blocks: Iterable[BlockId]) -> None:
         """Forget blocks that no file has, and have their replicas deleted."""
-        self._delete(
+        self._orders.delete(
             [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
         )
-
-    def _delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
-        if not replicas:
-            return
-        by_node: dict[NodeId, list[BlockId]] = {}
-        for node, block in replicas:
-            by_node.setdefault(node, []).append(block)
-        self._order(
-            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
-        )
-
-    def _order(self, commands: Iterable[ReplicateBlock | DeleteReplicas]) -> None:
-        for command in commands:
-            node = command.source if isinstance(command, ReplicateBlock) else command.node
-            self._orders.append(Order(self._nodes[node], command))

@@ -10,7 +10,8 @@ from cluster.reactor import now_s
 from cluster.transport import Request, Transport
 from cluster.wire import Message
 from dfs.messages import DataNodeHeartbeat, RegisterDataNode
-from dfs.namenode.core import NameNode, Order, Ticked
+from dfs.namenode.core import NameNode, Ticked
+from dfs.namenode.orders import Order
 from dfs.namenode.sqlite_journal import SqliteJournal
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from cluster.ids import NodeId, rack_of
-from dfs.messages import BlockId, DeleteReplicas, ReplicateBlock
+from dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
 from dfs.namenode.blockmap import Block, BlockMap
 from dfs.placement import PlacementPolicy, StorageView
 
@@ -22,6 +22,8 @@ COPY_PATIENCE_S = 300.0
 RETRY_S = 1.0
 #: How many blocks without a free source are looked at before the search is given up for now.
 _STUCK_MAX = 64
+
+Decision = ReplicateBlock | DeleteReplicas | DeleteDamaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Replication:
                 self.failed(block, target, now_s)
 
     # What to do ------------------------------------------------------------------------------
-    def decide(self, now_s: float) -> list[ReplicateBlock | DeleteReplicas]:
+    def decide(self, now_s: float) -> list[Decision]:
         """Orders for the blocks that changed or whose time has come."""
         touched = self._blocks.touched
         if not (touched or self._copies or self._later) or now_s < self._not_before_s:
@@ -75,7 +77,7 @@ class Replication:
         if not touched:
             return []
         stuck: list[BlockId] = []
-        orders: list[ReplicateBlock | DeleteReplicas] = []
+        orders: list[Decision] = []
         while touched and len(stuck) < _STUCK_MAX:
             block = next(iter(touched))
             del touched[block]
@@ -92,34 +94,51 @@ class Replication:
 
     def _decide_block(
         self, block: BlockId, known: Block, now_s: float
-    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
+    ) -> tuple[list[Decision], bool]:
         """Orders for a block, and whether it waits for a source to become free."""
         sound, incoming = known.nodes("sound"), known.nodes("incoming")
         if not sound:
-            return [], False  # nothing to copy from; a corrupt replica may be all that is left
-        orders: list[ReplicateBlock | DeleteReplicas] = [
-            self._delete(block, node) for node in known.nodes("corrupt")
-        ]
-        lacking = known.wanted - len(sound) - len(incoming)
+            return [], False  # nothing to copy from; a damaged replica may be all that is left
+        # One that is suspect is there until its DataNode says otherwise, which is soon.
+        lacking = known.wanted - len(sound) - len(incoming) - len(known.nodes("suspect"))
         if lacking > 0:
             copies, waits = self._copy(block, known, lacking, now_s)
-            return orders + copies, waits
+            return self._delete_damaged(block, known) + copies, waits
+        orders = self._delete_damaged(block, known)
         if len(sound) > known.wanted and not incoming:
             view = StorageView(load=self._blocks.load)
-            surplus = self._policy.surplus(sound, known.wanted, view)
-            orders.extend(self._delete(block, node) for node in surplus)
+            for node in self._policy.surplus(sound, known.wanted, view):
+                self._blocks.set_replica(block, node, "leaving")
+                orders.append(DeleteReplicas(node=node, blocks=(block,)))
         return orders, False
+
+    def _delete_damaged(self, block: BlockId, known: Block) -> list[Decision]:
+        """Orders to delete damaged replicas, once there are as many sound ones as can be."""
+        corrupt = known.nodes("corrupt")
+        if not corrupt:
+            return []
+        # A node with a replica that is of no use has no place for another.
+        useless = (*corrupt, *known.nodes("leaving", "unreadable"))
+        possible = min(known.wanted, len(self._blocks.load) - len(useless))
+        if not known.sound or len(known.sound) < possible:
+            return []
+        orders: list[Decision] = []
+        for node in corrupt:
+            self._blocks.set_replica(block, node, "leaving")
+            order = DeleteDamaged(block=block, stored_length=known.stored_length, node=node)
+            orders.append(order)
+        return orders
 
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
-    ) -> tuple[list[ReplicateBlock | DeleteReplicas], bool]:
+    ) -> tuple[list[Decision], bool]:
         if not self._free_sources(known):
             return [], True  # before targets are chosen, which costs the more the more wait
         view = StorageView(load=self._blocks.load)
-        shunned = {*known.nodes("corrupt", "leaving"), *self._failed.pop(block, ())}
-        present = known.nodes("sound", "incoming")
+        shunned = {*known.nodes("corrupt", "unreadable", "leaving"), *self._failed.pop(block, ())}
+        present = known.nodes("sound", "incoming", "suspect")
         targets = self._policy.choose(lacking, view, present=present, exclude=shunned)
-        orders: list[ReplicateBlock | DeleteReplicas] = []
+        orders: list[Decision] = []
         for target in targets:
             source = self._source(known, target)
             if source is None:
@@ -143,10 +162,6 @@ class Replication:
 
     def _free_sources(self, known: Block) -> list[NodeId]:
         return [n for n in known.nodes("sound") if self._sending[n] < COPIES_A_SOURCE_MAX]
-
-    def _delete(self, block: BlockId, node: NodeId) -> DeleteReplicas:
-        self._blocks.set_replica(block, node, "leaving")
-        return DeleteReplicas(node=node, blocks=(block,))
 
     def _end(self, block: BlockId, target: NodeId) -> bool:
         """Note the end of a copy; False if it is not one that is under way."""

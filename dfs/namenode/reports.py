@@ -104,6 +104,7 @@ class Reports:
                     stored_offset=offset,
                     stored_length=block.stored_length,
                     nodes=self._blocks.sound(block.block),
+                    doubtful=self._blocks.doubtful(block.block),
                 )
             )
             offset += block.stored_length
@@ -117,4 +118,5 @@ class Reports:
             wanted=known.wanted,
             nodes=known.nodes("sound"),
             corrupt=known.nodes("corrupt"),
+            suspect=known.nodes("suspect", "unreadable"),
         )

@@ -24,15 +24,23 @@ INF = float("inf")
 
 
 def small_topology(
-    racks: int = 2, nodes: int = 2, block: int = 100_000, replication: int = 2, nic: float = INF
+    racks: int = 2,
+    nodes: int = 2,
+    block: int = 100_000,
+    replication: int = 2,
+    nic: float = INF,
+    scan_period: float = 600.0,
+    block_report: float = 30.0,
 ) -> Topology:
     return Topology(
         name="small",
         racks=RackShape(count=racks, nodes=nodes),
         links=Links(nic=nic, uplink=nic),
-        storage=Storage(block=block, replication=replication),
+        storage=Storage(
+            block=block, replication=replication, scan_period=scan_period, scan_rate=INF
+        ),
         # Long enough for a busy machine: nothing is lost that was not killed.
-        liveness=Liveness(heartbeat=0.1, expiry=2.0),
+        liveness=Liveness(heartbeat=0.1, expiry=2.0, block_report=block_report),
     )
 
 

@@ -11,11 +11,13 @@ from dfs.messages import (
     AddBlock,
     BlockAdded,
     BlockReplicated,
+    BlockReport,
     CheckFiles,
     CheckReport,
     CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
+    DeleteDamaged,
     DeleteReplicas,
     FileCreated,
     FileStatus,
@@ -27,7 +29,9 @@ from dfs.messages import (
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
+    ReplicaVerified,
     StoredBlock,
+    VerifyReplica,
 )
 from dfs.namenode.core import NameNode, Ticked
 from dfs.namenode.journal import Journal, NoJournal
@@ -53,6 +57,7 @@ class SimulatedDfs:
         self.rng = random.Random(seed)
         self.disks: dict[NodeId, dict[int, HeldBlock]] = {n.id: {} for n in self.topology.nodes()}
         self.corrupt: set[tuple[NodeId, int]] = set()
+        self.unreadable: set[NodeId] = set()  #: nodes that can read none of their blocks just now
         self.silent: set[str] = set()  #: racks whose DataNode process is dead
         self.lost: set[NodeId] = set()
         self.orders: list[Message] = []
@@ -94,21 +99,44 @@ class SimulatedDfs:
             self.register(rack)
         elif isinstance(command, ReplicateBlock):
             self.slow.append(command)
-        elif isinstance(command, DeleteReplicas) and command.node not in self.lost:
-            for block in command.blocks:
-                self.disks[command.node].pop(block, None)
-                self.corrupt.discard((command.node, block))
-            self.tell(ReplicasDeleted(node=command.node, blocks=command.blocks))
+        elif getattr(command, "node", None) in self.lost:
+            return
+        elif isinstance(command, VerifyReplica):
+            self.verify(command.node, command.block)
+        elif isinstance(command, DeleteDamaged):
+            if self.finding(command.node, command.block) == "damaged":
+                self._delete(command.node, (command.block,))
+            else:
+                self.verify(command.node, command.block)
+        elif isinstance(command, DeleteReplicas):
+            self._delete(command.node, command.blocks)
+
+    def _delete(self, node, blocks) -> None:
+        for block in blocks:
+            self.disks[node].pop(block, None)
+            self.corrupt.discard((node, block))
+        self.tell(ReplicasDeleted(node=node, blocks=blocks))
+
+    def finding(self, node, block) -> str:
+        """What a DataNode finds when it looks at a replica."""
+        if node in self.unreadable:
+            return "unreadable"
+        sound = block in self.disks[node] and (node, block) not in self.corrupt
+        return "sound" if sound else "damaged"
+
+    def verify(self, node, block) -> None:
+        """Have a DataNode look at a replica and say what it found."""
+        self.tell(ReplicaVerified(block=block, node=node, found=self.finding(node, block)))
 
     def _end_copy(self, copy: ReplicateBlock) -> None:
         if rack_of(copy.source) in self.silent or copy.source in self.lost:
             return
-        bad = (copy.source, copy.block) in self.corrupt
         held = self.disks[copy.source].get(copy.block)
+        bad = self.finding(copy.source, copy.block) != "sound"
         target_dead = rack_of(copy.target) in self.silent or copy.target in self.lost
         if bad or held is None or target_dead or copy.block in self.disks[copy.target]:
-            if bad or held is None:
-                self.tell(ReplicaFailed(block=copy.block, node=copy.source, reason="bad"))
+            if bad:
+                self.verify(copy.source, copy.block)
             self.tell(
                 ReplicationFailed(
                     block=copy.block, source=copy.source, target=copy.target, reason="x"
@@ -137,7 +165,18 @@ class SimulatedDfs:
     def spoil(self, node: str, block: int) -> None:
         """Damage a replica; a reader finds it."""
         self.corrupt.add((NodeId(node), block))
+        self.accuse(node, block)
+
+    def accuse(self, node: str, block: int) -> None:
+        """A reader says that a replica is bad."""
         self.tell(ReplicaFailed(block=block, node=node, reason="checksum"))
+
+    def report(self) -> None:
+        """All DataNodes say what they hold."""
+        for node, held in self.disks.items():
+            if rack_of(node) not in self.silent and node not in self.lost:
+                every = tuple(sorted(held.values(), key=lambda each: each.block))
+                self.tell(BlockReport(node=node, first=0, last=2**63 - 1, held=every))
 
     # Files -----------------------------------------------------------------------------------
     def write(self, path: str, blocks: int = 1, acknowledged=None, **options) -> FileStatus:
@@ -155,6 +194,9 @@ class SimulatedDfs:
 
     def nodes(self, path: str, block: int = 0) -> tuple[NodeId, ...]:
         return self.tell(LocateBlocks(path=path)).files[0].blocks[block].nodes
+
+    def doubtful(self, path: str) -> tuple[NodeId, ...]:
+        return self.tell(LocateBlocks(path=path)).files[0].blocks[0].doubtful
 
     def block(self, path: str, block: int = 0) -> int:
         return self.tell(LocateBlocks(path=path)).files[0].blocks[block].block

@@ -316,7 +316,7 @@ class Chaos:
         self.d = SimulatedDfs(seed=seed, racks=4, nodes=2, replication=3)
         self.written = []
         self.acts = [self.write, self.write, self.remove, self.kill, self.lose, self.revive]
-        self.acts.append(self.spoil)
+        self.acts += [self.spoil, self.vanish, self.accuse, self.lock, self.d.report]
 
     def step(self):
         self.d.run(self.d.rng.choice([0, 0.5, 2, 5]))
@@ -355,11 +355,34 @@ class Chaos:
             self.d.register(rack_of(node))
 
     def spoil(self):
-        if self.written and not self.faulty:
-            path = self.d.rng.choice(self.written)
-            nodes = self.d.nodes(path)
-            if len(nodes) == 3:
-                self.d.spoil(self.d.rng.choice(nodes), self.d.block(path))
+        for node, block in self.replica():
+            self.d.spoil(node, block)
+
+    def vanish(self):
+        for node, block in self.replica():
+            del self.d.disks[node][block]
+            self.d.report()
+
+    def accuse(self):
+        """Somebody says that a replica is bad, which it is not."""
+        for node, block in self.replica():
+            self.d.accuse(node, block)
+
+    def lock(self):
+        """A node can't read its blocks for a while."""
+        for node, block in self.replica():
+            self.d.unreadable = {node}
+            self.d.accuse(node, block)
+            self.d.run(self.d.rng.choice([0, 0.5, 40]))
+            self.d.unreadable.clear()
+
+    def replica(self):
+        """One of a block that has as many as it should, or none."""
+        if not self.written or self.faulty:
+            return []
+        path = self.d.rng.choice(self.written)
+        nodes = self.d.nodes(path)
+        return [(self.d.rng.choice(nodes), self.d.block(path))] if len(nodes) == 3 else []
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -368,7 +391,7 @@ def test_whatever_happens_all_is_well_after_the_faults_have_stopped(seed):
     for _ in range(60):
         chaos.step()
     chaos.revive()
-    chaos.d.run(30)
+    chaos.d.run(45)
     report = chaos.d.check()
     assert report.healthy, f"seed {seed}: {report}"
     assert report.over_replicated == 0

@@ -1,0 +1,155 @@
+"""Looks at a rack's replicas: at once at those that the NameNode asks about, slowly at all others.
+
+Damage is found before the last sound replica goes, and nothing is deleted for being damaged that
+was not looked at right before.  A look is done in slices, between which the DataNode serves others:
+asked-for looks take half of its time at most, the slow round so many bytes a second.
+
+What the system still has in memory is checked there: damage of the disk below shows only once the
+system reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+
+from cluster.ids import NodeId
+from cluster.reactor import Reactor, now_s
+from cluster.topology import Storage
+from cluster.wire import Event
+from dfs.blockfile import ReplicaDamaged, ReplicaError
+from dfs.datanode.store import BlockStore
+from dfs.messages import (
+    BlockId,
+    DeleteDamaged,
+    Finding,
+    ReplicasDeleted,
+    ReplicaVerified,
+    VerifyReplica,
+)
+
+log = logging.getLogger(__name__)
+
+#: So much is read and checked in one go: below a millisecond, unless the disk is slow.
+SLICE_BYTES = 2**18
+#: The slow round pauses for no less: waking for every small block would cost more than the look.
+_PAUSE_S = 0.05
+
+Ask = VerifyReplica | DeleteDamaged
+#: Yields after each slice how many bytes were checked, and returns what was found, and why.
+Look = Generator[int, None, tuple[Finding, str]]
+
+
+def look_at(store: BlockStore, block: BlockId, stored_length: int | None = None) -> Look:
+    """Look at all of a replica, which should have so many bytes if that is known."""
+    try:
+        length = store.length(block)
+        if stored_length not in (None, length) or length <= 0:
+            return "damaged", f"block {block} has {length} bytes: need {stored_length or 1}"
+        for offset in range(0, length, SLICE_BYTES):
+            size = min(SLICE_BYTES, length - offset)
+            store.read(block, offset, size)
+            yield size
+    except ReplicaDamaged as error:
+        return "damaged", str(error)
+    except ReplicaError as error:
+        return "unreadable", str(error)
+    return "sound", ""
+
+
+class Scanner:
+    """Works as long as its reactor runs.  ``tell`` takes facts for the NameNode."""
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        stores: Mapping[NodeId, BlockStore],
+        storage: Storage,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._reactor = reactor
+        self._stores = stores
+        self._period_s = storage.scan_period
+        self._bytes_per_s_max = storage.scan_rate
+        self._tell = tell
+        #: what the NameNode asked for, oldest first; the first of it is under way
+        self._asked: dict[Ask, None] = {}
+        self._answering: Generator[int, None, None] | None = None
+        self._repeat(self._round(), self._period_s)
+
+    # What the NameNode asks for ------------------------------------------------------------------
+    def ask(self, order: Ask) -> None:
+        """Look at a replica soon; what is found is told."""
+        self._asked[order] = None
+        if self._answering is None:
+            self._answering = self._answer_all()
+            self._reactor.call_later(0, self._go_on_answering)
+
+    def _go_on_answering(self) -> None:
+        begin_s = now_s()
+        if self._answering is not None and next(self._answering, None) is not None:
+            # as much time for all others as this has taken
+            self._reactor.call_later(now_s() - begin_s, self._go_on_answering)
+        else:
+            self._answering = None
+
+    def _answer_all(self) -> Generator[int, None, None]:
+        while self._asked:
+            order = next(iter(self._asked))
+            yield from self._answer(order)
+            del self._asked[order]
+            yield 0
+
+    def _answer(self, order: Ask) -> Generator[int, None, None]:
+        store = self._stores.get(order.node)
+        if store is None:
+            return  # the node is lost, as the NameNode hears by heartbeat
+        found, reason = yield from look_at(store, order.block, order.stored_length)
+        if found != "sound":
+            log.warning("block %d on %s is %s: %s", order.block, order.node, found, reason)
+        if found == "damaged" and isinstance(order, DeleteDamaged):
+            try:
+                store.delete(order.block)
+            except OSError as error:
+                found, reason = "unreadable", f"it cannot be deleted: {error.strerror}"
+            else:
+                self._tell(ReplicasDeleted(node=order.node, blocks=(order.block,)))
+                return
+        self._tell(ReplicaVerified(block=order.block, node=order.node, found=found, reason=reason))
+
+    # The slow round ------------------------------------------------------------------------------
+    def _repeat(self, work: Generator[float, None, None], pause_s: float) -> None:
+        """Go on with the slow round after a pause; it says how long the next one is."""
+        self._reactor.call_later(pause_s, lambda: self._repeat(work, next(work)))
+
+    def _round(self) -> Generator[float, None, None]:
+        """Look at all blocks, again and again; yields pauses in seconds, and never ends."""
+        while True:
+            blocks = [(node, block) for node in tuple(self._stores) for block in self._blocks(node)]
+            begin_s, owed_s = now_s(), 0.0
+            for node, block in blocks:
+                due_s = self._period_s / len(blocks)  # so that a round takes all of the period
+                for checked_bytes in self._scan(node, block):
+                    owed_s += checked_bytes / self._bytes_per_s_max
+                    due_s -= checked_bytes / self._bytes_per_s_max
+                    if owed_s >= _PAUSE_S:
+                        yield owed_s
+                        owed_s = 0.0
+                owed_s += max(due_s, 0.0)
+            yield max(_PAUSE_S, owed_s, begin_s + self._period_s - now_s())
+
+    def _blocks(self, node: NodeId) -> list[BlockId]:
+        try:
+            return self._stores[node].blocks()
+        except (KeyError, OSError) as error:
+            log.warning("the blocks of %s are not looked at now: %s", node, error)
+            return []
+
+    def _scan(self, node: NodeId, block: BlockId) -> Generator[int, None, None]:
+        store = self._stores.get(node)
+        if store is None or not store.has(block):
+            return  # lost or deleted since
+        found, reason = yield from look_at(store, block)
+        if found == "damaged" and store.has(block):
+            log.warning("block %d on %s is damaged: %s", block, node, reason)
+            self._tell(ReplicaVerified(block=block, node=node, found=found, reason=reason))

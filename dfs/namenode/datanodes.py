@@ -1,0 +1,149 @@
+"""Which DataNodes there are, and what becomes of what they and readers say of replicas.
+
+Never here: files, and decisions about where replicas go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cluster.errors import PeerError
+from cluster.ids import NodeId, RackId
+from cluster.wire import Done
+from dfs.messages import (
+    BlockReplicated,
+    BlockReport,
+    DataNodeHeartbeat,
+    RegisterAgain,
+    RegisterDataNode,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicationFailed,
+    ReplicaVerified,
+)
+from dfs.namenode.blockmap import BlockMap
+from dfs.namenode.doubts import Doubts
+from dfs.namenode.orders import Orders
+from dfs.namenode.replication import Replication
+
+
+class DataNodes:
+    """Keeps the block map as the DataNodes report it; its methods take one message each."""
+
+    def __init__(
+        self,
+        nodes: Mapping[NodeId, RackId],
+        expiry_s: float,
+        blocks: BlockMap,
+        replication: Replication,
+        doubts: Doubts,
+        orders: Orders,
+    ) -> None:
+        self._nodes = nodes  #: of the topology
+        self._expiry_s = expiry_s
+        self._blocks = blocks
+        self._replication = replication
+        self._doubts = doubts
+        self._orders = orders
+        #: {rack: when its DataNode was last heard}
+        self._heard_s: dict[RackId, float] = {}
+
+    def check_node(self, node: NodeId) -> RackId:
+        """The rack of a node; ``PeerError`` if the topology has no such node."""
+        rack = self._nodes.get(node)
+        if rack is None:
+            raise PeerError(f"{node!r} is no node of this cluster")
+        return rack
+
+    # DataNodes -------------------------------------------------------------------------------
+    def register(self, message: RegisterDataNode, now_s: float) -> Done:
+        """A DataNode is up, with all that its nodes hold."""
+        self._check_rack(message.rack)
+        for node in message.nodes:
+            if self.check_node(node) != message.rack:
+                raise PeerError(f"{node} is not in rack {message.rack}")
+        self._lose(self._alive_in(message.rack), now_s)
+        self._heard_s[message.rack] = now_s
+        for node, held in message.nodes.items():
+            unknown, doubtful = self._blocks.node_joined(node, held)
+            self._doubts.node_joined(node, now_s)
+            for block in doubtful:
+                self._doubts.doubt(block, node, now_s)
+            self._orders.delete([(node, block) for block in unknown])
+        return Done()
+
+    def heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
+        """A DataNode is alive; those of its nodes that it does not name are lost."""
+        self._check_rack(message.rack)
+        alive = self._alive_in(message.rack)
+        if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
+            self._orders.add(message.rack, RegisterAgain())
+            return
+        self._heard_s[message.rack] = now_s
+        self._lose([node for node in alive if node not in message.nodes], now_s)
+
+    def lose_silent(self, now_s: float) -> None:
+        """Those that were not heard for too long are lost."""
+        silent_since_s = now_s - self._expiry_s
+        for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
+            del self._heard_s[rack]
+            self._lose(self._alive_in(rack), now_s)
+
+    def report(self, message: BlockReport, now_s: float) -> None:
+        """What a node holds of a range of blocks; where that differs, replicas are looked at."""
+        self.check_node(message.node)
+        if not self._blocks.is_alive(message.node):
+            return  # it registers again, and says it all then
+        unknown, doubtful = self._blocks.compare(
+            message.node, message.first, message.last, message.held
+        )
+        for block in doubtful:
+            self._doubts.doubt(block, message.node, now_s)
+        self._orders.delete([(message.node, block) for block in unknown])
+
+    # Replicas --------------------------------------------------------------------------------
+    def replicated(self, fact: BlockReplicated, _: float) -> None:
+        """A copy has arrived."""
+        self._replication.copied(fact.block, fact.target)
+        known = self._blocks.blocks.get(fact.block)
+        if known is None:
+            self._orders.delete([(fact.target, fact.block)])
+        elif self._blocks.is_alive(fact.target):
+            self._blocks.set_replica(fact.block, fact.target, "sound")
+
+    def replication_failed(self, fact: ReplicationFailed, now_s: float) -> None:
+        """A copy has failed."""
+        self._replication.failed(fact.block, fact.target, now_s)
+
+    def deleted(self, fact: ReplicasDeleted, now_s: float) -> None:
+        """Replicas are gone; where that was not expected, the DataNode is asked."""
+        for block in fact.blocks:
+            known = self._blocks.blocks.get(block)
+            state = known.state(fact.node) if known is not None else None
+            if state == "leaving":
+                self._blocks.drop_replica(block, fact.node)
+            elif state == "sound":
+                self._doubts.doubt(block, fact.node, now_s)
+
+    def failed(self, fact: ReplicaFailed, now_s: float) -> None:
+        """A reader found a replica bad: it may be mistaken, or lie."""
+        known = self._blocks.blocks.get(fact.block)
+        if known is not None and known.state(fact.node) == "sound":
+            self._doubts.doubt(fact.block, fact.node, now_s)
+
+    def verified(self, fact: ReplicaVerified, now_s: float) -> None:
+        """A DataNode has looked at one of its replicas."""
+        self._doubts.verified(fact, now_s)
+
+    # Helpers ---------------------------------------------------------------------------------
+    def _check_rack(self, rack: RackId) -> None:
+        if rack not in self._nodes.values():
+            raise PeerError(f"{rack!r} is no rack of this cluster")
+
+    def _alive_in(self, rack: RackId) -> list[NodeId]:
+        return [node for node in self._blocks.load if self._nodes[node] == rack]
+
+    def _lose(self, nodes: Iterable[NodeId], now_s: float) -> None:
+        for node in nodes:
+            self._replication.node_lost(node, now_s)
+            self._blocks.node_lost(node)

@@ -1,0 +1,95 @@
+"""Replicas in doubt, and when their DataNodes are asked to look at them.
+
+A replica is in doubt once a reader says that it is bad, or a report does not fit what is known.
+Nobody is believed but the replica's own DataNode, after it has looked at all of it.  What it does
+not find sound it is asked about again, since what was wrong may have passed: a disk that was away,
+descriptors that had run out, a file that somebody put back.
+
+Never here: what is deleted or copied, which ``replication`` decides.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from cluster.ids import NodeId
+from dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
+from dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
+
+#: After so long a replica that is still in doubt is looked at again.
+LOOK_AGAIN_S = 30.0
+
+#: {what was found: (the states that it changes, the state that comes of it)}
+_VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
+    "sound": (("suspect", "unreadable", "corrupt", "leaving"), "sound"),
+    "damaged": (("sound", "suspect", "unreadable"), "corrupt"),
+    "unreadable": (("sound", "suspect", "corrupt", "leaving"), "unreadable"),
+}
+
+
+class Doubts:
+    """Changes the states of replicas in the block map, and asks for looks at them."""
+
+    def __init__(self, blocks: BlockMap) -> None:
+        self._blocks = blocks
+        #: {(block, node): when its DataNode is asked next}; kept while the node is lost
+        self._looks_s: dict[tuple[BlockId, NodeId], float] = {}
+        #: the same as a heap, with entries that do not hold any more
+        self._heap: list[tuple[float, BlockId, NodeId]] = []
+
+    def __bool__(self) -> bool:
+        """Whether any replica is in doubt."""
+        return bool(self._looks_s)
+
+    # What happened ---------------------------------------------------------------------------
+    def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
+        """Have a replica looked at, at a node that is alive."""
+        self._blocks.set_replica(block, node, "suspect")
+        self._look_at(block, node, now_s)
+
+    def verified(self, fact: ReplicaVerified, now_s: float) -> None:
+        """Note what a replica's DataNode found."""
+        key = fact.block, fact.node
+        known = self._blocks.blocks.get(fact.block)
+        changes, verdict = _VERDICTS[fact.found]
+        state = known.state(fact.node) if known is not None else None
+        if state == "leaving" and key not in self._looks_s:
+            return  # its deletion was ordered for another reason than doubt
+        if state in changes:
+            self._blocks.set_replica(fact.block, fact.node, verdict)
+        if verdict == "sound" or state is None:
+            self._looks_s.pop(key, None)
+        else:
+            self._look_at(*key, now_s + LOOK_AGAIN_S)
+
+    def node_joined(self, node: NodeId, now_s: float) -> None:
+        """What was in doubt at a node before it was lost still is."""
+        for block, at in [key for key in self._looks_s if key[1] == node]:
+            known = self._blocks.blocks.get(block)
+            if known is not None and known.state(at) is not None:
+                self.doubt(block, at, now_s)
+            else:
+                del self._looks_s[block, at]
+
+    # What to do ------------------------------------------------------------------------------
+    def decide(self, now_s: float) -> list[VerifyReplica]:
+        """The looks that are due."""
+        looks: list[VerifyReplica] = []
+        while self._heap and self._heap[0][0] <= now_s:
+            when_s, block, node = heapq.heappop(self._heap)
+            if self._looks_s.get((block, node)) != when_s:
+                continue
+            known = self._blocks.blocks.get(block)
+            state = known.state(node) if known is not None else None
+            if known is None or state == "sound" or (not state and self._blocks.is_alive(node)):
+                del self._looks_s[block, node]
+                continue
+            if state in IN_DOUBT:
+                length = known.stored_length
+                looks.append(VerifyReplica(block=block, stored_length=length, node=node))
+            self._look_at(block, node, now_s + LOOK_AGAIN_S)
+        return looks
+
+    def _look_at(self, block: BlockId, node: NodeId, when_s: float) -> None:
+        self._looks_s[block, node] = when_s
+        heapq.heappush(self._heap, (when_s, block, node))

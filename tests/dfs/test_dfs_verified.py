@@ -1,0 +1,149 @@
+"""With real DataNodes: damage is found and replaced; what only cannot be read is no damage."""
+
+from __future__ import annotations
+
+import random
+import resource
+from pathlib import Path
+
+import pytest
+
+import dfs.namenode.doubts
+from cluster.ids import rack_of
+from dfs.client import BlockUnavailable
+from dfs.messages import ReplicaFailed
+from tests.cluster_fixture import wait_for
+
+DATA = random.Random(1).randbytes(350_000)
+
+
+def content(client, path):
+    return b"".join(client.read(path))
+
+
+def replicas(cluster, location):
+    return [cluster.block_file(node, location.block) for node in location.nodes]
+
+
+def take_descriptors(cluster, *names):
+    """Let these daemons open no more files than they have open."""
+    for name in names:
+        pid = cluster.pids[name]
+        used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+        lowest_free = next(n for n in range(len(used) + 1) if n not in used)
+        hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+
+
+def give_descriptors(cluster, *names):
+    for name in names:
+        hard = resource.prlimit(cluster.pids[name], resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(cluster.pids[name], resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def test_descriptors_that_run_out_during_a_read_cost_no_replica(start_dfs, monkeypatch):
+    monkeypatch.setattr(dfs.namenode.doubts, "LOOK_AGAIN_S", 0.3)  # the daemons inherit it
+    cluster = start_dfs(racks=3, nodes=1, replication=3, block=400_000, block_report=0.2)
+    client, datanodes = cluster.client(), [f"datanode-r{rack}" for rack in range(3)]
+    for number in range(9):  # so that it has a connection to each of them
+        client.write(f"/f{number}", [DATA])
+    (location,) = client.locations("/f0")
+    take_descriptors(cluster, *datanodes)
+    with pytest.raises(BlockUnavailable, match="Too many open files"):
+        content(client, "/f0")
+    assert client.check().healthy, "none was reported"
+    liar = cluster.transport().link("namenode")
+    for node in location.nodes:
+        liar.send(ReplicaFailed(block=location.block, node=node, reason="I could not read it"))
+    wait_for(lambda: client.check().missing, "what was said of them to be looked into")
+    assert client.locations("/f0")[0].nodes == ()
+    assert set(client.locations("/f0")[0].doubtful) == set(location.nodes)
+    give_descriptors(cluster, *datanodes)
+    assert content(client, "/f0") == DATA, "what is in doubt is read all the same"
+    wait_for(lambda: client.check().healthy, "the doubts to be settled")
+    assert client.locations("/f0")[0].nodes == location.nodes
+    assert all(path.exists() for path in replicas(cluster, location))
+
+
+def test_one_datanode_without_descriptors_is_read_around_without_blame(start_dfs):
+    cluster = start_dfs(racks=2, nodes=1, replication=2, block=400_000)
+    client = cluster.client()
+    for number in range(6):
+        client.write(f"/f{number}", [DATA])
+    take_descriptors(cluster, "datanode-r0")
+    for number in range(6):
+        assert content(client, f"/f{number}") == DATA
+    assert client.check().healthy
+
+
+def test_readers_that_lie_cost_no_replica(start_dfs):
+    cluster = start_dfs(racks=3, nodes=1, replication=3, block=400_000)
+    client = cluster.client()
+    client.write("/f", [DATA])
+    (location,) = client.locations("/f")
+    liar = cluster.transport().link("namenode")
+    for _ in range(3):
+        for node in location.nodes:
+            liar.send(ReplicaFailed(block=location.block, node=node, reason="lie"))
+    wait_for(lambda: client.check().healthy, "the DataNodes to have looked")
+    assert content(client, "/f") == DATA
+    assert client.locations("/f")[0].nodes == location.nodes
+
+
+def test_damage_is_found_though_nobody_reads(start_dfs):
+    cluster = start_dfs(racks=3, nodes=1, replication=2, block=400_000, scan_period=0.5)
+    client = cluster.client()
+    client.write("/f", [DATA])
+    (location,) = client.locations("/f")
+    bad = replicas(cluster, location)[0]
+    spoiled = bytearray(bad.read_bytes())
+    spoiled[300_000] ^= 1
+    bad.write_bytes(spoiled)
+    wait_for(lambda: not bad.exists() or bad.read_bytes() != spoiled, "the damage to be found")
+    wait_for(lambda: client.check().healthy, "a new replica")
+    assert content(client, "/f") == DATA
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_replicas_deleted_by_hand_are_noticed(start_dfs, monkeypatch, lost):
+    monkeypatch.setattr(dfs.namenode.doubts, "LOOK_AGAIN_S", 0.3)  # the daemons inherit it
+    cluster = start_dfs(racks=3, nodes=2, replication=3, block=400_000, block_report=0.3)
+    client = cluster.client()
+    client.write("/f", [DATA])
+    (location,) = client.locations("/f")
+    paths = replicas(cluster, location)
+    kept = paths[0].read_bytes()
+    for path in paths[:lost]:
+        path.unlink()
+    if lost == 3:
+        wait_for(lambda: all(len(t.corrupt) == 3 for t in missing(client)), "all to be missed")
+        paths[0].write_bytes(kept)  # the user had a copy
+    if lost == 1:
+        wait_for(lambda: len(held(cluster, location.block)) == 3, "a new replica")
+    wait_for(lambda: client.check().healthy, "fsck to be content")
+    assert len(held(cluster, location.block)) == 3
+    assert content(client, "/f") == DATA
+
+
+def missing(client):
+    wait_for(lambda: client.check().missing, "fsck to say so")
+    return client.check().missing
+
+
+def held(cluster, block):
+    return list(cluster.folder.path.glob(f"nodes/*/blocks/b{block}"))
+
+
+def test_blocks_that_come_and_go_while_reports_are_made_stay_healthy(start_dfs):
+    cluster = start_dfs(racks=2, nodes=2, replication=2, block=20_000, block_report=0.02)
+    client = cluster.client("r0n0")
+    for number in range(15):
+        client.write(f"/f{number}", [DATA[:100_000]])
+        if number % 3 == 0:
+            client.remove(f"/f{number}")
+    wait_for(lambda: client.check().healthy, "no doubts to be left")
+    for number in range(15):
+        if number % 3:
+            assert content(client, f"/f{number}") == DATA[:100_000]
+    wait_for(lambda: len(held(cluster, "*")) == 10 * 5 * 2, "as many replicas as there should be")
+    assert {rack_of(node) for node in client.locations("/f1")[0].nodes} == {"r0", "r1"}

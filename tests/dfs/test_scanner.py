@@ -1,0 +1,191 @@
+"""Looking at replicas: what is found, that nobody has to wait for it, and that it goes on."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+import dfs.datanode.reporter
+from cluster.reactor import Reactor
+from cluster.topology import Storage
+from dfs.datanode.reporter import BlockReporter, pages
+from dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
+from dfs.datanode.store import BlockStore
+from dfs.messages import DeleteDamaged, ReplicasDeleted, ReplicaVerified, VerifyReplica
+
+DATA = random.Random(1).randbytes(3 * SLICE_BYTES + 5)
+LENGTH = len(DATA)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return BlockStore(tmp_path / "blocks")
+
+
+def write(store, block, data=DATA):
+    writer = store.create(block)
+    writer.write(memoryview(data))
+    writer.finish()
+
+
+def spoil(store, block, at=SLICE_BYTES):
+    path = store._folder / f"b{block}"
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def scanner(store, told, **figures):
+    storage = Storage(**{"scan_period": 3600, **figures})
+    reactor = Reactor()
+    return reactor, Scanner(reactor, {"r0n0": store}, storage, told.append)
+
+
+def look(store, block, length: int | None = LENGTH):
+    work, slices = look_at(store, block, length), []
+    while True:
+        try:
+            slices.append(next(work))
+        except StopIteration as end:
+            return end.value[0], slices
+
+
+def test_a_look_is_done_in_slices(store):
+    write(store, 1)
+    assert look(store, 1) == ("sound", [SLICE_BYTES] * 3 + [5])
+
+
+def test_what_a_look_finds(store):
+    for block in range(4):
+        write(store, block)
+    spoil(store, 1)
+    assert look(store, 1)[0] == "damaged"
+    assert look(store, 2, length=len(DATA) + 1)[0] == "damaged"
+    assert look(store, 2, length=len(DATA) - 1)[0] == "damaged"
+    store.delete(2)
+    assert look(store, 2)[0] == "damaged"
+    (store._folder / "b9").mkdir()
+    assert look(store, 9, length=None)[0] in ("unreadable", "damaged")
+    (store._folder / "b8").write_bytes(b"")
+    assert look(store, 8, length=None)[0] == "damaged"
+    assert look(store, 3)[0] == "sound"
+
+
+@pytest.mark.parametrize("order", [VerifyReplica, DeleteDamaged])
+@pytest.mark.parametrize("state", ["sound", "damaged", "gone"])
+def test_orders_are_answered_and_only_damage_is_deleted(store, order, state):
+    write(store, 1)
+    if state == "damaged":
+        spoil(store, 1)
+    elif state == "gone":
+        store.delete(1)
+    told = []
+    reactor, works = scanner(store, told)
+    for _ in range(3):  # asked for again while it is under way
+        works.ask(order(block=1, node="r0n0", stored_length=len(DATA)))
+    works.ask(order(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
+    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+    reactor.run_until(lambda: False, timeout_s=0.05)
+    (fact,) = told
+    if order is DeleteDamaged and state != "sound":
+        assert fact == ReplicasDeleted(node="r0n0", blocks=(1,))
+        assert not store.has(1)
+    else:
+        assert isinstance(fact, ReplicaVerified)
+        assert fact.found == ("sound" if state == "sound" else "damaged")
+        assert store.has(1) == (state != "gone")
+
+
+def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
+    write(store, 1)
+    spoil(store, 1)
+    told = []
+    reactor, works = scanner(store, told)
+
+    def no_descriptors(*_, **__):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.open", no_descriptors)
+        patched.setattr("pathlib.Path.open", no_descriptors)
+        works.ask(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
+        assert reactor.run_until(lambda: bool(told), timeout_s=20)
+    assert told[0].found == "unreadable"
+    assert "Too many open files" in told[0].reason
+    assert store.has(1)
+
+
+def test_others_are_served_while_a_look_is_under_way(store):
+    write(store, 1, random.Random(2).randbytes(40 * SLICE_BYTES))
+    told, turns = [], []
+    reactor, works = scanner(store, told)
+
+    def other_work():
+        turns.append(len(told))
+        reactor.call_later(0, other_work)
+
+    other_work()
+    works.ask(VerifyReplica(block=1, node="r0n0", stored_length=40 * SLICE_BYTES))
+    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+    assert len(turns) > 40
+
+
+def test_the_slow_round_finds_damage_and_comes_again(store):
+    for block in range(5):
+        write(store, block)
+    told = []
+    reactor, _ = scanner(store, told, scan_period=0.1, scan_rate=1e9)
+    spoil(store, 3)
+    assert reactor.run_until(lambda: len(told) == 2, timeout_s=20)
+    assert {(fact.block, fact.found) for fact in told} == {(3, "damaged")}
+
+
+def test_the_slow_round_is_slow(store):
+    write(store, 1)
+    spoil(store, 1, at=len(DATA) - 1)  # in the last slice
+    told = []
+    reactor, _ = scanner(store, told, scan_period=0.01, scan_rate=len(DATA) / 0.4)
+    assert not reactor.run_until(lambda: bool(told), timeout_s=0.2)
+    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+
+
+# Reports -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("blocks", [0, 1, 8, 9, 24])
+def test_pages_cover_every_id_once(store, monkeypatch, blocks):
+    monkeypatch.setattr(dfs.datanode.reporter, "PAGE_BLOCKS", 8)
+    ids = random.Random(blocks).sample(range(2**40), blocks)
+    for block in ids:
+        (store._folder / f"b{block}").write_bytes(b"x" * 13)
+    reports = [page for page in pages("r0n0", store) if page is not None]
+    assert len(reports) == max(1, -(-blocks // 8))
+    assert [held.block for report in reports for held in report.held] == sorted(ids)
+    assert {held.stored_length for report in reports for held in report.held} <= {5}
+    bounds = [(report.first, report.last) for report in reports]
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == 2**63 - 1
+    assert all(last + 1 == first for (_, last), (first, _) in itertools.pairwise(bounds))
+    assert all(r.first <= held.block <= r.last for r in reports for held in r.held)
+
+
+def test_a_disk_that_cannot_be_listed_just_now_is_not_reported_empty(store, monkeypatch):
+    def no_descriptors(*_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("pathlib.Path.iterdir", no_descriptors)
+    assert list(pages("r0n0", store)) == []
+    assert store.exists
+
+
+def test_reports_go_on(store, tmp_path):
+    write(store, 1)
+    reactor, sent = Reactor(), []
+    stores = {"r0n0": store, "r0n1": BlockStore(tmp_path / "other")}
+    BlockReporter(reactor, stores, 0.05, sent.append)
+    assert reactor.run_until(lambda: len(sent) == 2, timeout_s=20)
+    assert {report.node: len(report.held) for report in sent} == {"r0n0": 1, "r0n1": 0}
+    del stores["r0n1"]
+    sent.clear()
+    assert reactor.run_until(lambda: len(sent) == 3, timeout_s=20)
+    assert {report.node for report in sent[1:]} == {"r0n0"}
