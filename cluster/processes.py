@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from typing import NoReturn
 
 from cluster.reactor import Reactor
@@ -74,6 +75,19 @@ def allow_many_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _DESCRIPTORS)), hard))
 
 
+def close_descriptors_but(kept: Container[int]) -> None:
+    """Close what this process has inherited, but for standard streams and what is ``kept``.
+
+    For a forked child, before it opens anything: no object of its own may have a descriptor yet.
+    """
+    with os.scandir("/proc/self/fd") as entries:
+        inherited = [int(entry.name) for entry in entries]
+    for number in inherited:
+        if number > 2 and number not in kept:
+            with suppress(OSError):  # the one that the folder itself was read by
+                os.close(number)
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends, so that they can be reaped here."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -121,31 +135,26 @@ def kill_descendants(grace_s: float = 2.0) -> None:
         time.sleep(0.005)
 
 
-def kill_strays(known: Container[int], which: Callable[[int], bool] = lambda _: True) -> None:
-    """Kill and reap the children of this process that are not ``known``, if ``which`` says so.
+def kill_strays(known: Container[int]) -> None:
+    """Kill and reap the children of this process that are not ``known``.
 
     For a process of one thread that adopts orphans: what its children had started and left behind.
     What a stray has started becomes a stray, and is killed as well.
     """
-    spared: set[int] = set()
-    while strays := [pid for pid in _children() if pid not in known and pid not in spared]:
+    while strays := signal_strays(known):
         for pid in strays:
-            if os.waitpid(pid, os.WNOHANG) != (0, 0):
-                continue  # it had ended
-            if which(pid):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            else:
-                spared.add(pid)
+            os.waitpid(pid, 0)
 
 
-def environment_of(pid: int) -> list[bytes]:
-    """The "NAME=value" that a process was started with; empty if that cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
-    except OSError:
-        return []
+def signal_strays(known: Container[int]) -> list[int]:
+    """Send SIGKILL to the children of this process that are not ``known``; which that are.
+
+    For those who must not wait: they hear by SIGCHLD when it is time to reap and to look again.
+    """
+    strays = [pid for pid in _children() if pid not in known]
+    for pid in strays:
+        os.kill(pid, signal.SIGKILL)  # until it is reaped the number is its own
+    return strays
 
 
 def _children() -> list[int]:

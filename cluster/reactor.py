@@ -53,6 +53,11 @@ class Reactor:
         self._sequence = itertools.count()
         self._stopped = False
 
+    def close(self) -> None:
+        """Give back the descriptor that it has of its own; the reactor is of no use then."""
+        if self._alarm is not None:
+            self._alarm.close()
+
     def add(self, readable: zmq.Socket[bytes] | int, handler: Callable[[], None]) -> None:
         """Call ``handler()`` whenever the socket (or file descriptor) can be read.
 

@@ -64,7 +64,13 @@ class RunFolder:
 
     def is_ours(self) -> bool:
         """Whether it is there, and ``create`` made it.  ``OSError`` if that cannot be known now."""
-        return ownfolder.mark_of(self.path, _PURPOSE) is not None
+        return self.id is not None
+
+    @property
+    def id(self) -> str | None:
+        """What no other cluster has; None if the folder is not ours.  ``OSError`` as above."""
+        made = ownfolder.mark_of(self.path, _PURPOSE)
+        return None if made is None else made.id
 
     @property
     def sockets(self) -> Path:

@@ -34,11 +34,13 @@ from cluster.config import ClusterConfig, Daemon
 from cluster.processes import (
     adopt_orphans,
     allow_many_descriptors,
+    close_descriptors_but,
     fork,
     how_it_ended,
     kill_descendants,
     kill_strays,
     reap,
+    signal_strays,
     wake_on_signals,
 )
 from cluster.restarts import PAUSE_S_MAX, Restarts
@@ -129,18 +131,21 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         self._write_to_log(spec.name)
-        if self._lifeline is not None and self._lifeline > 2:
-            os.close(self._lifeline)
-        name = f"{spec.name}\n".encode()
+        # The lock that says that the cluster is alive and the lifeline are the supervisor's alone.
+        close_descriptors_but({self._ready_out})
         spec.main(
             Daemon(
                 role=spec.role,
                 name=spec.name,
                 folder=self._folder,
                 config=self._config,
-                ready=lambda: _write_all(self._ready_out, name),
+                ready=partial(self._say_ready, spec.name),
             )
         )
+
+    def _say_ready(self, name: str) -> None:
+        _write_all(self._ready_out, f"{name}\n".encode())
+        os.close(self._ready_out)
 
     def _write_to_log(self, name: str) -> None:
         log = os.open(self._folder.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -194,7 +199,7 @@ class Supervisor:
         for pid, status in reap():
             spec = self._running.pop(pid, None)
             if spec is None:
-                continue  # an orphan that was adopted: an attempt of a NodeManager that died
+                continue  # an orphan that was adopted: see below
             how = how_it_ended(status)
             was_unready = self._unready.pop(spec.name, None) is not None
             failed = not self._started and (was_unready or spec.critical)
@@ -206,6 +211,9 @@ class Supervisor:
                 ending = Ending.START_FAILED
             elif spec.critical:
                 ending = ending or Ending.DAEMON_DIED
+        # What a daemon left behind, at last whatever its attempts had started in other sessions:
+        # each orphan is adopted when its parent ends, and that end is why we are here.
+        signal_strays(self._running)
         return ending
 
     def _what_next(self, spec: DaemonSpec) -> str:

@@ -20,7 +20,7 @@ import socket
 import jobs.catalog  # noqa: F401  Railyard's own jobs: 5 to 13 ms in each job's helper otherwise
 from cluster.config import Daemon
 from cluster.ids import JobId
-from cluster.processes import adopt_orphans, fork, how_it_ended, kill_strays
+from cluster.processes import adopt_orphans, close_descriptors_but, fork, how_it_ended, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from nodemanager.channel import Channel
@@ -39,6 +39,7 @@ def start_helper(daemon: Daemon) -> tuple[int, Channel]:
 
     def help_out() -> None:
         ours.close()
+        close_descriptors_but({theirs.fileno()})
         # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _Helper(daemon, theirs).serve()
@@ -79,6 +80,7 @@ class _Helper:
     def _fork(self, helper: int, job: JobId) -> None:
         def help_job() -> None:
             self._channel.close()
+            close_descriptors_but({end.fileno()})
             serve_job(self._daemon, job, end)
 
         with socket.socket(fileno=self._channel.take_fd()) as end:

@@ -18,7 +18,7 @@ from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
 from cluster.priority import go_ahead
-from cluster.processes import adopt_orphans, environment_of, fork, kill_strays
+from cluster.processes import adopt_orphans, fork, kill_strays
 from cluster.reactor import Reactor
 from cluster.wire import Vocabulary
 from jobs.model import Job
@@ -34,9 +34,6 @@ from nodemanager.messages import (
     JobBroken,
     JobLoaded,
 )
-
-#: In the environment of attempts, and so of whatever they start: whose it is.
-_MARK = "RAILYARD_ATTEMPT"
 
 
 def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
@@ -107,9 +104,10 @@ class _JobHelper:
     def _become(self, order: LaunchAttempt) -> int:
         """Be the attempt, in a forked child; its exit status."""
         _lead_group(0)
-        os.environ[_MARK] = order.attempt
+        adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._channel.close()
+        self._reactor.close()
         for ended in self._endings.values():
             os.close(ended)
         _write_to(self._daemon.folder.attempt(order.attempt))
@@ -129,8 +127,7 @@ class _JobHelper:
         os.close(ended)
         self._kill(attempt)  # what it started and left behind; its own pid is still ours
         _, status = os.waitpid(self._pids.pop(attempt), 0)
-        mark = f"{_MARK}={attempt}".encode()
-        kill_strays(self._pids.values(), lambda pid: mark in environment_of(pid))
+        kill_strays(self._pids.values())  # also in a session of its own: it is ours now
         self._channel.send(AttemptExited(attempt=attempt, status=status))
 
 

@@ -4,8 +4,9 @@
     clusters/current      a link to the run folder of the cluster that was left running
     clusters/c-.../       run folders: see cluster/runfolder.py
 
-A run folder's ``alive`` file is locked by its cluster's supervisor, and by the daemons forked from
-it, for as long as one of them lives: a lock cannot be left behind, as a pid in a file can.
+A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as long
+as it lives: a lock cannot be left behind, as a pid in a file can.  What is left of a cluster whose
+supervisor is dead is ended before its folder is removed.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster.errors import UsageError
+from cluster.errors import RailyardError, UsageError
+from cluster.members import kill_members
 from cluster.runfolder import PREFIX, RunFolder
 from scripts.home import clusters_folder, make_clusters_folder
 
 _CURRENT = "current"
 _ALIVE = "alive"
+_END_TIMEOUT_S = 5.0
 
 
 def new_folder(*, current: bool) -> tuple[RunFolder, int]:
@@ -66,7 +69,7 @@ def dead_current_folder() -> RunFolder | None:
 
 
 def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
-    """Whether a cluster's last daemon ended within ``timeout_s``."""
+    """Whether a cluster's supervisor ended within ``timeout_s``."""
     deadline_s = time.monotonic() + timeout_s
     while folder.path.exists() and _lives(folder.path):
         if time.monotonic() > deadline_s:
@@ -76,11 +79,15 @@ def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
 
 
 def forget(folder: RunFolder) -> None:
-    """Remove the folder of a cluster that has ended."""
+    """End what is left of a cluster, its supervisor too, and remove its folder.
+
+    Raises ``RailyardError`` if something of it does not end.
+    """
     place = folder.path.parent
     if not place.is_dir():  # somebody has removed it
         return
     with _locked(place):
+        _end(folder)
         if _current_name(place) == folder.path.name:
             (place / _CURRENT).unlink()
         folder.remove()
@@ -122,11 +129,25 @@ def _make_way_for_current(place: Path) -> None:
 
 def _remove_dead(place: Path) -> None:
     for path in place.glob(f"{PREFIX}*"):
-        if not _lives(path):
-            RunFolder(path).remove()
+        with suppress(RailyardError, OSError):  # then the next command tries it
+            folder = RunFolder(path)
+            if not _lives(path):
+                _end(folder)
+                folder.remove()
     name = _current_name(place)
     if name is not None and not (place / name).exists():
         (place / _CURRENT).unlink()
+
+
+def _end(folder: RunFolder) -> None:
+    """Kill what is left of a cluster; ``RailyardError`` if that does not help."""
+    cluster = folder.id
+    if cluster is None:
+        return
+    left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
+    if left or _lives(folder.path):
+        who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"
+        raise RailyardError(f"the cluster in {folder.path} does not end: kill {who}")
 
 
 def _lives(path: Path) -> bool:

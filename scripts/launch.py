@@ -22,6 +22,7 @@ from typing import Any
 
 from cluster.config import ClusterConfig
 from cluster.errors import RailyardError
+from cluster.members import marked, signal_member
 from cluster.runfolder import RunFolder
 from scripts import clusters
 from scripts.interrupts import check, deferred
@@ -69,12 +70,19 @@ class StartedCluster:
                 stdout=told,
                 stderr=log,
                 cwd=Path(__file__).parent.parent,  # so that the very same code is imported
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a pool in each daemon is waste
+                env=self._environment(),
                 pass_fds=inherited,
                 start_new_session=True,
             )
         for fd in inherited:
             os.close(fd)
+
+    def _environment(self) -> dict[str, str]:
+        """That of the supervisor and all that descends from it."""
+        cluster = self.folder.id
+        assert cluster is not None, "the folder was made for it"
+        one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # a pool in each daemon is waste
+        return marked(os.environ | one_thread, cluster)
 
     def wait_until_ready(self, while_waiting: Callable[[], None] = lambda: None) -> None:
         """Wait until all daemons are registered; raises ``ClusterFailed``."""
@@ -107,7 +115,7 @@ class StartedCluster:
                 try:
                     self._process.wait(_STOP_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
-                    os.killpg(self._process.pid, signal.SIGKILL)
+                    self._process.kill()
                     self._process.wait()
             clusters.forget(self.folder)
 
@@ -158,13 +166,9 @@ def leave_running(config: ClusterConfig) -> StartedCluster:
 
 def stop_running(folder: RunFolder) -> None:
     """End a cluster that was left running, from any process, and remove its folder."""
-    pid = _supervisor_pid(folder)
-    if pid is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        if not clusters.wait_until_dead(folder, _STOP_TIMEOUT_S):
-            os.killpg(pid, signal.SIGKILL)
-            clusters.wait_until_dead(folder, _STOP_TIMEOUT_S)
+    pid, cluster = _supervisor_pid(folder), folder.id
+    if pid is not None and cluster is not None and signal_member(cluster, pid, signal.SIGTERM):
+        clusters.wait_until_dead(folder, _STOP_TIMEOUT_S)
     clusters.forget(folder)
 
 

@@ -1,11 +1,13 @@
 """Real forks: what is up, what is told of deaths, and that nothing is left."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -68,13 +70,14 @@ sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0, restarts=
 def start(tmp_path_factory):
     started = []
 
-    def start(mains):
+    def start(mains, pass_fds=()):
         folder = RunFolder.create(tmp_path_factory.mktemp("s"))
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(folder.path), mains],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            pass_fds=pass_fds,
         )
         started.append(process)
         return folder, process
@@ -231,3 +234,37 @@ def test_daemons_die_with_a_killed_supervisor(start):
     assert_gone(pids)
     for pid in strays:  # children of our test's daemons that never asked to die with them
         os.kill(pid, signal.SIGKILL)
+
+
+def test_only_the_supervisor_holds_what_it_was_given(start, tmp_path):
+    """Or the cluster would count as alive for as long as anything that was forked from it lives."""
+    lock = os.open(tmp_path / "alive", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    folder, process = start("serve,serve", pass_fds=[lock])
+    os.close(lock)
+    assert told(process) == {"event": "ready"}
+    pids = {row["pid"] for row in folder.processes()}
+    strays = family(folder, process) - pids
+    assert all(is_open_in(pid, tmp_path / "alive") == (pid == process.pid) for pid in pids | strays)
+    process.kill()
+    process.wait()
+    lock = os.open(tmp_path / "alive", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(lock)
+    for pid in strays:
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_open_in(pid, path):
+    return path in {entry.readlink() for entry in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def test_what_a_dead_daemon_had_started_is_ended(start):
+    folder, process = start("serve,serve")
+    assert told(process) == {"event": "ready"}
+    victim = next(row["pid"] for row in folder.processes() if row["name"] == "serve-1")
+    children = {child.pid for child in psutil.Process(victim).children()}
+    assert children
+    os.kill(victim, signal.SIGKILL)
+    assert told(process)["name"] == "serve-1"
+    assert_gone(children)

@@ -250,6 +250,34 @@ def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path, sessi
     wait_until(lambda: gone(int(child.read_text())))
 
 
+#: Starts a process that does not call exec, is nobody's child, and is in a session of its own.
+DAEMON = """
+        note = Path(self.here) / str(task.index)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                note.write_text(str(os.getpid())); time.sleep(60)
+            os._exit(0)
+        os.wait()
+        while not (note.exists() and note.read_text()): time.sleep(0.01)
+        time.sleep(60 * task.index)
+"""
+
+
+def test_a_daemon_that_an_attempt_became_the_parent_of_ends_with_it(cluster, job, tmp_path):
+    first, second = tmp_path / "0", tmp_path / "1"
+    cluster.load(job, job_source(DAEMON), here=str(tmp_path))
+    cluster.launch(f"{job}.m1.0", partitions=1)
+    wait_until(lambda: second.exists() and second.read_text())
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    wait_until(lambda: gone(int(first.read_text())))
+    assert not gone(int(second.read_text()))
+    cluster.tell("r0", kill_order(f"{job}.m1.0"))
+    assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
+    wait_until(lambda: gone(int(second.read_text())))
+
+
 def test_what_one_attempt_left_behind_does_not_end_with_another(cluster, job, tmp_path):
     child, done = tmp_path / "child", tmp_path / "done"
     work = (

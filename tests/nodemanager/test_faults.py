@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -110,3 +111,93 @@ def test_the_nodemanager_ends_without_the_resourcemanager(cluster):
 def test_stopping_takes_an_attempt_in_the_middle_along(cluster):
     family, _ = running_family(cluster)
     assert not any(map(gone, family))  # the fixture stops the cluster and looks for leftovers
+
+
+#: Starts, with an empty environment, a process in a session of its own that is nobody's child.
+RUNAWAY = """
+import subprocess, sys
+from pathlib import Path
+from jobs import Job
+from jobs.model import Stage
+
+SLEEP = "import os, sys, subprocess; s = subprocess.Popen(['sleep', '60'], start_new_session=True)"
+SLEEP += "; open(sys.argv[1], 'w').write(str(s.pid))"
+
+class Op:
+    def __init__(self, job): self.job = job
+    def run(self, task, io, counters):
+        note = Path(self.job.here) / str(task.index)
+        subprocess.run([sys.executable, "-c", SLEEP, str(note)], env={}, start_new_session=True)
+        import time; time.sleep(60)
+
+class Runaway(Job):
+    here: str = ""
+    def stages(self):
+        return (Stage("m", Op(self)),)
+"""
+
+
+@pytest.fixture
+def patient(start_cluster):
+    """One that does not kill attempts that report nothing."""
+    return start_cluster()
+
+
+@pytest.fixture
+def runaway(patient, tmp_path):
+    """Starts an attempt on rack 0 that starts such a process; the attempt and that process."""
+    patient.load("j1", RUNAWAY, here=str(tmp_path))
+
+    def start(number):
+        patient.launch(f"j1.m{number}.0", "r0n0")
+        note = tmp_path / str(number)
+        wait_until(lambda: note.exists() and note.read_text())
+        sleeping = psutil.Process(int(note.read_text()))
+        assert set(sleeping.environ()) <= {"LC_CTYPE"}
+        return psutil.Process(patient.pid(f"j1.m{number}.0")), sleeping
+
+    return start
+
+
+def test_what_escaped_from_an_attempt_ends_with_whoever_is_killed(patient, runaway):
+    attempt, sleeping = runaway(0)
+    attempt.kill()
+    wait_until(lambda: gone(sleeping))
+    attempt, sleeping = runaway(1)
+    attempt.parent().kill()  # the job's helper
+    wait_until(lambda: gone(sleeping))
+    attempt, sleeping = runaway(2)
+    other_attempt, other_sleeping = runaway(3)
+    patient.helper("r0").kill()  # its NodeManager ends without it, and the supervisor goes on
+    wait_until(lambda: gone(sleeping) and gone(other_sleeping))
+    assert gone(attempt)
+    assert gone(other_attempt)
+
+
+def test_what_escaped_from_an_attempt_ends_with_its_nodemanager(patient, runaway):
+    attempt, sleeping = runaway(0)
+    patient.nodemanager("r0").kill()
+    wait_until(lambda: gone(sleeping))
+    assert gone(attempt)
+
+
+def test_nobody_has_descriptors_of_those_it_was_forked_from(patient):
+    """Neither lifelines nor sockets of others: what user code forks would keep them open."""
+    family, attempt = running_family(patient)
+    supervisor = psutil.Process(patient.process.pid)
+    helper, job_helper = patient.helper("r0"), attempt.parent()
+    for forked, parents in (
+        (family[0], [supervisor]),
+        (helper, [supervisor, family[0]]),
+        (job_helper, [supervisor, family[0], helper]),
+        (attempt, [supervisor, family[0], helper, job_helper]),
+    ):
+        inherited = set().union(*map(private_files, parents))
+        assert not private_files(forked) & inherited
+
+
+def private_files(process):
+    """Pipes and sockets of a process, but for its standard streams."""
+    entries = {int(entry.name): entry for entry in Path(f"/proc/{process.pid}/fd").iterdir()}
+    found = {str(entry.readlink()) for number, entry in entries.items() if number > 2}
+    return {file for file in found if file.startswith(("pipe:", "socket:"))}

@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
 import time
 
+import psutil
 import pytest
 
+from cluster.errors import RailyardError
 from cluster.runfolder import RunFolder
-from scripts import clusters
+from scripts import clusters, launch
 from tests.command_line import interrupt, wait_for
 
 SMALL = ("--topology", "unlimited-2x2")
@@ -78,6 +81,89 @@ def test_a_killed_supervisor_takes_its_cluster_along(cluster):
     cluster.ok("up", *SMALL)
     assert not folder.exists()
     assert len(cluster.run_folders()) == 1
+
+
+#: Starts a child in a session of its own, and one that is forked and does nothing else.
+LEAVES_CHILDREN = """
+import os, subprocess, time
+from pathlib import Path
+from jobs import Job, Lines
+
+class Leaves(Job):
+    input = Lines()
+    here: str = ""
+    def map(self, line):
+        pids = [subprocess.Popen(["sleep", "600"], start_new_session=True).pid, os.fork()]
+        if pids[1] == 0:
+            os.setsid()
+            time.sleep(600)
+        Path(self.here, "unfinished").write_text(" ".join(map(str, pids)))
+        Path(self.here, "unfinished").rename(Path(self.here, "pids"))
+        time.sleep(600)
+        yield line, 1
+"""
+
+
+@pytest.fixture
+def leaving(cluster, tmp_path):
+    """What user code on the cluster has started."""
+    (tmp_path / "leaves.py").write_text(LEAVES_CHILDREN)
+    (tmp_path / "input").write_text("one line")
+    job = (tmp_path / "leaves.py", "--input", tmp_path / "input", "--param", f"here={tmp_path}")
+    command = cluster.start("run", *job)
+    wait_for((tmp_path / "pids").exists, 40, "the map runs")
+    children = [psutil.Process(int(pid)) for pid in (tmp_path / "pids").read_text().split()]
+    yield children
+    command.kill()
+    command.communicate()
+
+
+@pytest.mark.parametrize("command", ["down", "up"])
+def test_what_outlives_a_killed_supervisor_is_ended(cluster, leaving, command):
+    kill(cluster, "Supervisor")
+    if command == "down":
+        assert "it had ended already" in cluster.ok("down")
+        assert cluster.nothing_left()
+    else:
+        cluster.ok("up", *SMALL)
+        assert len(cluster.run_folders()) == 1
+    assert all(map(ended, leaving))
+
+
+def ended(process):
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def kill(line, role):
+    [pid] = [row["pid"] for row in _processes(line) if row["role"] == role]
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_down_ends_a_supervisor_that_hears_nothing(cluster, leaving, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(cluster.home))
+    monkeypatch.setattr(launch, "_STOP_TIMEOUT_S", 0.1)
+    [pid] = [row["pid"] for row in _processes(cluster) if row["role"] == "Supervisor"]
+    os.kill(pid, signal.SIGSTOP)
+    launch.stop_running(clusters.current_folder())
+    assert cluster.nothing_left()
+    assert all(map(ended, leaving))
+
+
+def test_down_signals_nobody_who_has_the_supervisors_number_by_now(railyard, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(railyard.home))
+    monkeypatch.setattr(launch, "_STOP_TIMEOUT_S", 0.1)
+    folder, alive = clusters.new_folder(current=True)
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    folder.record_process("Supervisor", "supervisor", stranger.pid)
+    with pytest.raises(RailyardError, match=r"does not end: kill whoever has locked .*/alive"):
+        launch.stop_running(folder)
+    assert stranger.poll() is None
+    os.close(alive)
+    launch.stop_running(folder)
+    assert stranger.poll() is None
+    assert railyard.nothing_left()
+    stranger.kill()
+    stranger.wait()
 
 
 def _is_supervisor(process):

@@ -1,0 +1,117 @@
+"""The processes of a cluster, wherever they have got to: known by a mark in their environment.
+
+What a cluster's supervisor is started with is handed down to everything that descends from it: also
+to what user code starts in a session of its own, and what outlives all the others after a kill -9.
+A process is signalled by a descriptor that was opened before its mark was looked at, so a number
+that belongs to another process by now harms nobody.  (Linux only.)
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+_MARK = "RAILYARD_CLUSTER"
+#: For how long what was killed is waited for before it is looked whether there are more.
+_LOOK_AGAIN_S = 0.2
+
+
+def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
+    """An environment by which whatever is started belongs to the cluster with this id."""
+    return environment | {_MARK: cluster}
+
+
+def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
+    """Signal a process if it is there and belongs to the cluster; whether it does."""
+    process = _open(cluster, pid)
+    if process is None:
+        return False
+    try:
+        signal.pidfd_send_signal(process, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(process)
+    return True
+
+
+def kill_members(cluster: str, timeout_s: float) -> list[int]:
+    """Kill every process of a cluster but this one; those that are there after ``timeout_s``."""
+    deadline_s = time.monotonic() + timeout_s
+    while members := _members(cluster):
+        try:
+            for process in members.values():
+                _kill(process)
+            _wait_until_ended(list(members.values()))
+        finally:
+            for process in members.values():
+                os.close(process)
+        if time.monotonic() > deadline_s:
+            return sorted(members)
+    return []
+
+
+def _members(cluster: str) -> dict[int, int]:
+    """{process id: a descriptor of the process} of those that belong to a cluster.
+
+    All of them, unless this process may have no more descriptors.
+    """
+    found: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        try:
+            process = None if pid == os.getpid() else _open(cluster, pid)
+        except OSError:
+            if found:
+                break
+            raise
+        if process is not None:
+            found[pid] = process
+    return found
+
+
+def _open(cluster: str, pid: int) -> int | None:
+    """A descriptor of a process; None if it has ended, or does not belong to the cluster.
+
+    Raises ``OSError`` if this process may have no more descriptors.
+    """
+    folder = Path(f"/proc/{pid}")
+    try:
+        if folder.stat().st_uid != os.geteuid():
+            return None
+        process = os.pidfd_open(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        environment = (folder / "environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        environment = b""  # it has ended, or keeps it from others
+    except OSError:
+        os.close(process)
+        raise
+    if f"{_MARK}={cluster}".encode() in environment.split(b"\0"):
+        return process
+    os.close(process)
+    return None
+
+
+def _kill(process: int) -> None:
+    try:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # it has ended
+
+
+def _wait_until_ended(processes: list[int]) -> None:
+    until_s = time.monotonic() + _LOOK_AGAIN_S
+    poll = select.poll()
+    for process in processes:
+        poll.register(process, select.POLLIN)
+    left = len(processes)
+    while left and (left_s := until_s - time.monotonic()) > 0:
+        for process, _ in poll.poll(left_s * 1000):
+            poll.unregister(process)
+            left -= 1
