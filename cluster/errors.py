@@ -30,8 +30,16 @@ class PeerError(RailyardError):
     """Another process sent something that cannot be done.  Answered with a refusal."""
 
 
+class PeerUnable(PeerError):
+    """What was asked for is right, but cannot be done, perhaps just now: the disk is full."""
+
+
 class Refused(RailyardError):
     """The other side answered a request of ours with a refusal (its reason is the text)."""
+
+
+class NotDone(Refused):
+    """The other side could not do what was asked, though it was asked rightly."""
 
 
 class PeerLost(RailyardError):

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import zmq
 
-from cluster.errors import InvariantError, PeerError, PeerLost, Refused
+from cluster.errors import InvariantError, PeerError, PeerLost
 from cluster.reactor import Reactor, Timer
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
@@ -211,7 +211,7 @@ class Server:
         except PeerError as error:
             self.refused += 1
             log.warning("%s refused a message: %s", self.name, error)
-            answer = Refusal(reason=str(error))
+            answer = Refusal.because(error)
         except Exception as error:  # a daemon never dies of a message
             self.refused += 1
             log.exception("%s failed on a message", self.name)
@@ -295,7 +295,7 @@ class Link:
             how = f"within {timeout_s:g} s, or before this process was asked to stop"
             raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
         if isinstance(got[0], Refusal):
-            raise Refused(str(got[0]))
+            raise got[0].error()
         if isinstance(got[0], PeerLost):
             raise got[0]
         return got[0]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgpack
 import msgspec
 
-from cluster.errors import PeerError
+from cluster.errors import NotDone, PeerError, PeerUnable, Refused
 
 #: No header may be larger; bulk bytes travel in a frame of their own.
 MAX_HEADER_BYTES = 16 * 2**20
@@ -56,6 +56,16 @@ class Refusal(Message, frozen=True, kw_only=True):
     """The request was not carried out."""
 
     reason: str
+    unable: bool = False  #: the request was right, but cannot be carried out, perhaps just now
+
+    @classmethod
+    def because(cls, reason: object) -> Refusal:
+        """The answer that an error becomes."""
+        return cls(reason=str(reason), unable=isinstance(reason, PeerUnable))
+
+    def error(self) -> Refused:
+        """The error that it is to whoever asked."""
+        return NotDone(self.reason) if self.unable else Refused(self.reason)
 
     def __str__(self) -> str:
         """The reason, as a ``PeerLost`` says it too: either may be what comes of a request."""

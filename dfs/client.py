@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from cluster.errors import Refused
+from cluster.errors import NotDone, Refused
 from cluster.ids import NodeId
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
@@ -201,8 +201,8 @@ class DfsClient:
         )
         try:
             return write_blocks(services, created.file, created.stored_block_bytes, data)
-        except Refused as error:
-            raise Refused(f"{path}: {error}") from None
+        except NotDone as error:
+            raise NotDone(f"{path}: {error}") from None
 
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cluster.errors import PeerLost, Refused
+from cluster.errors import NotDone, PeerLost
 from cluster.ids import NodeId
 from cluster.reactor import Reactor
 from cluster.topology import Topology
@@ -125,7 +125,7 @@ class BlockWrite:
 def write_blocks(
     services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
-    """Write all of ``data`` as the blocks of a file; raises ``Refused`` if a block can't be."""
+    """Write all of ``data`` as the blocks of a file; raises ``NotDone`` if a block can't be."""
     limit = 1
     if services.node is None:
         limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
@@ -164,7 +164,7 @@ def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
 def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[BlockWrite]:
     """Serve until at most ``unfinished`` of the blocks are pending; which those are.
 
-    Raises ``Refused`` if one has failed.
+    Raises ``NotDone`` if one has failed.
     """
 
     def settled() -> bool:
@@ -174,5 +174,5 @@ def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[
     reactor.run_until(settled)
     for write in pending:
         if write.failure:
-            raise Refused(write.failure)
+            raise NotDone(write.failure)
     return [write for write in pending if not write.over]

@@ -10,13 +10,24 @@ from typing import Any
 
 import click
 
-from cluster.errors import Refused, UsageError, unknown_name
+from cluster.errors import NotDone, Refused, UsageError, unknown_name
+from cluster.shown import printable
 from cluster.units import format_count, format_size
 from dfs.client import DfsClient
 from scripts.dataplans import planned_racks
 from scripts.files import STANDARD_STREAM, copy_in, copy_out
 from scripts.options import COUNT
 from scripts.session import Session, running_session
+
+
+def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) -> Any:
+    """Paths in the block store are text, as the local file system's need not be."""
+    for path in (value,) if isinstance(value, str) else value:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{path}: need a path that is UTF-8") from None
+    return value
 
 
 class FsCommands(click.Group):
@@ -31,7 +42,10 @@ class FsCommands(click.Group):
 
 @contextmanager
 def _store() -> Iterator[DfsClient]:
-    """A client of the running cluster's block store; what it refuses was asked wrongly."""
+    """A client of the running cluster's block store.
+
+    What it refuses was asked wrongly (exit status 2), but for what it could not do (1).
+    """
     with running_session() as session, _store_of(session) as store:
         yield store
 
@@ -40,6 +54,8 @@ def _store() -> Iterator[DfsClient]:
 def _store_of(session: Session) -> Iterator[DfsClient]:
     try:
         yield DfsClient(session.transport, session.config.topology, node=None, network=None)
+    except NotDone:
+        raise
     except Refused as refused:
         raise UsageError(str(refused)) from None
 
@@ -50,25 +66,27 @@ def fs() -> None:
 
 
 @fs.command()
-@click.argument("path", default="/")
+@click.argument("path", callback=stored, default="/")
 def ls(path: str) -> None:
     """List a folder, or a file: replication, real bytes, path."""
     with _store() as store:
         for entry in store.list(path):
             kind = "-" if entry.folder else str(entry.replication)
             size = "-" if entry.folder else str(entry.stored_length)
-            click.echo(f"{kind:>2} {size:>14}  {entry.path}{'/' if entry.folder else ''}")
+            shown = printable(entry.path)
+            click.echo(f"{kind:>2} {size:>14}  {shown}{'/' if entry.folder else ''}")
 
 
 @fs.command()
 @click.argument("local", type=click.Path())
-@click.argument("path")
+@click.argument("path", callback=stored)
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.option("--replication", type=COUNT, default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
     """Store a local file, or "-": standard input; in PATH if that is a folder."""
     with running_session() as session, _store_of(session) as store:
-        path = _in_folder(store, path, "" if local == STANDARD_STREAM else Path(local).name)
+        name = "" if local == STANDARD_STREAM else printable(Path(local).name)
+        path = _in_folder(store, path, name)
         racks = (
             planned_racks(session, path, Path(local).stat().st_size)
             if Path(local).is_file()
@@ -78,11 +96,11 @@ def put(local: str, path: str, overwrite: bool, replication: int | None) -> None
             store, local, path, overwrite=overwrite, replication=replication or 0, racks=racks
         )
         size = format_count(status.stored_length, "byte")
-        click.echo(f"{status.path}: {size} in {format_count(status.blocks, 'block')}")
+        click.echo(f"{printable(status.path)}: {size} in {format_count(status.blocks, 'block')}")
 
 
 @fs.command()
-@click.argument("path")
+@click.argument("path", callback=stored)
 @click.argument("local", type=click.Path(path_type=Path))
 def get(path: str, local: Path) -> None:
     """Fetch a file, or a folder with all in it, to a new local path or into a folder.
@@ -97,7 +115,7 @@ def get(path: str, local: Path) -> None:
 
 
 @fs.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", callback=stored, nargs=-1, required=True)
 def cat(paths: tuple[str, ...]) -> int:
     """Write files to standard output."""
     with _store() as store:
@@ -105,7 +123,7 @@ def cat(paths: tuple[str, ...]) -> int:
 
 
 @fs.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", callback=stored, nargs=-1, required=True)
 def mkdir(paths: tuple[str, ...]) -> int:
     """Make folders, with those above them."""
     with _store() as store:
@@ -113,7 +131,7 @@ def mkdir(paths: tuple[str, ...]) -> int:
 
 
 @fs.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", callback=stored, nargs=-1, required=True)
 @click.option("-r", "--recursive", is_flag=True, help="Folders with all in them.")
 def rm(paths: tuple[str, ...], recursive: bool) -> int:
     """Remove files, and folders."""
@@ -122,8 +140,8 @@ def rm(paths: tuple[str, ...], recursive: bool) -> int:
 
 
 @fs.command()
-@click.argument("source")
-@click.argument("target")
+@click.argument("source", callback=stored)
+@click.argument("target", callback=stored)
 def mv(source: str, target: str) -> None:
     """Rename a file or a folder, or move it into TARGET if that is a folder."""
     with _store() as store:
@@ -131,20 +149,20 @@ def mv(source: str, target: str) -> None:
 
 
 @fs.command()
-@click.argument("path", default="/")
+@click.argument("path", callback=stored, default="/")
 def du(path: str) -> None:
     """Say how much a folder holds, once and with all replicas."""
     with _store() as store:
         usage = store.usage(path)
         click.echo(
-            f"{path}: {format_count(usage.files, 'file')}, {format_count(usage.blocks, 'block')}, "
-            f"{usage.stored_bytes} bytes, "
+            f"{printable(path)}: {format_count(usage.files, 'file')}, "
+            f"{format_count(usage.blocks, 'block')}, {usage.stored_bytes} bytes, "
             f"{usage.stored_disk_bytes} with replicas"
         )
 
 
 @fs.command()
-@click.argument("path", default="/")
+@click.argument("path", callback=stored, default="/")
 def fsck(path: str) -> int:
     """Check that every block has its replicas; exit status 1 if not."""
     with _store() as store:
@@ -155,10 +173,11 @@ def fsck(path: str) -> int:
             told = f"{len(block.nodes)} of {block.wanted} replicas: {nodes}"
             corrupt = f"; damaged or gone on {', '.join(block.corrupt)}" if block.corrupt else ""
             doubt = f"; being looked at on {', '.join(block.suspect)}" if block.suspect else ""
-            click.echo(f"{kind:<8}{block.path} block {block.block}: {told}{corrupt}{doubt}")
+            shown = printable(block.path)
+            click.echo(f"{kind:<8}{shown} block {block.block}: {told}{corrupt}{doubt}")
     lost = f"; nodes lost: {', '.join(report.nodes_lost)}" if report.nodes_lost else ""
     click.echo(
-        f"{path}: {'healthy' if report.healthy else 'NOT HEALTHY'}: "
+        f"{printable(path)}: {'healthy' if report.healthy else 'NOT HEALTHY'}: "
         f"{format_count(report.files, 'file')}, {format_count(report.blocks, 'block')}, "
         f"{format_count(report.replicas, 'replica')}, "
         f"{format_size(report.stored_bytes)} on {report.nodes_alive} nodes{lost}"
@@ -167,7 +186,7 @@ def fsck(path: str) -> int:
 
 
 @fs.command()
-@click.argument("path")
+@click.argument("path", callback=stored)
 def locations(path: str) -> None:
     """Show on which nodes each block of a file is."""
     with _store() as store:
@@ -183,8 +202,8 @@ def _each(paths: Iterable[str], action: Callable[[str], Any]) -> int:
         try:
             action(path)
         except Refused as refused:
-            click.echo(f"railyard: {refused}", err=True)
-            status = 2
+            click.echo(f"railyard: {printable(str(refused))}", err=True)
+            status = max(status, 1 if isinstance(refused, NotDone) else 2)
     return status
 
 

@@ -6,13 +6,15 @@ the operating system has it; a power cut may lose the last moments but never dam
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from cluster.errors import UsageError
+from cluster.diskspace import cause_of
+from cluster.errors import PeerUnable, UsageError
 from dfs.namenode.journal import Change, FileBlock, Inode
 
 _LAYOUT = 1
@@ -35,6 +37,7 @@ class SqliteJournal:
     """See ``dfs.namenode.journal.Journal``."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._database = sqlite3.connect(path, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
@@ -67,14 +70,22 @@ class SqliteJournal:
             for change in changes:
                 self._write(change)
             self._database.execute("COMMIT")
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):  # the disk, not what is written
+                raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
             raise
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    def _cause(self, error: sqlite3.OperationalError) -> str:
+        """SQLite says so of a full disk, but not of a limit on the size of files."""
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return cause_of(OSError(errno.ENOSPC, ""), self._path)
+        return f"{error} ({error.sqlite_errorname})"
 
     def _write(self, change: Change) -> None:
         inode = change.inode

@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from cluster.errors import UsageError
+from cluster.errors import PeerUnable, UsageError
 from dfs.messages import BlockId
 from dfs.namenode.journal import Change, FileBlock, Inode
 from dfs.namenode.sqlite_journal import SqliteJournal
+from tests.fulldisk import files_of_at_most, small_disk
 
 
 def inode(number, name="f", **fields):
@@ -35,6 +36,33 @@ def test_a_change_that_fails_leaves_nothing(tmp_path):
         journal.commit([Change(1, inode(1)), Change(2, inode(2, name=object()))])
     journal.commit([Change(3, inode(3))])
     assert [each.number for each in journal.load()[1]] == [3]
+    journal.close()
+
+
+def commit_many(journal):
+    """Commits of about 300 bytes each."""
+    for number in range(1, 1000):
+        journal.commit([Change(number, inode(number, name="n" * 255))])
+
+
+def test_a_full_disk_refuses_a_change_and_later_ones_are_kept(tmp_path):
+    with small_disk(tmp_path / "disk", 2**20) as disk:
+        journal = SqliteJournal(disk.path / "j")
+        disk.fill()
+        with pytest.raises(PeerUnable, match=f"cannot be written: no space left on {disk.path}"):
+            commit_many(journal)
+        disk.free()
+        commit_many(journal)
+        assert [each.number for each in journal.load()[1]] == list(range(1, 1000))
+        journal.close()
+
+
+def test_a_limit_on_files_refuses_a_change_and_no_more(tmp_path):
+    journal = SqliteJournal(tmp_path / "j")
+    with files_of_at_most(100_000), pytest.raises(PeerUnable, match="journal cannot be written"):
+        commit_many(journal)
+    commit_many(journal)
+    assert [each.number for each in journal.load()[1]] == list(range(1, 1000))
     journal.close()
 
 

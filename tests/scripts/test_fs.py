@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.fulldisk import files_of_at_most
+
 
 @pytest.fixture
 def store(railyard, tmp_path):
@@ -29,6 +31,26 @@ def test_a_folder_as_target_takes_things_in(store, tmp_path):
     assert store("get", "/in/old", "here") == (0, "")
     assert (tmp_path / "here" / "old" / "one.txt").read_text() == "1"
     assert store("get", "/in/old/one.txt", "-") == (0, "1")
+
+
+def test_names_of_any_bytes_are_shown_escaped(store, tmp_path):
+    (tmp_path / "\udcff\x1b.txt").write_text("1")
+    assert store("mkdir", "/in") == (0, "")
+    name = r"/in/\xff\x1b.txt"
+    assert store("put", "\udcff\x1b.txt", "/in") == (0, f"{name}: 1 byte in 1 block")
+    assert store("put", "one.txt", "/in/\u202etxt.exe")[0] == 0
+    assert r"/in/\u202etxt.exe" in store("ls", "/in")[1]
+    assert store("ls", "/\udcff") == (2, r"railyard: /\xff: need a path that is UTF-8")
+
+
+def test_what_fails_though_it_was_asked_for_rightly_exits_with_1(store, tmp_path):
+    (tmp_path / "big").write_bytes(bytes(100_000))
+    assert store("put", "big", "/big")[0] == 0
+    with files_of_at_most(50_000):
+        status, said = store("get", "/big", "back")
+    assert (status, said.count("\n")) == (1, 0)
+    assert "a file would be larger than the limit (ulimit -f)" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "one.txt"]
 
 
 def test_one_bad_path_does_not_keep_the_others_back(store):
