@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,6 +71,12 @@ class Defaults:
     user: str = "user"
     queue: str = "default"
     params: tuple[tuple[str, str], ...] = ()
+
+
+def user_files(jobs: Iterable[str]) -> list[str]:
+    """The files of users' own among jobs as they are asked for, each once."""
+    files = (job.partition(":")[0] for job in jobs)
+    return list(dict.fromkeys(file for file in files if file.endswith(".py")))
 
 
 def is_single(words: Sequence[str]) -> bool:

@@ -24,7 +24,6 @@ from cluster.messages.execution import JobPackage
 from cluster.shown import printable, words_of
 from jobs.model import Job
 from jobs.params import read_params
-from jobs.trial import require_survivable
 
 #: Jobs of these packages are named by their module; all others are shipped as text.
 _OURS = "jobs."
@@ -68,16 +67,11 @@ def pack_file(
     """
     source = read_file(file, _SOURCE_BYTES_MAX)
     name = printable(str(file))
-
-    def pack() -> JobPackage:
-        job = _choose(_module_from_source(source, name), job_class, name)
-        package = JobPackage(
-            module="", file_name=name, source=source, job_class=job.__name__, params={}
-        )
-        return _packed(job, params, package)
-
-    require_survivable(pack, name)
-    return pack()
+    job = _choose(_module_from_source(source, name), job_class, name)
+    package = JobPackage(
+        module="", file_name=name, source=source, job_class=job.__name__, params={}
+    )
+    return _packed(job, params, package)
 
 
 def load_job(package: JobPackage) -> Job:

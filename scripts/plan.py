@@ -161,8 +161,10 @@ def _workload(text: str, seed: int, topology: Topology) -> Workload:
     from jobs.mixes import Defaults, read_mix
     from jobs.workloads.measured import measured_workload
     from scripts.request import DEFAULT_SIZE_BYTES
+    from scripts.trial import planned
 
     mix = read_mix([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    planned(mix, topology, seed)
     return measured_workload(mix, topology, seed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import getpass
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import click
 from cluster.config import ClusterConfig
 from cluster.errors import RailyardError, UsageError
 from cluster.runfolder import RunFolder
-from jobs.mixes import Defaults, is_single, read_mix
+from jobs.mixes import Defaults, is_single, read_mix, user_files
 from scripts.clusters import current_folder
 from scripts.options import (
     REDUCES,
@@ -28,6 +29,7 @@ from scripts.options import (
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES, Wish, prepare
 from scripts.summary import write_json
+from scripts.trial import survived
 from scripts.work import SeveralJobs, SingleJob, Work, run_on, session_for
 from scripts.workplace import Submitter
 
@@ -129,7 +131,9 @@ def run(
             seed=seed,
         )
         work: Work = SingleJob(
-            prepare(wish, config.topology, cluster_is_up=up is not None),
+            survived(
+                user_files(jobs), partial(prepare, wish, config.topology, cluster_is_up=bool(up))
+            ),
             Submitter(user, queue),
             new_folder("--get", fetch_to),
         )

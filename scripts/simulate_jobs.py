@@ -24,6 +24,7 @@ from resourcemanager.trace import chrome_trace
 from scripts.options import as_number, new_folder, tell_of_missing_circuits
 from scripts.request import DEFAULT_SIZE_BYTES
 from scripts.summary import write_json
+from scripts.trial import planned
 from scripts.virtual import VirtualWatch, faults_end_s
 from scripts.watching import State, watching
 from scripts.workloadnames import is_simulators, require_known
@@ -111,6 +112,7 @@ def _measured(config: ClusterConfig, wanted: Wanted) -> Workload:
     size_bytes = DEFAULT_SIZE_BYTES if wanted.size_bytes is None else wanted.size_bytes
     defaults = Defaults(size_bytes=size_bytes, reduces=wanted.reduces)
     mix = read_mix([wanted.workload], defaults, config.seed)
+    planned(mix, config.topology, config.seed)
     return measured_workload(mix, config.topology, config.seed)
 
 

@@ -15,7 +15,6 @@ from cluster.errors import PeerLost
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 from jobs.mixes import Mix
-from jobs.mixplans import plan_mix
 from jobs.workloads.model import Workload
 from scripts.files import copy_out
 from scripts.foretelling import foretell
@@ -26,6 +25,7 @@ from scripts.progress import View
 from scripts.request import Prepared
 from scripts.session import Session, connected, own_session
 from scripts.summary import make_summary, print_mix, print_summary, save_everything, save_logs
+from scripts.trial import planned
 from scripts.workplace import Outcome, Submitter, Workplace
 
 
@@ -78,7 +78,7 @@ class SeveralJobs:
         self._mix = mix
         self._topology = topology
         self._seed = seed
-        self._jobs = plan_mix(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}")
+        self._jobs = planned(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}")
 
     @cached_property
     def workload(self) -> Workload:

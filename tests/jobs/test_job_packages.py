@@ -229,27 +229,6 @@ def test_a_failed_module_is_forgotten(write):
     assert set(sys.modules) == before
 
 
-@pytest.mark.parametrize(
-    ("source", "how"),
-    [
-        pytest.param("import os; os._exit(0)", r"\(exit 0\)", id="on import"),
-        pytest.param(
-            "import os; os.kill(os.getpid(), 9)", r"\(signal 9 \(SIGKILL\)\)", id="by a signal"
-        ),
-        pytest.param(
-            "import os\nfrom jobs import Job\nclass J(Job):\n def setup(self): os._exit(3)",
-            r"\(exit 3\)",
-            id="when it is made",
-        ),
-    ],
-)
-def test_a_module_that_ends_whoever_imports_it_is_refused(tmp_path, source, how):
-    file = tmp_path / "ends.py"
-    file.write_text(source)
-    with pytest.raises(UsageError, match=f"ends.py: ends the process that imports it {how}"):
-        pack_file(file)
-
-
 def test_an_error_without_words_is_told_all_the_same(tmp_path):
     file = tmp_path / "mute.py"
     file.write_text("class Mute(Exception):\n def __str__(self): raise self\nraise Mute()")
