@@ -277,7 +277,8 @@ class AbandonFile(Message, frozen=True, kw_only=True):
 class WriteBlock(Message, frozen=True, kw_only=True):
     """Store a block at ``nodes[0]`` and pass it on to the others; its bytes follow as chunks.
 
-    Answered with ``BlockWritten`` when all that could be done is done.
+    The payload has the block's checksums (``dfs.checksums.pack_sums``), against which every node
+    checks what it got.  Answered with ``BlockWritten`` when all that could be done is done.
     """
 
     transfer: str  #: names the bytes that follow; the sender's choice
@@ -296,7 +297,8 @@ class BlockWritten(Message, frozen=True, kw_only=True):
 class ReadBlock(Message, frozen=True, kw_only=True):
     """Send a part of the replica at ``node``; its bytes come as chunks.
 
-    Answered with ``Done`` before the first chunk; refused if there is no sound replica.
+    Answered with ``Done`` before the first chunk; refused if there is no sound replica.  The
+    answer's payload has the checksums of what will come, for the reader to check.
     """
 
     transfer: str  #: names the bytes; the reader's choice, and the flow's name too

@@ -14,6 +14,7 @@ from cluster.wire import Refusal
 from dfs.messages import BlockId, BlockWritten, WriteBlock
 from netemu.client import NetworkClient
 from netemu.switchboard import LinkTransfers
+from netemu.transfer import Source
 
 #: How long a DataNode may take to let us connect: it is there, or it was killed.
 CONNECT_S = 2.0
@@ -79,8 +80,9 @@ class Peers:
 class OutgoingBlock:
     """A block on its way to the first of ``nodes``, which passes it on to the others.
 
-    Its bytes come through ``extend``, in whatever pieces, and must stay unchanged.  From
-    ``source`` (None: outside of the cluster, not a flow) they move as the network permits.
+    Its bytes come through ``extend``, in whatever pieces, and must stay unchanged; ``packed_sums``
+    are their checksums.  From ``source`` (None: outside of the cluster, not a flow) they move as
+    the network permits.
     ``on_end`` is called once with what the first node answered: which nodes have the block (none
     if it failed) and what went wrong.
     """
@@ -92,6 +94,7 @@ class OutgoingBlock:
         source: NodeId | None,
         block: BlockId,
         stored_length: int,
+        packed_sums: bytes,
         nodes: tuple[NodeId, ...],
         on_end: Callable[[BlockWritten], None],
     ) -> None:
@@ -107,6 +110,7 @@ class OutgoingBlock:
             WriteBlock(transfer=name, block=block, stored_length=stored_length, nodes=nodes),
             BlockWritten,
             self._answered,
+            packed_sums,
         )
         self._transfer = peer.transfers.outgoing(
             name,
@@ -128,7 +132,7 @@ class OutgoingBlock:
             )
         self._watch()
 
-    def extend(self, *pieces: memoryview) -> None:
+    def extend(self, *pieces: memoryview | Source) -> None:
         """Add the next bytes."""
         for piece in pieces:
             self._transfer.extend(piece)

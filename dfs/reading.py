@@ -1,24 +1,27 @@
-"""Reading a file: each block from the nearest replica that is sound, else from the next."""
+"""Reading a file: each block from the nearest replica that is sound, else from the next.
+
+Not a byte is handed out before its checksum was found right here, wherever it comes from.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from cluster.errors import PeerLost, RailyardError
+from cluster.bulk import new_buffer
+from cluster.errors import RailyardError
 from cluster.ids import NodeId, rack_of
 from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
 from cluster.transport import Link
-from cluster.wire import Done, Refusal
-from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder, read_verified
+from dfs.arriving import ArrivingRange
+from dfs.blockfile import READ_BYTES, OpenBlock, ReplicaDamaged, ReplicaError, blocks_folder
+from dfs.checksums import CHECKED_BYTES
 from dfs.messages import (
     BlockLocation,
     BlocksLocated,
     FileBlocks,
     LocateBlocks,
-    ReadBlock,
     ReplicaFailed,
 )
 from dfs.peers import Peers
@@ -70,24 +73,39 @@ class DfsFile:
         Stops at the file's end.  Raises ``BlockUnavailable``.
         """
         end = self.stored_bytes if length is None else min(offset + length, self.stored_bytes)
+        return self._stream(offset, end, at_once=False)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range, shorter at the file's end.  Without a copy if that is possible."""
+        wanted = max(0, min(offset + length, self.stored_bytes) - offset)
+        data, filled = memoryview(b""), 0
+        for piece in self._stream(offset, offset + wanted, at_once=True):
+            if len(piece) == wanted:
+                return piece
+            if not len(data):
+                data = new_buffer(wanted)
+            data[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return data
+
+    def _stream(self, offset: int, end: int, *, at_once: bool) -> Iterator[memoryview]:
+        """With ``at_once``, what lies on the own node comes in one piece, however long it is."""
         for block in self._blocks:
             first = max(offset, block.stored_offset)
             last = min(end, block.stored_offset + block.stored_length)
             if first < last:
-                yield from self._stream_block(block, first - block.stored_offset, last - first)
+                start = block.stored_offset
+                yield from self._stream_block(block, first - start, last - first, at_once)
 
-    def read(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range, shorter at the file's end.  Without a copy if that is possible."""
-        pieces = list(self.stream(offset, length))
-        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
-
-    def _stream_block(self, block: BlockLocation, offset: int, length: int) -> Iterator[memoryview]:
+    def _stream_block(
+        self, block: BlockLocation, offset: int, length: int, at_once: bool
+    ) -> Iterator[memoryview]:
         end = offset + length
         tried: dict[NodeId, str] = {}
         for pause_s in (*LOOK_AGAIN_S, None):
             for node in self._nearest_first(block):
                 try:
-                    for piece in self._read_replica(block, node, offset, end - offset):
+                    for piece in self._read_replica(block, node, offset, end - offset, at_once):
                         offset += len(piece)
                         yield piece
                     return
@@ -135,62 +153,61 @@ class DfsFile:
         return block
 
     def _read_replica(
-        self, block: BlockLocation, node: NodeId, offset: int, length: int
+        self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
         distance = self._distance(node)
-        read = self._read_own if distance == 0 else self._read_other
-        for piece in read(block, node, offset, length):
+        pieces = (
+            self._read_own(block, node, offset, length, at_once)
+            if distance == 0
+            else self._read_other(block, node, offset, length)
+        )
+        for piece in pieces:
             self._services.read_bytes[_DISTANCES[distance]] += len(piece)
             yield piece
 
     def _read_own(
-        self, block: BlockLocation, node: NodeId, offset: int, length: int
+        self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
         """Straight from the own node's disk."""
         folder = blocks_folder(self._services.folder, node)
+        end = offset + length
         try:
-            yield read_verified(folder, block.block, offset, length)
+            with OpenBlock(folder, block.block) as opened:
+                while offset < end:
+                    most = length if at_once else READ_BYTES - offset % CHECKED_BYTES
+                    piece = opened.read(offset, min(end - offset, most))
+                    offset += len(piece)
+                    yield piece
         except ReplicaError as error:
             if isinstance(error, ReplicaDamaged):
-                failed = ReplicaFailed(block=block.block, node=node, reason=str(error))
-                self._services.namenode.send(failed)
+                self._report(block, node, str(error))
             raise _Failed(str(error)) from None
 
     def _read_other(
         self, block: BlockLocation, node: NodeId, offset: int, length: int
     ) -> Iterator[memoryview]:
-        """From the node's DataNode, which checks what it sends and reports what is bad."""
-        arrived: deque[memoryview] = deque()
-        ended: list[str] = []  # why; "" if all is here
-        peer, name = self._services.peers.of(node), self._services.peers.new_name()
-        incoming = peer.transfers.incoming(
-            name,
-            take=arrived.append,
-            on_done=lambda: ended.append(""),
-            on_failed=ended.append,
-            stored_total=length,
+        """From the node's DataNode."""
+        services = self._services
+        arriving = ArrivingRange(
+            services.peers,
+            block.block,
+            node,
+            offset,
+            length,
+            services.node,
+            on_damage=lambda reason: self._report(block, node, reason),
         )
-
-        def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
-            if not isinstance(answer, Done):
-                incoming.failed(str(answer))
-
-        request = ReadBlock(
-            transfer=name,
-            block=block.block,
-            node=node,
-            stored_offset=offset,
-            stored_length=length,
-            reader=self._services.node,
-        )
-        peer.link.request(request, Done, answered)
         try:
-            while not (ended and not arrived):
-                if not self._wait(lambda: bool(arrived or ended), STALLED_S):
+            while arriving.failure is None:
+                if not self._wait(lambda: arriving.moved, STALLED_S):
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
-                while arrived:
-                    yield arrived.popleft()
+                yield from arriving.taken()
         finally:
-            incoming.fail("the reader has stopped")  # nothing happens if it has ended
-        if ended[0]:
-            raise _Failed(ended[0])
+            arriving.stop()
+        if arriving.failure:
+            raise _Failed(arriving.failure)
+
+    def _report(self, block: BlockLocation, node: NodeId, reason: str) -> None:
+        """Say that a replica is damaged, for all that can be seen from here."""
+        failed = ReplicaFailed(block=block.block, node=node, reason=reason)
+        self._services.namenode.send(failed)

@@ -12,6 +12,7 @@ from cluster.reactor import Reactor
 from cluster.topology import Topology
 from cluster.transport import Link
 from cluster.wire import Refusal
+from dfs.checksums import pack_sums, sums_of
 from dfs.messages import (
     AddBlock,
     BlockAdded,
@@ -96,6 +97,7 @@ class BlockWrite:
             services.node,
             answer.block,
             self._stored_length,
+            pack_sums(sums_of(answer.block, self._pieces)),
             answer.nodes,
             self._ended,
         )

@@ -203,7 +203,7 @@ class IncomingTransfer(_End):
     """The receiver's end.
 
     ``take(data)`` gets the bytes in order; what it took counts as being in the receiver's hands.
-    An ``OSError`` that it raises (a full disk) fails the transfer.
+    An ``OSError`` that it raises (a full disk), or a ``RailyardError``, fails the transfer.
     """
 
     def __init__(
@@ -234,6 +234,9 @@ class IncomingTransfer(_End):
                 self._take(payload)
             except OSError as error:
                 self.fail(f"the receiver cannot store it: {error}")
+                return
+            except RailyardError as error:
+                self.fail(str(error))
                 return
             self.progress += len(payload)
         if not self.over:  # what took the bytes may have ended the transfer

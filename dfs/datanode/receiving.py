@@ -45,7 +45,7 @@ class BlockReceiver:
         self._next = start(self._next_ended)
 
     def take(self, data: memoryview) -> None:
-        """Store the next bytes; ``OSError`` if that fails."""
+        """Store the next bytes; ``OSError`` or ``WrongChecksum`` if that fails."""
         self._writer.write(data)
         if self._next is not None:
             self._next.extend(data)

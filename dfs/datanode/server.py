@@ -15,9 +15,11 @@ from cluster.topology import Topology
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Refusal
 from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder
+from dfs.checksums import pack_sums, unpack_sums
 from dfs.datanode.receiving import BlockReceiver
 from dfs.datanode.reporter import BlockReporter
 from dfs.datanode.scanner import Scanner
+from dfs.datanode.sending import BlockSource
 from dfs.datanode.store import BlockStore
 from dfs.messages import (
     BlockId,
@@ -115,8 +117,10 @@ class BlockServer:
         message = request.message
         assert isinstance(message, WriteBlock)
         self._check_write(message)
-        node, following = message.nodes[0], message.nodes[1:]
-        writer = self._store(node).create(message.block)
+        length, node, following = message.stored_length, message.nodes[0], message.nodes[1:]
+        store = self._store(node)
+        sums = unpack_sums(request.payload, 0, length)
+        writer = store.create(message.block, length, sums)
 
         def ended(written: BlockWritten | None, reason: str) -> None:
             del self._receiving[receiver]
@@ -129,7 +133,7 @@ class BlockServer:
                 take=receiver.take,
                 on_done=receiver.done,
                 on_failed=receiver.failed,
-                stored_total=message.stored_length,
+                stored_total=length,
             )
         except PeerError:
             writer.abort()
@@ -144,7 +148,8 @@ class BlockServer:
                     self._network,
                     node,
                     message.block,
-                    message.stored_length,
+                    length,
+                    pack_sums(sums),
                     following,
                 )
             )
@@ -164,10 +169,11 @@ class BlockServer:
             raise PeerError(f"{message.reader!r} is no node of this cluster")
         node, length = message.node, message.stored_length
         store = self._store(node)
+        report = functools.partial(self._report_if_damaged, node, message.block)
         try:
-            data = store.read(message.block, message.stored_offset, length)
+            source = BlockSource(store, message.block, message.stored_offset, length, report)
         except ReplicaError as error:
-            self._report_if_damaged(node, message.block, error)
+            report(error)
             raise PeerError(str(error)) from None
         flow = FlowId(message.transfer)
 
@@ -176,11 +182,15 @@ class BlockServer:
             if self._network is not None:
                 self._network.cancel(flow)
 
-        transfer = self._transfers.with_peer(request.peer).outgoing(
-            message.transfer, data, on_done=ended, on_failed=ended
-        )
+        try:
+            transfer = self._transfers.with_peer(request.peer).outgoing(
+                message.transfer, source, on_done=ended, on_failed=ended
+            )
+        except PeerError:
+            source.close()
+            raise
         self._sending[transfer] = node
-        self._server.reply(request, Done())
+        self._server.reply(request, Done(), source.packed_sums)
         if self._network is None or message.reader is None:
             transfer.allow(length)
         else:
@@ -213,17 +223,13 @@ class BlockServer:
             else:
                 failed(answer.reason)
 
+        report = functools.partial(self._report_bad_source, order)
         try:
-            data = self._store(order.source).read(order.block, 0, order.stored_length)
+            store = self._store(order.source)
+            source = BlockSource(store, order.block, 0, order.stored_length, report)
         except ReplicaError as error:
             failed(str(error))
-            if isinstance(error, ReplicaDamaged):
-                self._report_if_damaged(order.source, order.block, error)
-            else:  # so that another source is taken
-                unreadable = ReplicaVerified(
-                    block=order.block, node=order.source, found="unreadable", reason=str(error)
-                )
-                self._tell(unreadable)
+            report(error)
             return
         except PeerError as error:
             failed(str(error))
@@ -234,9 +240,10 @@ class BlockServer:
             order.source,
             order.block,
             order.stored_length,
+            source.packed_sums,
             (order.target,),
             ended,
-        ).extend(data)
+        ).extend(source)
 
     def delete(self, order: DeleteReplicas) -> None:
         """Delete replicas, those that are being received too."""
@@ -260,6 +267,15 @@ class BlockServer:
     def look_at(self, order: VerifyReplica | DeleteDamaged) -> None:
         """Look at a replica, and delete it if it is damaged and that is wanted."""
         self._scanner.ask(order)
+
+    def _report_bad_source(self, order: ReplicateBlock, error: ReplicaError) -> None:
+        """Of a replica that was to be sent."""
+        self._report_if_damaged(order.source, order.block, error)
+        if not isinstance(error, ReplicaDamaged):  # so that another source is taken
+            unreadable = ReplicaVerified(
+                block=order.block, node=order.source, found="unreadable", reason=str(error)
+            )
+            self._tell(unreadable)
 
     def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)

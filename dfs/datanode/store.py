@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import stat
+from array import array
 from pathlib import Path
 
 from cluster.errors import PeerError
-from dfs.blockfile import BlockWriter, read_verified, replica_length, stored_length
+from dfs.blockfile import BlockWriter, OpenBlock, read_verified, replica_length, stored_length
 from dfs.messages import BlockId, HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
@@ -45,16 +46,23 @@ class BlockStore:
             found.append(HeldBlock(block=block, stored_length=max(0, length)))
         return tuple(found)
 
-    def create(self, block: BlockId) -> BlockWriter:
-        """Begin to write a block; ``PeerError`` if it is there already or the disk is bad."""
+    def create(self, block: BlockId, length: int, sums: array[int]) -> BlockWriter:
+        """Begin to write a block with these checksums.
+
+        ``PeerError`` if it is there already or the disk is bad.
+        """
         if self._path(block).exists():
             raise PeerError(f"block {block} is in {self._folder} already")
         try:
-            return BlockWriter(self._folder, block)
+            return BlockWriter(self._folder, block, length, sums)
         except FileExistsError:
             raise PeerError(f"block {block} is being written in {self._folder}") from None
         except OSError as error:
             raise PeerError(f"{self._folder}: {error.strerror}") from None
+
+    def open(self, block: BlockId) -> OpenBlock:
+        """A block, to be read by and by; raises as ``OpenBlock`` does."""
+        return OpenBlock(self._folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
         """A range of a block; raises as ``read_verified`` does."""

@@ -10,19 +10,11 @@ from hypothesis import strategies as st
 
 from cluster.errors import PeerError
 from dfs.blockfile import CHECKED_BYTES, ReplicaDamaged, ReplicaError, stored_length
+from dfs.checksums import WrongChecksum
 from dfs.datanode.store import BlockStore
+from tests.dfs.blocks import create, write
 
 DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)
-
-
-def write(store, block, data, pieces=(1, 100_000)):
-    writer = store.create(block)
-    rng, start = random.Random(2), 0
-    while start < len(data):
-        size = rng.randint(*pieces)
-        writer.write(memoryview(data)[start : start + size])
-        start += size
-    writer.finish()
 
 
 @settings(max_examples=40)
@@ -39,12 +31,12 @@ def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
     store = BlockStore(tmp_path)
     write(store, 12, DATA)
     write(store, 3, b"x")
-    store.create(4).write(memoryview(b"half"))
+    create(store, 4, b"whole").write(memoryview(b"wh"))
     (tmp_path / "notes.txt").write_text("not a block")
     again = BlockStore(tmp_path)
     assert [(held.block, held.stored_length) for held in again.held()] == [(3, 1), (12, len(DATA))]
     assert not list(tmp_path.glob("*.part"))
-    again.create(4).abort()
+    create(again, 4, b"x").abort()
     again.delete(12)
     again.delete(12)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b3", "notes.txt"]
@@ -54,10 +46,25 @@ def test_a_block_is_written_once(tmp_path):
     store = BlockStore(tmp_path)
     write(store, 1, b"x")
     with pytest.raises(PeerError, match=r"block 1 is in .* already"):
-        store.create(1)
-    store.create(2)
+        create(store, 1, b"x")
+    create(store, 2, b"x")
     with pytest.raises(PeerError, match="block 2 is being written"):
-        store.create(2)
+        create(store, 2, b"x")
+
+
+@pytest.mark.parametrize("wrong", [0, CHECKED_BYTES - 1, CHECKED_BYTES, len(DATA) - 1])
+def test_only_what_the_writer_sent_is_written(tmp_path, wrong):
+    store = BlockStore(tmp_path)
+    writer = create(store, 1, DATA)
+    arrived = bytearray(DATA)
+    arrived[wrong] ^= 1
+    place = wrong - wrong % CHECKED_BYTES
+    writer.write(memoryview(arrived)[:place])
+    with pytest.raises(WrongChecksum, match=f"block 1: wrong checksum at {place}"):
+        writer.write(memoryview(arrived)[place:])
+    assert (tmp_path / "b1.part").read_bytes() == DATA[:place]
+    writer.abort()
+    assert list(tmp_path.iterdir()) == []
 
 
 def flip(path, at):
@@ -89,10 +96,11 @@ def test_the_length_follows_from_the_files_size(length):
         (lambda p: flip(p / "b1", len(DATA) - 1), f"wrong checksum at {3 * CHECKED_BYTES}"),
         (lambda p: flip(p / "b1", len(DATA)), "wrong checksum at 0"),
         (lambda p: flip(p / "b1", -1), "not that of a block"),
-        (lambda p: (p / "b1").write_bytes(whole(p)[:-1]), "has .* bytes: no 0 to"),
+        (lambda p: (p / "b1").write_bytes(whole(p)[:-1]), "not that of a block"),
         (lambda p: (p / "b1").write_bytes(whole(p)[1:] + b"\n"), "not that of a block"),
         (lambda p: (p / "b1").write_bytes(whole(p) + b"\n"), "not that of a block"),
-        (lambda p: (p / "b1").write_bytes(b""), "no 0 to"),
+        (lambda p: (p / "b1").write_bytes(b""), "too short to be a block"),
+        (lambda p: (p / "b1").write_bytes(whole(p)[:-1] + b"1"), "b'RYC1', is not that of a block"),
         (lambda p: (p / "b1").write_bytes(whole(p) * 2), "wrong checksum"),
         (lambda p: (p / "b1").unlink(), "No such file"),
     ],
@@ -103,6 +111,40 @@ def test_damage_is_seen(tmp_path, damage, why):
     damage(tmp_path)
     with pytest.raises(ReplicaDamaged, match=why):
         store.read(1, 0, len(DATA))
+
+
+@pytest.mark.parametrize("length", [1, 300])
+def test_every_flipped_byte_of_a_block_file_is_found(tmp_path, length):
+    store, data = BlockStore(tmp_path), DATA[:length]
+    write(store, 1, data)
+    sound = whole(tmp_path)
+    for at in range(len(sound)):
+        changed = bytearray(sound)
+        changed[at] ^= 1 << at % 8
+        (tmp_path / "b1").write_bytes(changed)
+        with pytest.raises(ReplicaDamaged):
+            store.read(1, 0, length)
+
+
+def test_blocks_whose_files_were_swapped_are_damaged(tmp_path):
+    store = BlockStore(tmp_path)
+    write(store, 1, DATA)
+    write(store, 2, DATA[::-1])
+    write(store, 3, DATA)
+    for other in (2, 3):  # even if it has the same bytes: who knows which others it has not
+        kept = whole(tmp_path)
+        (tmp_path / "b1").write_bytes((tmp_path / f"b{other}").read_bytes())
+        for offset in range(0, len(DATA), CHECKED_BYTES):
+            with pytest.raises(ReplicaDamaged, match=f"wrong checksum at {offset}"):
+                store.read(1, offset, 1)
+        (tmp_path / "b1").write_bytes(kept)
+    assert store.read(1, 0, len(DATA)) == DATA
+
+
+def test_a_pipe_in_place_of_a_block_keeps_nobody_waiting(tmp_path):
+    os.mkfifo(tmp_path / "b1")
+    with pytest.raises(ReplicaError):
+        BlockStore(tmp_path).read(1, 0, 1)
 
 
 def test_descriptors_that_have_run_out_are_no_damage(tmp_path):

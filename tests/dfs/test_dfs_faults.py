@@ -14,14 +14,20 @@ import zmq
 
 import dfs.datanode.process
 import dfs.peers
+import dfs.reading
 from cluster.errors import PeerLost, Refused
 from cluster.ids import rack_of
 from cluster.transport import Describe, Description
+from dfs.checksums import CheckedRange, pack_sums, sums_of
 from dfs.client import BlockUnavailable
+from dfs.datanode.sending import BlockSource
 from dfs.messages import ReadBlock, WriteBlock
+from dfs.peers import OutgoingBlock, Peers
 from tests.cluster_fixture import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
+#: More than a sender has under way.
+LONG = random.Random(2).randbytes(12_000_000)
 
 
 def content(client, path):
@@ -119,7 +125,10 @@ def test_a_node_is_lost_alone(start_dfs, how):
     assert content(reader, "/f") == DATA
     wait_for(lambda: reader.check().nodes_lost == ("r0n0",), "the loss to be noticed")
     wait_until_healthy(reader)
-    assert all("r0n0" not in location.nodes for location in reader.locations("/f"))
+    for location in reader.locations("/f"):
+        assert "r0n0" not in location.nodes
+        files = {dfs.block_file(node, location.block).read_bytes() for node in location.nodes}
+        assert len(files) == 1, "replicas have the very same checksums"
     reader.write("/g", [DATA])
     assert content(reader, "/g") == DATA
 
@@ -197,6 +206,115 @@ def test_no_sound_replica_is_left(start_dfs):
     assert not report.healthy
     assert report.missing[0].path == "/f"
     assert len(report.missing[0].corrupt) >= 1
+
+
+# Blocks that change while they are read ---------------------------------------------------------
+def change(path, how):
+    if how == "cut short":
+        os.truncate(path, 100_000)
+    else:
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size - 100_000))
+
+
+def read_on(pieces):
+    """The pieces, and why there are no more."""
+    got = []
+    try:
+        got.extend(pieces)
+    except BlockUnavailable as error:
+        return b"".join(got), str(error)
+    return b"".join(got), ""
+
+
+@pytest.mark.parametrize("how", ["cut short", "overwritten"])
+@pytest.mark.parametrize("reader", ["r0n0", None])
+def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, reader):
+    def add(checked, data):  # when the reader has the first bytes and has not said so
+        if changes:
+            change(changes.pop(), how)
+        return real_add(checked, data)
+
+    cluster = start_dfs(racks=2, nodes=1, replication=2, block=2**24)
+    real_add, changes = CheckedRange.add, []
+    monkeypatch.setattr(CheckedRange, "add", add)
+    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    writer = cluster.client("r0n0")
+    writer.write("/two", [LONG])
+    writer.write("/one", [LONG], replication=1)
+    file = cluster.client(reader).open("/two")
+    (block,) = file._blocks
+    changes.append(cluster.block_file(file._nearest_first(block)[0], block.block))
+    assert read_on(file.stream()) == (LONG, "")  # goes on with the other replica
+    (block,) = writer.locations("/one")
+    changes.append(cluster.block_file("r0n0", block.block))
+    got, why = read_on(cluster.client(reader).read("/one"))
+    assert any(word in why for word in ("cut short at", "not that of a block", "wrong checksum"))
+    assert LONG.startswith(got)
+    writer.write("/after", [DATA])
+    assert content(cluster.client(), "/after") == DATA
+    for rack in ("r0", "r1"):
+        os.kill(cluster.pids[f"datanode-{rack}"], 0)
+
+
+@pytest.mark.parametrize("reader", ["r0n0", "r0n1"])
+def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, monkeypatch, reader):
+    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    cluster = start_dfs(racks=1, nodes=2, replication=1, block=400_000)
+    client = cluster.client("r0n0")
+    client.write("/a", [DATA])
+    client.write("/b", [DATA[::-1]])
+    blocks = [client.locations(path)[0].block for path in ("/a", "/b")]
+    a, b = (cluster.block_file("r0n0", block) for block in blocks)
+    a.rename(a.with_suffix(".kept"))
+    b.rename(a)
+    a.with_suffix(".kept").rename(b)
+    for path in ("/a", "/b"):
+        with pytest.raises(BlockUnavailable, match="wrong checksum at 0"):
+            content(cluster.client(reader), path)
+
+
+def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
+    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+
+    def send_wrong(source, size):
+        data = bytearray(read(source, size))
+        data[-1] ^= 1
+        return memoryview(data)
+
+    def liar(daemon):
+        BlockSource.read = send_wrong
+        dfs.datanode.process.main(daemon)
+
+    read = BlockSource.read
+    cluster = start_dfs(racks=2, nodes=1, replication=2, mains={"datanode_r0": liar})
+    client = cluster.client("r0n0")
+    client.write("/two", [DATA])
+    client.write("/one", [DATA], replication=1)
+    for _ in range(3):
+        assert content(cluster.client(), "/two") == DATA
+    with pytest.raises(
+        BlockUnavailable, match=r"/one: .* r0n0: block \d+: wrong checksum at 65536"
+    ):
+        content(cluster.client(), "/one")
+
+
+@pytest.mark.parametrize("wrong", ["first", "last"])
+def test_bytes_that_do_not_fit_their_checksums_are_not_stored(start_dfs, wrong):
+    cluster = start_dfs(racks=2, nodes=1)
+    peers, answers = Peers(cluster.transport(), "test"), []
+    sums = sums_of(1, [memoryview(DATA)])
+    sums[0 if wrong == "first" else -1] ^= 1
+    sending = OutgoingBlock(
+        peers, None, None, 1, len(DATA), pack_sums(sums), ("r0n0", "r1n0"), answers.append
+    )
+    sending.extend(memoryview(DATA))
+    assert peers.reactor.run_until(lambda: bool(answers), 10)
+    assert answers[0].nodes == ()
+    assert "block 1: wrong checksum at" in answers[0].reason
+    files = cluster.folder.path.glob
+    wait_for(lambda: not list(files("nodes/*/blocks/*")), "what was begun to go")
+    peers.close()
 
 
 # A dead NameNode ---------------------------------------------------------------------------------
@@ -319,6 +437,7 @@ def test_datanodes_refuse_what_makes_no_sense(start_dfs):
         (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("../x",)), "need nodes"),
         (WriteBlock(transfer="t", block=-1, stored_length=1, nodes=("r0n0",)), "block -1"),
         (WriteBlock(transfer="t", block=1, stored_length=0, nodes=("r0n0",)), "of 0 bytes"),
+        (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("r0n0",)), "checksums: need 4"),
         (
             ReadBlock(transfer="t", block=99, node="r0n0", stored_offset=0, stored_length=5),
             "No such file",

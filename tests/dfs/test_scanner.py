@@ -14,6 +14,7 @@ from dfs.datanode.reporter import BlockReporter, pages
 from dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
 from dfs.datanode.store import BlockStore
 from dfs.messages import DeleteDamaged, ReplicasDeleted, ReplicaVerified, VerifyReplica
+from tests.dfs import blocks
 
 DATA = random.Random(1).randbytes(3 * SLICE_BYTES + 5)
 LENGTH = len(DATA)
@@ -25,9 +26,7 @@ def store(tmp_path):
 
 
 def write(store, block, data=DATA):
-    writer = store.create(block)
-    writer.write(memoryview(data))
-    writer.finish()
+    blocks.write(store, block, data)
 
 
 def spoil(store, block, at=SLICE_BYTES):

@@ -1,5 +1,8 @@
 """``railyard fs`` does what people know from shells and from HDFS."""
 
+import os
+import random
+
 import pytest
 
 from tests.fulldisk import files_of_at_most
@@ -63,3 +66,34 @@ def test_one_bad_path_does_not_keep_the_others_back(store):
         "railyard: /: cannot be removed: need a path of what is in it",
     ]
     assert store("ls") == (0, "")
+
+
+def test_a_file_that_is_damaged_while_it_is_read_is_no_success(store, railyard, tmp_path):
+    data = random.Random(1).randbytes(40_000_000)  # two blocks
+    (tmp_path / "big").write_bytes(data)
+    assert store("put", "one.txt", "/")[0] == 0
+    for path, how in [("/a", "overwritten"), ("/b", "cut short")]:
+        assert store("put", "big", path)[0] == 0
+        with railyard.start("fs", "cat", path) as reading:
+            got = reading.stdout.buffer.read(1_000_000)
+            for file in railyard.current().glob("nodes/*/blocks/b*"):
+                change(file, how)
+            got += reading.stdout.buffer.read()
+            said = reading.stderr.read()
+        assert reading.returncode == 1
+        assert 1_000_000 <= len(got) < len(data)
+        assert data.startswith(got)
+        assert said.startswith(f"railyard: {path}: bytes {len(got)} to ")
+        assert "wrong checksum" in said or "not that of a block" in said
+        assert len(said.splitlines()) == 1
+    assert store("cat", "/one.txt") == (0, "1")  # nobody died of it
+
+
+def change(file, how):
+    """Spoil the file of a block, but for short ones."""
+    size = file.stat().st_size
+    if size > 1000 and how == "cut short":
+        os.truncate(file, size // 2)
+    elif size > 1000:
+        with file.open("r+b") as opened:
+            opened.write(bytes(size - 1000))

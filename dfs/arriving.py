@@ -1,0 +1,92 @@
+"""A range of a block that comes from the DataNode of another node, checked as it arrives."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from cluster.errors import PeerError, PeerLost
+from cluster.ids import NodeId
+from cluster.wire import Done, Refusal
+from dfs.checksums import CheckedRange, WrongChecksum, unpack_sums
+from dfs.messages import BlockId, ReadBlock
+from dfs.peers import Peers
+
+
+class ArrivingRange:
+    """Asks for a range of a replica; its right bytes are in ``pieces`` until they are taken.
+
+    ``on_damage`` is called if bytes came that are not those that were written.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        block: BlockId,
+        node: NodeId,
+        offset: int,
+        length: int,
+        reader: NodeId | None,
+        on_damage: Callable[[str], None],
+    ) -> None:
+        self.failure: str | None = None  #: why no more will come; "" if all is here
+        self._block = block
+        self._offset = offset
+        self._length = length
+        self._on_damage = on_damage
+        self._pieces: deque[memoryview] = deque()
+        self._checked: CheckedRange | None = None  #: once the checksums are here
+        peer, name = peers.of(node), peers.new_name()
+        self._incoming = peer.transfers.incoming(
+            name,
+            take=self._take,
+            on_done=lambda: self._end(""),
+            on_failed=self._end,
+            stored_total=length,
+        )
+        request = ReadBlock(
+            transfer=name,
+            block=block,
+            node=node,
+            stored_offset=offset,
+            stored_length=length,
+            reader=reader,
+        )
+        peer.link.request(request, Done, self._answered)
+
+    @property
+    def moved(self) -> bool:
+        """Whether there are bytes to take, or an end to hear of."""
+        return bool(self._pieces) or self.failure is not None
+
+    def taken(self) -> Iterator[memoryview]:
+        """The right bytes that are here, each once."""
+        while self._pieces:
+            yield self._pieces.popleft()
+
+    def stop(self) -> None:
+        """Want no more; nothing happens if it has ended."""
+        self._incoming.fail("the reader has stopped")
+
+    def _answered(self, answer: Done | Refusal | PeerLost, payload: memoryview | None) -> None:
+        if not isinstance(answer, Done):
+            self._incoming.failed(str(answer))
+            return
+        try:
+            sums = unpack_sums(payload, self._offset, self._length)
+        except PeerError as error:
+            self._incoming.fail(str(error))
+        else:
+            self._checked = CheckedRange(self._block, self._offset, self._length, sums)
+
+    def _take(self, data: memoryview) -> None:
+        if self._checked is None:
+            raise PeerError("bytes came before their checksums")
+        try:
+            self._pieces.extend(self._checked.add(data))
+        except WrongChecksum as error:
+            self._on_damage(str(error))
+            raise
+
+    def _end(self, reason: str) -> None:
+        self.failure = reason

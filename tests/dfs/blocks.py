@@ -1,0 +1,21 @@
+"""Blocks in a store, as a writer would have them written."""
+
+import random
+
+from dfs.checksums import sums_of
+
+
+def create(store, block, data):
+    """Begin to write a block that is to have all of ``data``."""
+    return store.create(block, len(data), sums_of(block, [memoryview(data)]))
+
+
+def write(store, block, data):
+    """Write a block, in pieces of whatever sizes."""
+    writer = create(store, block, data)
+    rng, start = random.Random(2), 0
+    while start < len(data):
+        size = rng.randint(1, 100_000)
+        writer.write(memoryview(data)[start : start + size])
+        start += size
+    writer.finish()
