@@ -23,7 +23,7 @@ import msgspec
 import zmq
 
 from cluster.errors import InvariantError, PeerError, PeerLost
-from cluster.reactor import Reactor, Timer
+from cluster.reactor import Reactor, Timer, now_s
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
 from cluster.wire import Message, Refusal, Vocabulary, open_envelope, pack, unpack
@@ -36,6 +36,8 @@ E = TypeVar("E", "Server", "Link")
 
 #: No frame may be larger; bulk bytes travel in chunks far below it.
 MAX_FRAME_BYTES = 64 * 2**20
+#: A link without a connection for so long counts as one that waits for its server.
+_UNREACHABLE_S = 1.0
 #: A flood on one socket must not starve timers and the other sockets.
 _MESSAGES_A_TURN = 256
 
@@ -51,6 +53,7 @@ class Description(Message, frozen=True, kw_only=True):
     pid: int
     requests: int
     refused: int  #: malformed or refused messages
+    unreachable: tuple[str, ...] = ()  #: servers that it waits for, having no connection to them
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,26 +94,33 @@ class Transport:
             unfinished = published.with_suffix(".new")
             unfinished.write_text(str(port))
             unfinished.replace(published)
-        return self._keep(Server(name, socket, self.reactor))
+        return self._keep(Server(name, socket, self.reactor, self.unreachable))
 
     def link(
         self,
         name: str,
         on_lost: Callable[[], None] | None = None,
-        patience_s: float = 10.0,
+        patience_s: float | None = 10.0,
+        pause_s: float = 0.0,
     ) -> Link:
-        """A new link to the server called ``name``.
+        """A new link to the server called ``name``; it is connected after ``pause_s``.
 
         The link counts as lost when its connection breaks, or when none could be made within
-        ``patience_s``: its pending requests then fail with ``PeerLost`` and ``on_lost`` is called.
-        A lost link stays lost; make a new one.
+        ``patience_s`` (None: it may take for ever): its pending requests then fail with
+        ``PeerLost`` and ``on_lost`` is called.  A lost link stays lost: make a new one, or have a
+        ``LastingLink``.
         """
         socket = self.context.socket(zmq.DEALER)
         _configure(socket)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
-        return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s))
+        return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s, pause_s))
+
+    def unreachable(self) -> tuple[str, ...]:
+        """The servers that links of this process wait for, by name."""
+        links = [end for end in self._open if isinstance(end, Link)]
+        return tuple(sorted({link.name for link in links if link.waits_s >= _UNREACHABLE_S}))
 
     def close(self) -> None:
         """Close everything; messages already sent get a moment to leave."""
@@ -143,8 +153,15 @@ class Transport:
 class Server:
     """Answers requests by the handler of their message's class."""
 
-    def __init__(self, name: str, socket: zmq.Socket[bytes], reactor: Reactor) -> None:
+    def __init__(
+        self,
+        name: str,
+        socket: zmq.Socket[bytes],
+        reactor: Reactor,
+        unreachable: Callable[[], tuple[str, ...]],
+    ) -> None:
         self.name = name
+        self._unreachable = unreachable
         self.requests = 0  #: messages handled
         self.refused = 0  #: messages refused, malformed ones included
         self._socket = socket
@@ -221,7 +238,11 @@ class Server:
 
     def _describe(self, _: Request) -> Message:
         return Description(
-            name=self.name, pid=os.getpid(), requests=self.requests, refused=self.refused
+            name=self.name,
+            pid=os.getpid(),
+            requests=self.requests,
+            refused=self.refused,
+            unreachable=self._unreachable(),
         )
 
 
@@ -235,10 +256,12 @@ class Link:
         reactor: Reactor,
         address: Callable[[], str | None],
         on_lost: Callable[[], None] | None,
-        patience_s: float,
+        patience_s: float | None,
+        pause_s: float,
     ) -> None:
         self.name = name
         self.lost = False
+        self._made_s = now_s()
         self._socket = socket
         self._reactor = reactor
         self._address = address
@@ -254,8 +277,13 @@ class Link:
         self._monitor = socket.get_monitor_socket(events)
         reactor.add(self._monitor, self._on_monitor)
         reactor.add(socket, self._receive_all)
-        self._patience: Timer = reactor.call_later(patience_s, self._give_up)
-        self._connect()
+        self._patience: Timer | None = None
+        if patience_s is not None:
+            self._patience = reactor.call_later(patience_s, self._give_up)
+        if pause_s:
+            reactor.call_later(pause_s, self._connect)
+        else:
+            self._connect()
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
         """Handle messages of class ``kind`` that the server sends without being asked."""
@@ -304,6 +332,11 @@ class Link:
     def closed(self) -> bool:
         return bool(self._socket.closed)
 
+    @property
+    def waits_s(self) -> float:
+        """For how long it has waited for a connection; 0 if it has one, or waits no more."""
+        return 0.0 if self._connected or self.lost else now_s() - self._made_s
+
     def close(self) -> None:
         """Close the link; what was sent gets a moment to leave.  Pending requests are dropped."""
         self.lost = True
@@ -314,7 +347,7 @@ class Link:
         """Let go of the sockets, if that was not done; ``linger_ms`` None is as configured."""
         if self.closed:
             return
-        self._patience.cancel()
+        self._stop_waiting()
         self._reactor.remove(self._socket)
         self._reactor.remove(self._monitor)
         self._socket.disable_monitor()
@@ -366,11 +399,15 @@ class Link:
         event = _monitored_event(self._monitor)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
-            self._patience.cancel()
+            self._stop_waiting()
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
             for frames in _arrived(self._socket):  # what came before the end still counts
                 self._handle(frames)
             self._lose()
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
 
     def _give_up(self) -> None:
         if not self._connected:
@@ -384,10 +421,10 @@ class Link:
         # name what was meant for the one that is gone.
         self._release(linger_ms=0)
         pending, self._replies = list(self._replies.values()), {}
+        if self._on_lost is not None:
+            self._on_lost()  # first: it may make a new link, for what is asked again
         for reply in pending:
             reply(self._loss(), None)
-        if self._on_lost is not None:
-            self._on_lost()
 
     def _loss(self) -> PeerLost:
         how = "is gone" if self._connected else "cannot be reached"

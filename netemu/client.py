@@ -13,9 +13,10 @@ from functools import cached_property
 
 from cluster.errors import PeerLost
 from cluster.ids import FlowId, NodeId
+from cluster.lastinglink import LastingLink
 from cluster.reactor import now_s
 from cluster.topology import Topology
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Done, Message, Refusal
 from netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, OpenFlow
 
@@ -33,16 +34,23 @@ class _Waiting:
 
     stored_bytes: int  #: as far as is known
     more: bool  #: whether it will grow
-    is_local: bool
+    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another opened it
     on_grant: OnGrant
     on_refused: OnRefused
+    is_known: bool = False  #: the emulator has answered that it knows of it
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it stays within a node: the emulator is not asked then."""
+        return self.ends is not None and self.ends[0] == self.ends[1]
 
 
 class NetworkClient:
     """Opens and attaches to flows.  All callbacks come from the reactor, never from within a call.
 
-    A flow is forgotten once all of it was granted.  If the emulator is gone, or refuses a flow,
-    the flow's ``on_refused`` is called (by default the reason is logged).
+    A flow is forgotten once all of it was granted.  If the emulator refuses a flow, its
+    ``on_refused`` is called (by default the reason is logged).  While the emulator can't be
+    reached, flows wait: they are asked for again once there is a connection.
     """
 
     def __init__(self, transport: Transport, topology: Topology) -> None:
@@ -69,23 +77,11 @@ class NetworkClient:
 
         With ``more``, the flow goes on until ``grow`` says that there are no more bytes.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, local=src == dst)
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=(src, dst))
         if src == dst:
             self._grant_local(flow)
-            return
-        size_bytes = stored_bytes * self._scale
-        self._ask(
-            flow,
-            OpenFlow(
-                flow=flow,
-                src=src,
-                dst=dst,
-                size_bytes=size_bytes,
-                more=more,
-                attach=True,
-                given_s=now_s(),
-            ),
-        )
+        else:
+            self._ask(flow, self._order(flow))
 
     def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
         """A flow of this process that was begun with ``more`` has so many more bytes to send.
@@ -102,8 +98,10 @@ class NetworkClient:
         if waiting.is_local:
             self._grant_local(flow)
         else:
-            by_bytes = by_stored_bytes * self._scale
-            self._ask(flow, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
+            order = GrowFlow(flow=flow, by_bytes=by_stored_bytes * self._scale, more=more)
+            # a flow of another's is asked for again without its size: nobody else says that it grew
+            send = self._link.insist if waiting.ends is None else self._link.request
+            send(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
     def attach(
         self,
@@ -119,8 +117,8 @@ class NetworkClient:
         Bytes that the flow could have sent before this call are granted at once.  With ``more``,
         as it was opened, ``grow`` it from here once it is open.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, local=False)
-        self._ask(flow, AttachFlow(flow=flow))
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=None)
+        self._ask(flow, self._order(flow))
 
     def cancel(self, flow: FlowId) -> None:
         """Give a flow up: no more grants of it, and its bandwidth is free for others."""
@@ -134,11 +132,17 @@ class NetworkClient:
             self._link.close()
 
     @cached_property
-    def _link(self) -> Link:
+    def _link(self) -> LastingLink:
         """Made when first needed: most task attempts never need a flow of their own."""
-        link = self._transport.link("network", on_lost=self._on_lost)
+        link = LastingLink(self._transport, "network", self._ask_for_all_again)
         link.on(Grants, self._on_grants)
         return link
+
+    def _ask_for_all_again(self) -> None:
+        """The connection broke, and there is a new one: go on with the flows over that."""
+        for flow, waiting in self._flows.items():
+            if not waiting.is_local:
+                self._ask(flow, self._order(flow, again=True))
 
     def _await_grants(
         self,
@@ -148,7 +152,7 @@ class NetworkClient:
         on_refused: OnRefused | None,
         *,
         more: bool,
-        local: bool,
+        ends: tuple[NodeId, NodeId] | None,
     ) -> None:
         def complain(reason: str) -> None:
             log.error("flow %s: %s", flow, reason)
@@ -156,7 +160,7 @@ class NetworkClient:
         self._flows[flow] = _Waiting(
             stored_bytes=stored_bytes,
             more=more,
-            is_local=local,
+            ends=ends,
             on_grant=on_grant,
             on_refused=on_refused or complain,
         )
@@ -175,14 +179,34 @@ class NetworkClient:
 
         self._reactor.call_later(0, grant)
 
+    def _order(self, flow: FlowId, again: bool = False) -> OpenFlow | AttachFlow:
+        """What the emulator is asked for a flow; ``again``: over a new connection."""
+        waiting = self._flows[flow]
+        if waiting.ends is None:
+            # one that the emulator may not have heard of yet is asked for as if for the first time
+            return AttachFlow(flow=flow, again=again and waiting.is_known)
+        return OpenFlow(
+            flow=flow,
+            src=waiting.ends[0],
+            dst=waiting.ends[1],
+            size_bytes=waiting.stored_bytes * self._scale,
+            more=waiting.more,
+            attach=True,
+            again=again,
+            given_s=now_s(),
+        )
+
     def _ask(self, flow: FlowId, order: Message) -> None:
         self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
     def _on_answer(self, flow: FlowId, answer: Done | Refusal | PeerLost) -> None:
+        waiting = self._flows.get(flow)
+        if waiting is None or isinstance(answer, PeerLost):
+            return  # it is over, or is asked for again
         if isinstance(answer, Done):
-            return
-        waiting = self._flows.pop(flow, None)
-        if waiting is not None:
+            waiting.is_known = True
+        else:
+            del self._flows[flow]
             waiting.on_refused(str(answer))
 
     def _on_grants(self, grants: Grants, _: memoryview | None) -> None:
@@ -197,8 +221,3 @@ class NetworkClient:
         waiting = self._flows.pop(flow, None)
         if waiting is not None:
             waiting.on_grant(waiting.stored_bytes)
-
-    def _on_lost(self) -> None:
-        flows, self._flows = self._flows, {}
-        for waiting in flows.values():
-            waiting.on_refused("the network emulator is gone")

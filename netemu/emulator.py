@@ -77,7 +77,7 @@ class NetworkEmulator:
         self._server = transport.server("network")
         self._on(OpenFlow, self._open)
         self._on(GrowFlow, lambda order, _: self._grow(order))
-        self._on(AttachFlow, lambda order, peer: self._ledger.attach(order.flow, peer))
+        self._on(AttachFlow, self._attach)
         self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
         self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
         self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
@@ -114,7 +114,10 @@ class NetworkEmulator:
             priority=order.priority,
             more=order.more,
         )
-        self._ledger.open(spec, peer if order.attach else None)
+        self._ledger.open(spec, peer if order.attach else None, again=order.again)
+
+    def _attach(self, order: AttachFlow, peer: bytes) -> None:
+        self._ledger.attach(order.flow, peer, again=order.again)
 
     def _grow(self, order: GrowFlow) -> None:
         self._ledger.grow(order.flow, order.by_bytes, order.more)

@@ -6,7 +6,9 @@ a flow that has sent all it has and waits for more; on the way there, grants com
 enough to be worth a message.  A flow that was dark, say until its circuit was set up, is told of
 its first bytes at once: else the time that it was dark would seem longer.
 
-A flow and its sender may come in either order.  Without I/O and without a clock, as the fabric.
+A flow and its sender may come in either order.  A sender whose connection broke comes back as
+another peer: it names its flows again, and gets their grants from the beginning.  Without I/O and
+without a clock, as the fabric.
 """
 
 from __future__ import annotations
@@ -121,8 +123,15 @@ class Ledger:
                 self._outbox(sender.peer).finished.append(ended.flow)
                 self._note_lag(now_s - ended.finished_s)
 
-    def open(self, spec: FlowSpec, sender: Peer | None) -> None:
-        """Start a flow now; ``ValueError`` if that can't be."""
+    def open(self, spec: FlowSpec, sender: Peer | None, again: bool = False) -> None:
+        """Start a flow now; ``ValueError`` if that can't be.
+
+        With ``again``, fine if it was opened: this peer is its sender then, come back.
+        """
+        if again and (spec.flow in self._unclaimed or self.fabric.is_open(spec.flow)):
+            if sender is not None:
+                self._come_back(spec, sender)
+            return
         if spec.flow in self._unclaimed:
             raise ValueError(f'flow "{spec.flow}" was opened before')
         if sender is not None and spec.flow in self._early:
@@ -145,16 +154,23 @@ class Ledger:
         if not more:
             del self._growing[flow]
 
-    def attach(self, flow: FlowId, sender: Peer) -> None:
-        """Send a flow's grants to this peer; ``ValueError`` if it has a sender."""
+    def attach(self, flow: FlowId, sender: Peer, again: bool = False) -> None:
+        """Send a flow's grants to this peer; ``ValueError`` if it has a sender.
+
+        With ``again``, its sender is this peer, come back; ``ValueError`` if the flow is over.
+        """
+        if again:
+            was_early = self._early.pop(flow, None) is not None
+            self._remove_sender(flow)
+            if not (was_early or flow in self._unclaimed or self.fabric.is_open(flow)):
+                raise ValueError(f'flow "{flow}" is over')
         if flow in self._senders or flow in self._early:
             raise ValueError(f'flow "{flow}" has a sender already')
         if self._unclaimed.pop(flow, None) is not None:
             self._outbox(sender).finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
-            self._dark[flow] = True  # as far as its sender knows
-            self._look_now[flow] = None
+            self._look_at_once(flow)
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
@@ -229,6 +245,19 @@ class Ledger:
         }
 
     # Inside ------------------------------------------------------------------------------------
+    def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
+        """The sender of its own open flow is another peer now; the flow may have grown."""
+        known_bytes = self._growing.get(spec.flow)
+        if known_bytes is not None:
+            self.grow(spec.flow, spec.size_bytes - known_bytes, spec.more)
+        self._remove_sender(spec.flow)
+        self._add_sender(spec.flow, sender, owner=True)
+        self._look_at_once(spec.flow)
+
+    def _look_at_once(self, flow: FlowId) -> None:
+        self._dark[flow] = True  # as far as its sender knows
+        self._look_now[flow] = None
+
     def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
         now_s = self.fabric.now_s
         if not self._senders:

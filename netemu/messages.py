@@ -61,6 +61,9 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     priority: Priority = ()
     more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
+    #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
+    #: is here now
+    again: bool = False
     given_s: float = math.inf  #: by default when it comes
 
 
@@ -83,6 +86,7 @@ class AttachFlow(Command, frozen=True, kw_only=True):
     """
 
     flow: FlowId
+    again: bool = False  #: it was attached to over a connection that broke
 
 
 class CloseFlow(Command, frozen=True, kw_only=True):

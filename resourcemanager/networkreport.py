@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.config import ClusterConfig
-from cluster.errors import PeerError, PeerLost
+from cluster.errors import PeerError
 from cluster.ids import JobId
+from cluster.lastinglink import LastingLink
 from cluster.runfolder import RunFolder
-from cluster.transport import Link, Request
+from cluster.transport import Request
 from cluster.wire import Message, Refusal
 from netemu.messages import GetNetworkStats, NetworkStats
 from netemu.statistics import (
@@ -26,14 +27,14 @@ from resourcemanager.messages import GetReport, Report
 from resourcemanager.records import JobRecord
 from resourcemanager.report import add_network, report
 
-_Answer = NetworkStats | Refusal | PeerLost
+_Answer = NetworkStats | Refusal
 
 
 class NetworkReports:
     """Looks at the network's counters, and answers ``GetReport``."""
 
     def __init__(
-        self, driver: Driver, network: Link, folder: RunFolder, config: ClusterConfig
+        self, driver: Driver, network: LastingLink, folder: RunFolder, config: ClusterConfig
     ) -> None:
         self._driver = driver
         self._network = network
@@ -67,14 +68,14 @@ class NetworkReports:
             summary = self._summary([records[job] for job in wanted], stats)
             reply(request, Report(summary=summary))
 
-        self._network.request(GetNetworkStats(), NetworkStats, answer)
+        self._network.insist(GetNetworkStats(), NetworkStats, answer)
 
     def _look(self, then: Callable[[NetworkStats], Any]) -> None:
         def answer(stats: _Answer, _: object) -> None:
             if isinstance(stats, NetworkStats):
                 then(stats)
 
-        self._network.request(GetNetworkStats(), NetworkStats, answer)
+        self._network.insist(GetNetworkStats(), NetworkStats, answer)
 
     def _summary(self, records: list[JobRecord], now: NetworkStats | None) -> dict[str, Any]:
         config, driver, topology = self._config, self._driver, self._config.topology

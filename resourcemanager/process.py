@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 from collections import deque
 from typing import Any
 
+import msgspec
+
 from cluster.config import Daemon
-from cluster.errors import PeerError, PeerLost, UsageError
+from cluster.errors import PeerError, UsageError
 from cluster.ids import JobId, rack_of
+from cluster.lastinglink import LastingLink
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -34,7 +36,7 @@ from cluster.messages.execution import (
 from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.transport import Request, Transport
-from cluster.wire import Done, Event, Message, Refusal
+from cluster.wire import Command, Done, Event, Message, Refusal
 from dfs.messages import Remove, Removed
 from netemu.messages import (
     CloseFlow,
@@ -106,8 +108,8 @@ class ResourceManager:
         self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
         self._driver = Driver(core_for(config), self._log, transport.reactor)
         self._server = transport.server("resourcemanager")
-        self._namenode = transport.link("namenode", on_lost=_lost("NameNode"))
-        self._network = transport.link("network", on_lost=_lost("network emulator"))
+        self._namenode = LastingLink(transport, "namenode")
+        self._network = LastingLink(transport, "network")
         liveness = config.topology.liveness
         self._managers = NodeManagers(self._driver, self._server, liveness.expiry)
         self._watchers = Watchers(self._driver, self._server)
@@ -145,8 +147,8 @@ class ResourceManager:
         driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
         driver.on(StartFlow, self._start_flow)
         driver.on(CancelFlow, self._cancel_flow)
-        driver.on(OpenCoflow, lambda o: self._network.send(RegisterCoflow(coflow=o.coflow)))
-        driver.on(CloseCoflow, lambda o: self._network.send(FinishCoflow(coflow=o.coflow)))
+        driver.on(OpenCoflow, lambda o: self._order_network(RegisterCoflow(coflow=o.coflow)))
+        driver.on(CloseCoflow, lambda o: self._order_network(FinishCoflow(coflow=o.coflow)))
         driver.on(PlaceData, self._tell_data_plan)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
@@ -233,7 +235,7 @@ class ResourceManager:
     # Commands ------------------------------------------------------------------------------------
     def _start_flow(self, order: StartFlow) -> None:
         if order.src != order.dst:
-            flow = OpenFlow(
+            open_flow = OpenFlow(
                 flow=order.flow,
                 src=order.src,
                 dst=order.dst,
@@ -243,7 +245,12 @@ class ResourceManager:
                 priority=order.priority,
                 given_s=self._driver.started_s + self._driver.told_s,
             )
-            self._network.request(flow, Done, _complain_of(order))
+            self._network.insist(
+                open_flow,
+                Done,
+                lambda answer, _: self._flow_opened(order, answer),
+                again=msgspec.structs.replace(open_flow, again=True),
+            )
         fetch = FetchOutput(
             flow=order.flow,
             reader=order.reader,
@@ -254,9 +261,25 @@ class ResourceManager:
         )
         self._managers.send(order.dst, fetch)
 
+    def _flow_opened(self, order: StartFlow, answer: Done | Refusal) -> None:
+        if isinstance(answer, Refusal):
+            reason = f"the network refused it: {answer.reason}"
+            log.error("flow %s: %s", order.flow, reason)
+            self._managers.send(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
+            self._driver.tell(FlowFailed(flow=order.flow, reason=reason))
+
     def _cancel_flow(self, order: CancelFlow) -> None:
-        self._network.send(CloseFlow(flow=order.flow))
+        self._order_network(CloseFlow(flow=order.flow))
         self._managers.send(order.dst, order)
+
+    def _order_network(self, order: Command) -> None:
+        """Have the network do something, over whichever connection there is."""
+
+        def answered(answer: Done | Refusal, _: object) -> None:
+            if isinstance(answer, Refusal):
+                log.error("the network refused %s: %s", order, answer.reason)
+
+        self._network.insist(order, Done, answered)
 
     def _commit(self, order: CommitJob) -> None:
         """Rename the winners' files; all of it happens, or nothing."""
@@ -264,18 +287,17 @@ class ResourceManager:
         if not folder:
             self._driver.tell(JobCommitted(job=order.job))
             return
-        self._namenode.request(
+        self._namenode.insist(
             commit_of(folder, order.winners),
             Done,
             lambda answer, _: self._committed(order.job, answer),
         )
 
-    def _committed(self, job: JobId, answer: Done | Refusal | PeerLost) -> None:
+    def _committed(self, job: JobId, answer: Done | Refusal) -> None:
         if isinstance(answer, Done):
             self._driver.tell(JobCommitted(job=job))
         else:
-            reason = answer.reason if isinstance(answer, Refusal) else str(answer)
-            self._driver.tell(JobCommitFailed(job=job, reason=reason))
+            self._driver.tell(JobCommitFailed(job=job, reason=answer.reason))
 
     def _end_job(self, order: EndJob) -> None:
         if not order.ok and order.job in self._outputs:
@@ -289,18 +311,4 @@ class ResourceManager:
         if order.job in self._failed:
             self._failed.remove(order.job)
             remove = Remove(path=path, recursive=True)
-            self._namenode.request(remove, Removed, lambda _answer, _payload: None)
-
-
-def _lost(who: str) -> Any:
-    return lambda: log.error("the %s is gone; process %d goes on without it", who, os.getpid())
-
-
-def _complain_of(order: StartFlow) -> Any:
-    """What to do with the emulator's answer: a refusal shows in the log, the fetch then fails."""
-
-    def complain(answer: Done | Refusal | PeerLost, _: object) -> None:
-        if not isinstance(answer, Done):
-            log.error("flow %s was not opened: %s", order.flow, answer)
-
-    return complain
+            self._namenode.insist(remove, Removed, lambda _answer, _payload: None)

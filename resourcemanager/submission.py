@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.errors import PeerError, PeerLost, UsageError
+from cluster.errors import UsageError
 from cluster.ids import JobId
+from cluster.lastinglink import LastingLink
 from cluster.messages.execution import Split
-from cluster.transport import Link
 from cluster.wire import Refusal
 from dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
 from jobs.model import StageSpec, check_stages
@@ -19,7 +19,7 @@ from resourcemanager.messages import SubmitJob
 
 OnReady = Callable[[tuple[StagePlan, ...]], None]
 OnRefused = Callable[[str], None]
-_Located = BlocksLocated | Refusal | PeerLost
+_Located = BlocksLocated | Refusal
 
 
 class Submission:
@@ -36,7 +36,7 @@ class Submission:
         self._waiting = 0
         self._over = False
 
-    def begin(self, namenode: Link) -> None:
+    def begin(self, namenode: LastingLink) -> None:
         """Check what can be checked, then ask the NameNode for the rest."""
         job = self._job
         try:
@@ -47,9 +47,9 @@ class Submission:
             return
         self._waiting = len(job.input_paths) + bool(job.output_path)
         for path in job.input_paths:
-            namenode.request(LocateBlocks(path=path), BlocksLocated, self._located_at(path))
+            namenode.insist(LocateBlocks(path=path), BlocksLocated, self._located_at(path))
         if job.output_path:
-            namenode.request(
+            namenode.insist(
                 GetStatus(path=job.output_path), Status, lambda answer, _: self._looked(answer)
             )
         if not self._waiting:
@@ -60,7 +60,7 @@ class Submission:
 
     def _located(self, path: str, answer: _Located) -> None:
         if not isinstance(answer, BlocksLocated):
-            self._refuse(f"input {path}: {_reason(answer)}")
+            self._refuse(f"input {path}: {answer.reason}")
             return
         shown = tuple(file for file in answer.files if not (answer.folder and _hidden(file.path)))
         if not any(file.stored_length for file in shown):
@@ -69,10 +69,10 @@ class Submission:
         self._files[path] = shown
         self._answered()
 
-    def _looked(self, answer: Status | Refusal | PeerLost) -> None:
+    def _looked(self, answer: Status | Refusal) -> None:
         path = self._job.output_path
         if not isinstance(answer, Status):
-            self._refuse(f"output {path}: {_reason(answer)}")
+            self._refuse(f"output {path}: {answer.reason}")
         elif answer.status is not None:
             self._refuse(f"output {path}: exists already: need a new path, or remove it first")
         else:
@@ -147,7 +147,3 @@ def _reads_files(stage: StageSpec) -> bool:
 def _hidden(path: str) -> bool:
     """Whether a file in an input folder is not input: _SUCCESS and the like, as in Hadoop."""
     return path.rsplit("/", 1)[-1].startswith(("_", "."))
-
-
-def _reason(answer: Refusal | PeerLost | PeerError) -> str:
-    return answer.reason if isinstance(answer, Refusal) else str(answer)

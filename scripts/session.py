@@ -13,8 +13,9 @@ from typing import Any
 
 from cluster.config import ClusterConfig
 from cluster.errors import PeerLost, UsageError
+from cluster.lastinglink import LastingLink
 from cluster.runfolder import RunFolder
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from scripts import clusters, interrupts
 from scripts.launch import CENTRAL, ClusterFailed, log_tail, own_cluster, told_by
 
@@ -33,14 +34,14 @@ class Session:
         self.reactor = self.transport.reactor
         #: called with {"role":, "name":, "pid":, "how":, "next":} when a rack's daemon has died
         self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, LastingLink] = {}
         self._deaths_before = self._deaths_seen = len(folder.deaths())
         self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
 
-    def link(self, name: str) -> Link:
-        """The one link to a daemon that requests without a life of their own go over."""
+    def link(self, name: str) -> LastingLink:
+        """The one link to a central daemon that requests without a life of their own go over."""
         if name not in self._links:
-            self._links[name] = self.transport.link(name)
+            self._links[name] = LastingLink(self.transport, name)
         return self._links[name]
 
     def deaths(self) -> list[dict[str, Any]]:

@@ -26,19 +26,31 @@ _WIDE = 200
 def status() -> None:
     """Show the cluster that is up: daemons, nodes, slots, jobs, files, refused messages."""
     with running_session() as session:
-        cluster = session.transport.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = _WIDE  # whoever reads it wants whole lines
+        rows, deaths = daemons_of(session.folder), session.folder.deaths()
+        dead = {row["pid"] for row in deaths}
+        described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
+        cluster = _ask_manager(session) if "resourcemanager" in described else None
         console.print(_headline(session, cluster))
-        console.print(_daemons(session))
-        console.print(_nodes(cluster))
-        if cluster.jobs:
-            console.print(_jobs(cluster))
-        console.print(_files(session))
+        console.print(_daemons(rows, deaths, described))
+        if cluster is not None:
+            console.print(_nodes(cluster))
+            if cluster.jobs:
+                console.print(_jobs(cluster))
+        if "namenode" in described:
+            console.print(_files(session))
 
 
-def _headline(session: Session, cluster: ClusterStatus) -> str:
+def _ask_manager(session: Session) -> ClusterStatus:
+    return session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+
+
+def _headline(session: Session, cluster: ClusterStatus | None) -> str:
+    if cluster is None:
+        name = session.config.topology.name
+        return f"{name}: the ResourceManager does not answer\nrun folder {session.folder.path}"
     slots = sum(node.slots for node in cluster.nodes if node.alive)
     busy = sum(len(node.attempts) for node in cluster.nodes)
     return (
@@ -48,12 +60,10 @@ def _headline(session: Session, cluster: ClusterStatus) -> str:
     )
 
 
-def _daemons(session: Session) -> Table:
+def _daemons(
+    rows: list[dict[str, Any]], deaths: list[dict[str, Any]], described: dict[str, Description]
+) -> Table:
     table = Table("daemon", "process", "messages", "refused", "", box=SIMPLE)
-    deaths = session.folder.deaths()
-    dead = {row["pid"] for row in deaths}
-    rows = daemons_of(session.folder)
-    described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
     for row in rows:
         name = row["name"]
         told = described.get(name)
@@ -69,9 +79,12 @@ def _state(told: Description | None, deaths: list[dict[str, Any]], pid: int) -> 
         return f"[red]died: {deaths[-1]['how']}; {deaths[-1]['next']}[/]"
     if told is None:
         return "[red]does not answer[/]"
+    said = []
+    if told.unreachable:
+        said.append(f"[red]waits for a connection to {', '.join(told.unreachable)}[/]")
     if deaths:
-        return f"started again; died {format_count(len(deaths), 'time')}: {deaths[-1]['how']}"
-    return ""
+        said.append(f"started again; died {format_count(len(deaths), 'time')}: {deaths[-1]['how']}")
+    return "; ".join(said)
 
 
 def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:

@@ -316,3 +316,55 @@ def test_rates_are_computed_once_for_all_that_open_and_attach_in_one_turn():
     assert told[ANN].total_bytes == {"early": pytest.approx(100_000, abs=1)}
     assert ledger.take_grants() == {}
     assert policy.asked == before + 1
+
+
+# Senders that come back over another connection --------------------------------------------------
+def test_a_sender_that_came_back_gets_its_grants_from_the_beginning(ledger):
+    ledger.open(spec("a"), ANN)
+    run(ledger, 0.5)
+    ledger.open(spec("a"), BOB, again=True)
+    told = run(ledger, 2.0)
+    assert (told[0][1], told[0][2]) == (BOB, {"a": pytest.approx(500_000, rel=0.01)})
+    assert told[-1] == (pytest.approx(1.0), BOB, {}, ("a",))
+    assert ledger.opened == 1
+
+
+def test_a_flow_that_grew_meanwhile_is_as_long_as_its_sender_says(ledger):
+    ledger.open(spec("a", size_bytes=1000, more=True), ANN)
+    ledger.open(spec("a", size_bytes=200_000), BOB, again=True)
+    assert run(ledger, 2.0)[-1] == (pytest.approx(0.2), BOB, {}, ("a",))
+
+
+def test_a_flow_that_is_not_known_is_opened_again(ledger):
+    ledger.open(spec("a", size_bytes=1000), ANN, again=True)
+    assert run(ledger, 1.0)[-1][3] == ("a",)
+
+
+def test_an_order_given_twice_changes_nothing(ledger):
+    for again in (False, True):
+        ledger.open(spec("a", size_bytes=1000), None, again=again)
+    run(ledger, 1.0)
+    ledger.open(spec("a", size_bytes=1000), None, again=True)
+    ledger.attach("a", ANN)
+    assert run(ledger, 2.0)[-1][3] == ("a",)
+    assert (ledger.opened, ledger.finished) == (1, 1)
+
+
+def test_one_that_attached_comes_back(ledger):
+    ledger.attach("early", ANN)
+    ledger.attach("early", BOB, again=True)
+    ledger.open(spec("early", size_bytes=1000), None)
+    ledger.open(spec("a"), None)
+    ledger.attach("a", ANN)
+    run(ledger, 0.5)
+    ledger.attach("a", BOB, again=True)
+    ledger.peer_gone(ANN)
+    assert {peer for _, peer, _, _ in run(ledger, 3.0)} == {BOB}
+
+
+def test_one_that_comes_back_to_a_flow_that_is_over_hears_so(ledger):
+    ledger.open(spec("a", size_bytes=1000), None)
+    ledger.attach("a", ANN)
+    run(ledger, 1.0)
+    with pytest.raises(ValueError, match='flow "a" is over'):
+        ledger.attach("a", BOB, again=True)

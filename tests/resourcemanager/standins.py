@@ -123,8 +123,28 @@ class Office:
         self.manager.close()
         self.transport.close()
 
+    def break_connections(self) -> None:
+        """Have NameNode and network hang up; others of their names take their places."""
+        for server in (self._namenode_server, self._network_server):
+            server.close()
+        self._namenode()
+        self._network()
+
+    def silence_network(self) -> None:
+        """Let the network hear everything, and answer nothing."""
+        for kind in (OpenFlow, RegisterCoflow):
+            self._network_server.on(kind, lambda r: self.network_said.append(r.message))
+
+    def refuse_flows(self) -> None:
+        """Let the network refuse to open flows."""
+
+        def refuse(_: Any) -> Message:
+            raise PeerError("no more flows")
+
+        self._network_server.on(OpenFlow, refuse)
+
     def _namenode(self) -> None:
-        server = self.transport.server("namenode")
+        self._namenode_server = server = self.transport.server("namenode")
 
         def locate(request: Any) -> Message:
             if request.message.path not in self.files:
@@ -149,7 +169,7 @@ class Office:
         server.on(Remove, noted(Removed(files=1, folders=1)))
 
     def _network(self) -> None:
-        server = self.transport.server("network")
+        self._network_server = server = self.transport.server("network")
         for kind in (OpenFlow, CloseFlow, RegisterCoflow, FinishCoflow):
             server.on(kind, lambda request: self.network_said.append(request.message) or Done())
         server.on(GetNetworkStats, lambda request: STATS)

@@ -16,6 +16,7 @@ from cluster.messages.execution import (
     AttemptKilled,
     AttemptStarted,
     AttemptSucceeded,
+    CancelFlow,
     DiscardJob,
     FetchOutput,
     FlowFinished,
@@ -303,3 +304,34 @@ def test_who_is_about_to_write_data_is_told_where_it_should_go(office: Office):
     assert office.client.call(PlanData(path="/in", size_bytes=10**9), DataPlan).racks == ()
     with pytest.raises(Refused, match="/in: size_bytes = -1: need bytes >= 0"):
         office.client.call(PlanData(path="/in", size_bytes=-1), DataPlan)
+
+
+def test_orders_reach_a_network_and_a_namenode_whose_connections_broke(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    office.break_connections()
+    job = office.submit()
+    office.client.call(WatchJob(job=job), Done)
+    office.silence_network()
+    run_maps(office, racks)
+    office.wait(lambda: OpenFlow in map(type, office.network_said))
+    office.network_said.clear()
+    office.break_connections()  # before the network has answered
+    office.wait(lambda: OpenFlow in map(type, office.network_said))
+    coflow, flow = office.network_said[:2]
+    assert coflow == RegisterCoflow(coflow=f"{job}.r")
+    assert flow.again
+
+
+def test_a_fetch_whose_flow_is_refused_is_tried_again(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    office.refuse_flows()
+    office.submit()
+    run_maps(office, racks)
+    office.wait(lambda: any(rack.ordered(CancelFlow) for rack in racks))
+    reader = next(rack for rack in racks if rack.ordered(CancelFlow))
+    office.wait(lambda: len(reader.ordered(FetchOutput)) >= 3)
+    cancelled = reader.ordered(CancelFlow)[0].flow
+    first, again = [f for f in reader.ordered(FetchOutput) if f.src != reader.node][:2]
+    assert (first.flow, first.outputs) == (cancelled, again.outputs)

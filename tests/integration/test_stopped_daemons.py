@@ -1,0 +1,45 @@
+"""An emulator that is stopped (SIGSTOP) and goes on later: it is waited for, and nobody is blamed.
+
+How long others are waited for is not the point here: that the emulator is waited for longer is
+tested in ``tests/netemu``, with a patience that is short.
+"""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from cluster.runfolder import RunFolder
+from tests.command_line import wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+@pytest.fixture
+def cluster(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    yield railyard
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+def test_jobs_wait_for_a_stopped_emulator_and_status_says_so(cluster, tmp_path):
+    folder = RunFolder((cluster.home / "current").resolve())
+    [emulator] = [row["pid"] for row in folder.processes() if row["name"] == "network"]
+    os.kill(emulator, signal.SIGSTOP)  # before others have connected to it
+    sort = cluster.start("run", "terasort", "--size", "1GB", "--json", tmp_path / "sort.json")
+    wait_for(lambda: any(row["name"] == "j1.m1.0" for row in folder.processes()), 20, "a map runs")
+    wait_for(lambda: "waits for a connection to network" in cluster.ok("status"), 30, "it is seen")
+    lines = cluster.ok("status").splitlines()
+    [line] = [line for line in lines if line.split()[:1] == ["network"]]
+    assert "does not answer" in line
+    os.kill(emulator, signal.SIGCONT)
+    said, errors = sort.communicate(timeout=60)
+    assert sort.returncode == 0, errors
+    assert "10000 records in order" in said
+    assert json.loads((tmp_path / "sort.json").read_text())["tasks"]["failed"] == 0
+    assert "10000 records in order" in cluster.ok("run", "terasort", "--size", "1GB")
+    assert "does not answer" not in cluster.ok("status")
+    assert "waits for a connection" not in cluster.ok("status")
