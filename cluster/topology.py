@@ -183,14 +183,15 @@ class Liveness(_Table, frozen=True, kw_only=True):
     expiry: Duration = 4.0  #: silence after which a node is lost
     block_report: Duration = 30.0  #: each DataNode says in such intervals what it holds
     task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
+    without_nodes: Duration = 60.0  #: jobs fail when no node has been alive for this long
 
     def __post_init__(self) -> None:
         require(self.heartbeat > 0, "liveness.heartbeat", self.heartbeat, "a time above 0")
         right = "more than two heartbeats"
         require(self.expiry > 2 * self.heartbeat, "liveness.expiry", self.expiry, right)
-        finite = 0 < self.block_report < math.inf
-        require(finite, "liveness.block_report", self.block_report, "a time above 0")
-        require(self.task_timeout > 0, "liveness.task_timeout", self.task_timeout, "a time above 0")
+        for name in ("block_report", "task_timeout", "without_nodes"):
+            time_s = getattr(self, name)
+            require(0 < time_s < math.inf, f"liveness.{name}", time_s, "a time above 0")
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

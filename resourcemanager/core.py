@@ -43,6 +43,7 @@ from resourcemanager.invariants import check_invariants
 from resourcemanager.joblife import JobLife
 from resourcemanager.merging import LOOK
 from resourcemanager.offers import Offers
+from resourcemanager.outage import OUTAGE, Outage
 from resourcemanager.recipe import Option, Recipe
 from resourcemanager.records import JobRecord
 from resourcemanager.shuffle import Shuffle
@@ -70,6 +71,7 @@ class Core:
         self._jobs = JobLife(self.world, self._shuffle, records_kept)
         self._attempts = Attempts(self.world, self._shuffle, self._jobs)
         self._offers = Offers(self.world, self._attempts, self._history)
+        self._outage = Outage(self.world, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -106,6 +108,8 @@ class Core:
         world.now_s, world.commands, world.emit = now_s, commands, commands.append
         self._history.add((now_s, event, commands))
         handler(event)
+        if world.empty_since_s is not None:
+            self._outage.review()
         self._offers.make()
         if len(commands) > FEW_COMMANDS:
             self._history.shorten()
@@ -149,6 +153,8 @@ class Core:
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):
             self._shuffle.look(event.timer)
+        elif event.timer == OUTAGE:
+            self._outage.timer_fired()
         else:
             self._offers.timer_fired(event)
 

@@ -14,6 +14,7 @@ def check_invariants(world: World) -> None:
     """Raise ``InvariantError`` with every law that does not hold."""
     broken = [
         *_of_nodes(world),
+        *_of_outage(world),
         *(law for job in world.jobs.values() for law in _of_job(job, world)),
         *_of_fetches(world),
     ]
@@ -44,6 +45,11 @@ def _of_nodes(world: World) -> Iterator[str]:
     for job in world.draining.values():
         if not job.held:
             yield f"{job.id} has ended and has no attempts, and was not discarded"
+
+
+def _of_outage(world: World) -> Iterator[str]:
+    if (world.empty_since_s is None) != any(node.alive for node in world.nodes.values()):
+        yield f"there is no node since {world.empty_since_s} s, which does not fit the nodes"
 
 
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:

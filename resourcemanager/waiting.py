@@ -12,6 +12,8 @@ def why_waiting(world: World, task: Task) -> str:
     stage, job = task.stage, task.stage.job
     if task.state != "pending":
         return f"it does not wait: it is {task.state}"
+    if world.empty_since_s is not None:
+        return "no node is alive"
     if stage.reads and stage.held >= job.limit(stage):
         return world.policies.shuffle.why(stage)
     for source in filter(stuck, stage.reads):

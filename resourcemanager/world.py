@@ -37,6 +37,8 @@ class World:
         self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
         self.slots = 0  #: of the nodes that are alive
         self.free = 0  #: those that nobody holds
+        self.empty_since_s: float | None = 0.0  #: since when no node is alive; None while one is
+        self.lost_last: Node | None = None
         self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
         self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
         self.wanting = 0  #: how many of them have tasks that are ready for slots
@@ -63,6 +65,7 @@ class World:
         fresh = self.nodes[node] = Node(node, rack, slots, turn)
         self.slots += slots
         self.free += slots
+        self.empty_since_s = None
         self._update_free(fresh)
         self.freed[node] = fresh
         return fresh
@@ -73,6 +76,9 @@ class World:
         self.free -= node.free
         node.alive, node.free = False, 0
         node.lost_because = reason
+        self.lost_last = node
+        if not self.slots and not any(other.alive for other in self.nodes.values()):
+            self.empty_since_s = self.now_s
         node.kept_for.clear()
         self.freed.pop(node.id, None)
         self._update_free(node)

@@ -103,6 +103,26 @@ def test_rules_hold_under_faults(scheduler: str, seed: int):
     assert not c.core.world.fetches, again
 
 
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+def test_no_job_waits_for_ever_for_nodes_that_are_lost_for_good(scheduler: str, seed: int):
+    dice = random.Random(seed)
+    c = tiny_cluster(racks=3, nodes=2, slots=dice.randint(1, 2), scheduler=scheduler, seed=seed)
+    add_jobs(c, dice)
+    nodes = [node.id for node in c.topology.nodes()]
+    lost = [nodes, nodes[:2], nodes[:4], dice.sample(nodes, 5), dice.sample(nodes, 3)][seed % 5]
+    for node in lost:
+        c.at(dice.uniform(0, 20), lambda node=node: c.lose(node))
+    run = c.run(until_s=2000.0)
+    again = f"again with seed {seed}"
+    assert run.unfinished == [], again
+    reasons = {reason for reason in run.ended.values() if reason}
+    if lost == nodes:
+        assert all("no node has been alive for 60 s" in reason for reason in reasons), again
+    else:
+        assert not reasons, again
+
+
 @pytest.mark.parametrize("scheduler", sorted(all_recipes()))
 def test_the_rules_do_not_hang_on_how_ties_fall(scheduler: str):
     """Simultaneous events in another order: other placements perhaps, the same rules."""

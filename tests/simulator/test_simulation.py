@@ -18,7 +18,7 @@ from jobs.workloads.samples import sample_workload
 from resourcemanager.eventlog import Diverged, EventLog, replay
 from simulator.behaviour import Behaviour, fate_of
 from simulator.cluster import Simulation
-from simulator.faults import Fault, NodeDown
+from simulator.faults import CapacityDrop, Fault, NodeDown
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 10**6
@@ -259,11 +259,24 @@ def test_the_same_events_whatever_the_hash_seed(tmp_path: Path):
 
 
 # What can't be -----------------------------------------------------------------------------------
-def test_jobs_that_will_never_end_are_told():
+def test_jobs_that_will_never_end_are_reported():
+    faults = tuple(
+        CapacityDrop(link=f"{node}.down", share=0.0, at_s=0.0, lasts_s=math.inf)
+        for node in ("r0n0", "r0n1")
+    )
+    with pytest.raises(InvariantError, match="nothing will happen: j1 wait"):
+        simulation(job(maps=2, reduces=1, shuffle=100 * MB), faults=faults).run()
+
+
+def test_jobs_fail_when_all_nodes_are_lost_for_good():
     nodes = ("r0n0", "r0n1")
     faults = tuple(NodeDown(node=node, at_s=1.0, lasts_s=math.inf) for node in nodes)
-    with pytest.raises(InvariantError, match=r"nothing will happen: j1\.m0 pending"):
-        simulation(job(maps=2), faults=faults).run()
+    run = simulation(job(maps=2), job(name="b", submit_s=30.0), faults=faults)
+    run.run()
+    ends = [(row["finished_s"], row["ok"]) for row in run.summary()["jobs"]]
+    noticed_s = 1.0 + run.config.topology.liveness.heartbeat
+    assert ends == [(noticed_s + 60.0, False), (90.0, False)]
+    assert "no node has been alive for 60 s" in run.core.records["j1"].reason
 
 
 def test_the_samples_are_as_large_as_the_real_ones():
