@@ -24,7 +24,7 @@ def cluster(railyard):
 
 
 def folder_of(line):
-    return RunFolder((line.home / "current").resolve())
+    return RunFolder(line.current())
 
 
 def kill_all(line, role):

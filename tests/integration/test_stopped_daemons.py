@@ -26,7 +26,7 @@ def cluster(railyard):
 
 
 def test_jobs_wait_for_a_stopped_emulator_and_status_says_so(cluster, tmp_path):
-    folder = RunFolder((cluster.home / "current").resolve())
+    folder = RunFolder(cluster.current())
     [emulator] = [row["pid"] for row in folder.processes() if row["name"] == "network"]
     os.kill(emulator, signal.SIGSTOP)  # before others have connected to it
     sort = cluster.start("run", "terasort", "--size", "1GB", "--json", tmp_path / "sort.json")
