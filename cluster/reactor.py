@@ -19,6 +19,7 @@ from typing import Any
 import zmq
 
 from cluster.alarm import Alarm
+from cluster.bounded import finite_s
 
 now_s = time.monotonic
 
@@ -72,8 +73,11 @@ class Reactor:
             self._poller.unregister(readable)
 
     def call_at(self, when_s: float, call: Callable[[], None]) -> Timer:
-        """Call once at ``when_s``; at once, but not from within this call, if that is past."""
-        timer = Timer(when_s, call)
+        """Call once at ``when_s``; at once, but not from within this call, if that is past.
+
+        Raises ``ValueError`` for a time that no clock reaches: see ``cluster.bounded``.
+        """
+        timer = Timer(finite_s(when_s, "when_s"), call)
         heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
         return timer
 
@@ -82,7 +86,12 @@ class Reactor:
         return self.call_at(now_s() + delay_s, call)
 
     def call_every(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call again and again, from one period on; late calls do not shift later ones."""
+        """Call again and again, from one period on; late calls do not shift later ones.
+
+        Raises ``ValueError`` for a period that is not above 0.
+        """
+        if not period_s > 0:
+            raise ValueError(f"period_s = {period_s!r}: need seconds > 0")
         self._repeat(now_s() + period_s, period_s, call)
 
     def _repeat(self, when_s: float, period_s: float, call: Callable[[], None]) -> None:

@@ -44,6 +44,13 @@ def words_of(error: BaseException) -> str:
         return "(what it says cannot be shown)"
 
 
+def shortened(text: str, letters_max: int) -> str:
+    """``text``, or its beginning and how long it is: never more than a few letters above."""
+    if len(text) <= letters_max:
+        return text
+    return f"{text[:letters_max]}... ({len(text):,} letters)"
+
+
 def _escaped(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":  # as "surrogateescape" decodes a byte
         return f"\\x{ord(letter) - 0xDC00:02x}"

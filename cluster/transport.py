@@ -6,7 +6,8 @@ authenticated with CURVE keys from the run folder) that are published there.
 
     frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
 
-A malformed frame is refused and counted and never ends the process.
+What is malformed is refused and counted and never ends the process; whoever asked is always told,
+also by this side if its question is too large to be sent.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import logging
 import os
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 import zmq
 
+from cluster.bounded import FEW, Count, Name, Pid
 from cluster.errors import InvariantError, PeerError, PeerLost
+from cluster.fewlines import FewLines
 from cluster.reactor import Reactor, Timer, now_s
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
-from cluster.wire import Message, Refusal, Vocabulary, open_envelope, pack, unpack
+from cluster.wire import Malformed, Message, Refusal, Unsendable, Vocabulary, pack, unpack
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +41,8 @@ E = TypeVar("E", "Server", "Link")
 MAX_FRAME_BYTES = 64 * 2**20
 #: A link without a connection for so long counts as one that waits for its server.
 _UNREACHABLE_S = 1.0
+#: Who sent it (from the socket), header, payload.
+_FRAMES_MAX = 3
 #: A flood on one socket must not starve timers and the other sockets.
 _MESSAGES_A_TURN = 256
 
@@ -49,11 +54,12 @@ class Describe(Message, frozen=True):
 class Description(Message, frozen=True, kw_only=True):
     """A process's name and the counts that every server keeps."""
 
-    name: str
-    pid: int
-    requests: int
-    refused: int  #: malformed or refused messages
-    unreachable: tuple[str, ...] = ()  #: servers that it waits for, having no connection to them
+    name: Name
+    pid: Pid
+    requests: Count
+    refused: Count  #: malformed or refused messages
+    #: servers that it waits for, having no connection to them
+    unreachable: Annotated[tuple[Name, ...], FEW] = ()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +172,7 @@ class Server:
         self.refused = 0  #: messages refused, malformed ones included
         self._socket = socket
         self._reactor = reactor
+        self._complaints = FewLines(log, reactor)
         self._vocabulary = Vocabulary()
         self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
         self.on(Describe, self._describe)
@@ -181,11 +188,17 @@ class Server:
         self._handlers[kind] = handler
 
     def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
-        """Answer a request; False if whoever asked is gone."""
-        return self._send(request.peer, pack(message, request.number), payload)
+        """Answer a request; False if whoever asked is gone.
+
+        An answer that is too large becomes a refusal that says so.
+        """
+        return self._answer(request.peer, request.number, message, payload)
 
     def push(self, peer: bytes, message: Message, payload: Payload = None) -> bool:
-        """Send a message that is no answer; False if the peer is gone."""
+        """Send a message that is no answer; False if the peer is gone.
+
+        Raises ``Unsendable`` for one that is too large.
+        """
         return self._send(peer, pack(message), payload)
 
     @property
@@ -207,6 +220,15 @@ class Server:
             raise
         return True
 
+    def _answer(self, peer: bytes, number: int, message: Message, payload: Payload) -> bool:
+        try:
+            header = pack(message, number)
+        except Unsendable as error:
+            self._complaints.warning(f"{self.name} could not answer: {error}")
+            advice = "ask for less at once, such as for a folder further down"
+            header, payload = pack(Refusal.because(f"{error}: {advice}"), number), None
+        return self._send(peer, header, payload)
+
     def _receive_all(self) -> None:
         for frames in itertools.islice(_arrived(self._socket), _MESSAGES_A_TURN):
             self._handle(frames)
@@ -214,27 +236,28 @@ class Server:
     def _handle(self, frames: list[zmq.Frame]) -> None:
         peer, number = frames[0].bytes, 0
         try:
-            if not 2 <= len(frames) <= 3:
-                raise PeerError(f"{len(frames) - 1} frames: a message has 1 or 2")
-            # first the number: who asked is told even if the message is none
-            number, plain = open_envelope(frames[1].buffer)
-            message = self._vocabulary.from_map(plain)
-            payload = frames[2].buffer if len(frames) == 3 else None
+            if not 2 <= len(frames) <= _FRAMES_MAX:
+                raise PeerError("too many frames, or none: a message has 1 or 2")
+            number, message = unpack(frames[1].buffer, self._vocabulary)
+            payload = frames[2].buffer if len(frames) == _FRAMES_MAX else None
             self.requests += 1
             request = Request(peer=peer, number=number, message=message, payload=payload)
             answer = self._handlers[type(message)](request)
         except InvariantError:
             raise
         except PeerError as error:
+            if isinstance(error, Malformed):
+                number = error.request
             self.refused += 1
-            log.warning("%s refused a message: %s", self.name, error)
+            self._complaints.warning(f"{self.name} refused a message: {error}")
             answer = Refusal.because(error)
         except Exception as error:  # a daemon never dies of a message
             self.refused += 1
-            log.exception("%s failed on a message", self.name)
-            answer = Refusal(reason=f"{self.name} failed on it: {type(error).__name__}: {error}")
+            self._complaints.warning(f"{self.name} failed on a message", error)
+            what = f"{type(error).__name__}: {error}"
+            answer = Refusal.because(f"{self.name} failed on it: {what}")
         if answer is not None:
-            self._send(peer, pack(answer, number), None)
+            self._answer(peer, number, answer, None)
 
     def _describe(self, _: Request) -> Message:
         return Description(
@@ -266,6 +289,7 @@ class Link:
         self._reactor = reactor
         self._address = address
         self._on_lost = on_lost
+        self._complaints = FewLines(log, reactor)
         self._vocabulary = Vocabulary([Refusal])
         self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
         self._replies: dict[int, Callable[[Message | PeerLost, memoryview | None], None]] = {}
@@ -291,7 +315,7 @@ class Link:
         self._handlers[kind] = handler
 
     def send(self, message: Message, payload: Payload = None) -> None:
-        """Send a message that wants no answer."""
+        """Send a message that wants no answer; raises ``Unsendable`` for one that is too large."""
         self._send(pack(message), payload)
 
     def request(
@@ -307,8 +331,14 @@ class Link:
             self._reactor.call_later(0, lambda: on_answer(self._loss(), None))
             return
         number = next(self._numbers)
+        try:
+            header = pack(message, number)
+        except Unsendable as error:
+            refusal = Refusal.because(error)
+            self._reactor.call_later(0, lambda: on_answer(refusal, None))
+            return
         self._replies[number] = cast("Any", on_answer)
-        self._send(pack(message, number), payload)
+        self._send(header, payload)
 
     def call(
         self, message: Message, answer: type[M], timeout_s: float = 30.0, payload: Payload = None
@@ -383,9 +413,12 @@ class Link:
         payload = frames[1].buffer if len(frames) == 2 else None
         try:
             number, message = unpack(frames[0].buffer, self._vocabulary)
-        except PeerError as error:
-            log.warning("%s sent nonsense: %s", self.name, error)
-            return
+        except Malformed as error:
+            self._complaints.warning(f"{self.name} sent nonsense: {error}")
+            if not error.request:
+                return
+            number = error.request
+            message = Refusal.because(f"{self.name} sent an answer that is none: {error}")
         if number:
             reply = self._replies.pop(number, None)
             if reply is not None:
@@ -393,7 +426,7 @@ class Link:
         elif type(message) in self._handlers:
             self._handlers[type(message)](message, payload)
         elif isinstance(message, Refusal):
-            log.warning("%s refused a message: %s", self.name, message.reason)
+            self._complaints.warning(f"{self.name} refused a message: {message.reason}")
 
     def _on_monitor(self) -> None:
         event = _monitored_event(self._monitor)
@@ -432,12 +465,19 @@ class Link:
 
 
 def _arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
-    """The frames of each message that is there, until the socket is closed."""
+    """The frames of each message that is there, until the socket is closed.
+
+    Of one that has too many only the first are kept: one more than any message has.
+    """
     while not socket.closed:
         try:
-            frames = socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
+            frames = [socket.recv(flags=zmq.DONTWAIT, copy=False)]
         except zmq.Again:
             return
+        while frames[-1].more and len(frames) <= _FRAMES_MAX:
+            frames.append(socket.recv(copy=False))
+        while frames[-1].more:
+            frames[-1] = socket.recv(copy=False)
         yield frames
 
 

@@ -9,40 +9,57 @@ All ``stored_`` figures are real bytes.  A node of "" is a client outside of the
 
 from __future__ import annotations
 
-from typing import Literal, NewType
+from typing import Annotated, ClassVar, Literal, NewType
 
 import msgspec
 
-from cluster.ids import NodeId, RackId
-from cluster.wire import Command, Event, Message
+from cluster.bounded import (
+    ENTRIES,
+    FEW,
+    OF_TASKS,
+    Count,
+    Name,
+    NodeId,
+    Number,
+    Path,
+    Pid,
+    RackId,
+    ReplicaRacks,
+    Replicas,
+    StoredBytes,
+    Text,
+)
+from cluster.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Command, Event, Message
 
 #: Never used twice, not even by a NameNode that was started again.
 BlockId = NewType("BlockId", int)
+_Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Nodes = Annotated[tuple[NodeId, ...], FEW]
 
 
 # Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A file or folder, as listings show it."""
 
-    path: str
+    path: Path
     folder: bool = False
-    stored_length: int = 0
-    blocks: int = 0
-    replication: int = 0  #: how many replicas its blocks should have; 0 for a folder
+    stored_length: StoredBytes = 0
+    blocks: Count = 0
+    replication: Replicas = 0  #: how many replicas its blocks should have; 0 for a folder
 
 
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a scheduler would like a file's replicas: followed as far as those nodes are alive."""
 
-    first: tuple[NodeId, ...] = ()  #: nodes for the first replica, best first
+    first: _Nodes = ()  #: nodes for the first replica, best first
     #: for the first replica, the second, ...: racks for it; empty or missing = the store's own rule
-    racks: tuple[tuple[RackId, ...], ...] = ()
+    racks: ReplicaRacks = ()
 
 
 class GetStatus(Message, frozen=True, kw_only=True):
     """What is at ``path``?  Answered with ``Status``."""
 
-    path: str
+    path: Path
 
 
 class Status(Message, frozen=True, kw_only=True):
@@ -54,48 +71,50 @@ class Status(Message, frozen=True, kw_only=True):
 class ListFolder(Message, frozen=True, kw_only=True):
     """What is in a folder (or the file itself)?  Answered with ``Listing``."""
 
-    path: str
+    path: Path
 
 
 class Listing(Message, frozen=True, kw_only=True):
     """Sorted by name."""
 
-    entries: tuple[FileStatus, ...]
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    entries: Annotated[tuple[FileStatus, ...], ENTRIES]
 
 
 class MakeFolder(Message, frozen=True, kw_only=True):
     """Make a folder and those above it; fine if it is there.  Answered with ``Done``."""
 
-    path: str
+    path: Path
 
 
 class Remove(Message, frozen=True, kw_only=True):
     """Remove a file or folder.  Answered with ``Removed``; refused if nothing is there."""
 
-    path: str
+    path: Path
     recursive: bool = False  #: a folder that is not empty too
 
 
 class Removed(Message, frozen=True, kw_only=True):
     """How much went."""
 
-    files: int
-    folders: int
+    files: Count
+    folders: Count
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A file or folder that gets a new path."""
 
-    source: str
-    target: str
+    source: Path
+    target: Path
 
 
 class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """The files in some folders, all of which go into one folder and keep their names."""
 
-    source: str  #: the folder that has those folders
-    folders: tuple[str, ...]  #: their names in there
-    target: str  #: the folder for the files
+    source: Path  #: the folder that has those folders
+    folders: Annotated[tuple[Name, ...], OF_TASKS]  #: their names in there
+    target: Path  #: the folder for the files
 
 
 class MoveFiles(Message, frozen=True, kw_only=True):
@@ -107,27 +126,29 @@ class MoveFiles(Message, frozen=True, kw_only=True):
     but for ``overwrite``, which replaces a file.
     """
 
-    moves: tuple[Move, ...] = ()
-    gathers: tuple[Gather, ...] = ()
-    markers: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    moves: Annotated[tuple[Move, ...], ENTRIES] = ()
+    gathers: Annotated[tuple[Gather, ...], FEW] = ()
+    markers: Annotated[tuple[Path, ...], ENTRIES] = ()
+    remove: Annotated[tuple[Path, ...], ENTRIES] = ()
     overwrite: bool = False
 
 
 class GetUsage(Message, frozen=True, kw_only=True):
     """How much is below ``path``?  Answered with ``Usage``."""
 
-    path: str
+    path: Path
 
 
 class Usage(Message, frozen=True, kw_only=True):
     """What a file or folder holds."""
 
-    files: int
-    folders: int
-    blocks: int
-    stored_bytes: int  #: of the files, each counted once
-    stored_disk_bytes: int  #: of all their replicas that there are
+    files: Count
+    folders: Count
+    blocks: Count
+    stored_bytes: StoredBytes  #: of the files, each counted once
+    stored_disk_bytes: StoredBytes  #: of all their replicas that there are
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
@@ -137,66 +158,70 @@ class LocateBlocks(Message, frozen=True, kw_only=True):
     do not count.
     """
 
-    path: str
+    path: Path
 
 
 class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
     """A block of a file and the nodes that have a sound replica of it, as far as is known."""
 
-    block: BlockId
-    stored_offset: int  #: of its first byte in the file
-    stored_length: int
-    nodes: tuple[NodeId, ...]
+    block: _Block
+    stored_offset: StoredBytes  #: of its first byte in the file
+    stored_length: StoredBytes
+    nodes: _Nodes
     #: nodes whose replica is in doubt: to be tried after all others, the most hopeful first
-    doubtful: tuple[NodeId, ...] = ()
+    doubtful: _Nodes = ()
 
 
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
     """A file's blocks, in order."""
 
-    path: str
-    stored_length: int
-    blocks: tuple[BlockLocation, ...]
+    path: Path
+    stored_length: StoredBytes
+    blocks: Annotated[tuple[BlockLocation, ...], ENTRIES]
 
 
 class BlocksLocated(Message, frozen=True, kw_only=True):
     """Sorted by path; one file unless a folder was asked for."""
 
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
     folder: bool
-    files: tuple[FileBlocks, ...]
+    files: Annotated[tuple[FileBlocks, ...], ENTRIES]
 
 
 class CheckFiles(Message, frozen=True, kw_only=True):
     """Are all blocks below ``path`` well?  Answered with ``CheckReport``."""
 
-    path: str
+    path: Path
 
 
 class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """A block that is not as it should be."""
 
-    path: str
-    block: BlockId
-    wanted: int  #: replicas that it should have
-    nodes: tuple[NodeId, ...]  #: those that have a sound one
-    corrupt: tuple[NodeId, ...] = ()  #: those whose replica was found damaged or gone
-    suspect: tuple[NodeId, ...] = ()  #: those whose replica is yet to be looked at, or again
+    path: Path
+    block: _Block
+    wanted: Replicas  #: replicas that it should have
+    nodes: _Nodes  #: those that have a sound one
+    corrupt: _Nodes = ()  #: those whose replica was found damaged or gone
+    suspect: _Nodes = ()  #: those whose replica is yet to be looked at, or again
 
 
 class CheckReport(Message, frozen=True, kw_only=True):
     """What ``fsck`` says; healthy if no block is missing or has fewer replicas than it should."""
 
-    path: str
-    files: int
-    folders: int
-    blocks: int
-    replicas: int
-    stored_bytes: int
-    nodes_alive: int
-    nodes_lost: tuple[NodeId, ...]
-    missing: tuple[BlockTrouble, ...]  #: no replica is known to be sound
-    under_replicated: tuple[BlockTrouble, ...]
-    over_replicated: int
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    path: Path
+    files: Count
+    folders: Count
+    blocks: Count
+    replicas: Count
+    stored_bytes: StoredBytes
+    nodes_alive: Count
+    nodes_lost: _Nodes
+    missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: no replica is known to be sound
+    under_replicated: Annotated[tuple[BlockTrouble, ...], ENTRIES]
+    over_replicated: Count
 
     @property
     def healthy(self) -> bool:
@@ -210,45 +235,47 @@ class CreateFile(Message, frozen=True, kw_only=True):
     Nobody sees the file before it is complete; a file that it replaces stays until then.
     """
 
-    path: str
+    path: Path
     writer: NodeId | None = None  #: None: outside of the cluster
-    replication: int = 0  #: 0 = the cluster's
+    replication: Replicas = 0  #: 0 = the cluster's
     overwrite: bool = False
     hint: PlacementHint = PlacementHint()
-    first_stored_length: int = 0  #: of its first block, which is added at once; 0 = not known yet
+    first_stored_length: StoredBytes = (
+        0  #: of its first block, which is added at once; 0 = not known yet
+    )
 
 
 class FileCreated(Message, frozen=True, kw_only=True):
     """``file`` stands for the file until it is complete."""
 
-    file: int
-    stored_block_bytes: int  #: no block may be longer
-    replication: int
+    file: Number
+    stored_block_bytes: StoredBytes  #: no block may be longer
+    replication: Replicas
     first: BlockAdded | None = None  #: the first block, if its length was told
 
 
 class AddBlock(Message, frozen=True, kw_only=True):
     """Get a new block of a file that is being written.  Answered with ``BlockAdded``."""
 
-    file: int
-    stored_length: int
+    file: Number
+    stored_length: StoredBytes
     #: a block whose writing failed, and is to be forgotten; its nodes are not used again
-    instead_of: BlockId | None = None
-    exclude: tuple[NodeId, ...] = ()  #: nodes that failed
+    instead_of: _Block | None = None
+    exclude: _Nodes = ()  #: nodes that failed
 
 
 class BlockAdded(Message, frozen=True, kw_only=True):
     """Write the block to the first of ``nodes``, which passes it on to the next, and so on."""
 
-    block: BlockId
-    nodes: tuple[NodeId, ...]
+    block: _Block
+    nodes: _Nodes
 
 
 class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A block that was written, and the nodes that have acknowledged it."""
 
-    block: BlockId
-    nodes: tuple[NodeId, ...]
+    block: _Block
+    nodes: _Nodes
 
 
 class CompleteFile(Message, frozen=True, kw_only=True):
@@ -257,8 +284,10 @@ class CompleteFile(Message, frozen=True, kw_only=True):
     Once that answer is given the file outlives the NameNode's process.
     """
 
-    file: int
-    blocks: tuple[StoredBlock, ...]
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    file: Number
+    blocks: Annotated[tuple[StoredBlock, ...], ENTRIES]
 
 
 class FileCompleted(Message, frozen=True, kw_only=True):
@@ -270,7 +299,7 @@ class FileCompleted(Message, frozen=True, kw_only=True):
 class AbandonFile(Message, frozen=True, kw_only=True):
     """Forget a file that was being written, and its blocks.  Answered with ``Done``."""
 
-    file: int
+    file: Number
 
 
 # Blocks, between a client or a DataNode and a DataNode ------------------------------------------
@@ -281,17 +310,17 @@ class WriteBlock(Message, frozen=True, kw_only=True):
     checks what it got.  Answered with ``BlockWritten`` when all that could be done is done.
     """
 
-    transfer: str  #: names the bytes that follow; the sender's choice
-    block: BlockId
-    stored_length: int
-    nodes: tuple[NodeId, ...]
+    transfer: Name  #: names the bytes that follow; the sender's choice
+    block: _Block
+    stored_length: StoredBytes
+    nodes: _Nodes
 
 
 class BlockWritten(Message, frozen=True, kw_only=True):
     """These nodes have the block; one that is missing here failed for ``reason``."""
 
-    nodes: tuple[NodeId, ...]
-    reason: str = ""
+    nodes: _Nodes
+    reason: Text = ""
 
 
 class ReadBlock(Message, frozen=True, kw_only=True):
@@ -301,11 +330,11 @@ class ReadBlock(Message, frozen=True, kw_only=True):
     answer's payload has the checksums of what will come, for the reader to check.
     """
 
-    transfer: str  #: names the bytes; the reader's choice, and the flow's name too
-    block: BlockId
+    transfer: Name  #: names the bytes; the reader's choice, and the flow's name too
+    block: _Block
     node: NodeId
-    stored_offset: int
-    stored_length: int
+    stored_offset: StoredBytes
+    stored_length: StoredBytes
     reader: NodeId | None = None  #: None: outside of the cluster
 
 
@@ -319,47 +348,53 @@ class LoseNode(Command, frozen=True, kw_only=True):
 class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A replica that a node has."""
 
-    block: BlockId
-    stored_length: int
+    block: _Block
+    stored_length: StoredBytes
 
 
 class RegisterDataNode(Message, frozen=True, kw_only=True):
     """A DataNode is up, and this is all that its nodes hold.  Answered with ``Done``."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     rack: RackId
-    pid: int
-    nodes: dict[NodeId, tuple[HeldBlock, ...]]
+    pid: Pid
+    nodes: Annotated[dict[NodeId, Annotated[tuple[HeldBlock, ...], ENTRIES]], FEW]
 
 
 class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
     """A DataNode is alive."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     rack: RackId
-    nodes: tuple[NodeId, ...]  #: those still usable; the others are lost
+    nodes: _Nodes  #: those still usable; the others are lost
 
 
 class BlockReplicated(Event, frozen=True, kw_only=True):
     """A ``ReplicateBlock`` was carried out: ``target`` has the block."""
 
-    block: BlockId
+    block: _Block
     target: NodeId
-    stored_length: int
+    stored_length: StoredBytes
 
 
 class ReplicationFailed(Event, frozen=True, kw_only=True):
     """A ``ReplicateBlock`` could not be carried out."""
 
-    block: BlockId
+    block: _Block
     source: NodeId
     target: NodeId
-    reason: str
+    reason: Text
 
 
 class ReplicasDeleted(Event, frozen=True, kw_only=True):
     """A ``DeleteReplicas`` was carried out."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     node: NodeId
-    blocks: tuple[BlockId, ...]
+    blocks: Annotated[tuple[_Block, ...], ENTRIES]
 
 
 class ReplicaFailed(Event, frozen=True, kw_only=True):
@@ -369,9 +404,9 @@ class ReplicaFailed(Event, frozen=True, kw_only=True):
     believed either: the replica's DataNode is asked (``VerifyReplica``).
     """
 
-    block: BlockId
+    block: _Block
     node: NodeId
-    reason: str
+    reason: Text
 
 
 #: What a DataNode found when it looked at a replica: it is as it was written; it is damaged, cut
@@ -382,10 +417,10 @@ Finding = Literal["sound", "damaged", "unreadable"]
 class ReplicaVerified(Event, frozen=True, kw_only=True):
     """A DataNode has looked at the whole of a replica of its own, asked or not."""
 
-    block: BlockId
+    block: _Block
     node: NodeId
     found: Finding
-    reason: str = ""  #: why it is not sound
+    reason: Text = ""  #: why it is not sound
 
 
 class BlockReport(Message, frozen=True, kw_only=True):
@@ -394,18 +429,20 @@ class BlockReport(Message, frozen=True, kw_only=True):
     What it says may be overtaken by what happens meanwhile: it raises doubts, and settles nothing.
     """
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     node: NodeId
-    first: BlockId
-    last: BlockId
-    held: tuple[HeldBlock, ...]
+    first: _Block
+    last: _Block
+    held: Annotated[tuple[HeldBlock, ...], ENTRIES]
 
 
 # Orders of the NameNode --------------------------------------------------------------------------
 class ReplicateBlock(Command, frozen=True, kw_only=True):
     """Send the replica at ``source`` to ``target``."""
 
-    block: BlockId
-    stored_length: int
+    block: _Block
+    stored_length: StoredBytes
     source: NodeId
     target: NodeId
 
@@ -413,15 +450,17 @@ class ReplicateBlock(Command, frozen=True, kw_only=True):
 class DeleteReplicas(Command, frozen=True, kw_only=True):
     """Delete these blocks' replicas from ``node``, those that are being written too."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     node: NodeId
-    blocks: tuple[BlockId, ...]
+    blocks: Annotated[tuple[_Block, ...], ENTRIES]
 
 
 class VerifyReplica(Command, frozen=True, kw_only=True):
     """Look at all of a replica, and say what it is worth (``ReplicaVerified``)."""
 
-    block: BlockId
-    stored_length: int  #: that it should have
+    block: _Block
+    stored_length: StoredBytes  #: that it should have
     node: NodeId
 
 
@@ -431,8 +470,8 @@ class DeleteDamaged(Command, frozen=True, kw_only=True):
     Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not.
     """
 
-    block: BlockId
-    stored_length: int  #: that it should have
+    block: _Block
+    stored_length: StoredBytes  #: that it should have
     node: NodeId
 
 

@@ -33,10 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from cluster.bounded import FEW, Name, Tasks
 from cluster.errors import COUNT_MAX, UsageError, require, unknown_name
 from cluster.ids import STAGE_NAME
 from jobs.formats import InputFormat, Lines
@@ -54,9 +55,10 @@ REDUCES_MAX = 100_000
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stage as the ResourceManager knows it: what to run, without the code."""
 
-    name: str  #: small letters only: "m" and "r" in plain MapReduce
-    reads: tuple[str, ...] = ()  #: stages whose output it fetches; none: it reads the job's files
-    tasks: int = 0  #: 0 = one for each split of the job's files
+    name: Name  #: small letters only: "m" and "r" in plain MapReduce
+    #: stages whose output it fetches; none: it reads the job's files
+    reads: Annotated[tuple[Name, ...], FEW] = ()
+    tasks: Tasks = 0  #: 0 = one for each split of the job's files
 
     @property
     def kind(self) -> Literal["map", "reduce"]:

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from cluster.bounded import Count, Name, RackId, Seconds
 from cluster.errors import UsageError
-from cluster.ids import RackId
 from cluster.inputfile import read_text_file
 
 #: Of a longer run only so many uses are kept, and how many more there were.
@@ -31,13 +31,13 @@ Change = Literal["set-up", "up", "down"]
 class CircuitChange(NamedTuple):
     """Something that happened to a circuit."""
 
-    at_s: float
+    at_s: Seconds
     #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
     what: Change
     src: RackId
     dst: RackId
-    coflow: str | None  #: whose bytes it is for; None: nobody's at present
-    circuit: int  #: circuits are numbered as they are set up
+    coflow: Name | None  #: whose bytes it is for; None: nobody's at present
+    circuit: Count  #: circuits are numbered as they are set up
 
 
 class CircuitState(NamedTuple):

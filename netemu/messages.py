@@ -14,20 +14,31 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from cluster.ids import CoflowId, FlowId, NodeId, RackId
-from cluster.wire import Command, Event, Message
+from cluster.bounded import (
+    ENTRIES,
+    BytesOrInf,
+    BytesPerSOrInf,
+    CoflowId,
+    Count,
+    FlowId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Number,
+    Priority,
+    RackId,
+    Seconds,
+    SecondsOrInf,
+    StoredBytes,
+    Text,
+    Weight,
+)
+from cluster.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Command, Event, Message
 from netemu.circuitlog import CircuitChange
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-Weight = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
-BytesPerS = Annotated[float, msgspec.Meta(ge=0)]
-Rank = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
-#: Flow schedulers that go by priority serve the smaller first, compared item by item; none first.
-Priority = Annotated[tuple[Rank, ...], msgspec.Meta(max_length=8)]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -55,7 +66,7 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     flow: FlowId
     src: NodeId
     dst: NodeId
-    size_bytes: Count
+    size_bytes: ModelBytes
     coflow: CoflowId | None = None
     weight: Weight = 1.0
     priority: Priority = ()
@@ -64,7 +75,7 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
     #: is here now
     again: bool = False
-    given_s: float = math.inf  #: by default when it comes
+    given_s: SecondsOrInf = math.inf  #: by default when it comes
 
 
 class GrowFlow(Command, frozen=True, kw_only=True):
@@ -74,7 +85,7 @@ class GrowFlow(Command, frozen=True, kw_only=True):
     """
 
     flow: FlowId
-    by_bytes: Count
+    by_bytes: ModelBytes
     more: bool
 
 
@@ -98,8 +109,8 @@ class CloseFlow(Command, frozen=True, kw_only=True):
 class SetCapacity(Command, frozen=True, kw_only=True):
     """Give a link, such as "r3.up", another capacity from now on; answered with ``Done``."""
 
-    link: str
-    bytes_per_s: BytesPerS  #: 0 stops it, inf is no limit
+    link: Name
+    bytes_per_s: BytesPerSOrInf  #: 0 stops it, inf is no limit
 
 
 class WatchNetwork(Message, frozen=True, kw_only=True):
@@ -120,28 +131,32 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
 class NetworkStats(Message, frozen=True, kw_only=True):
     """Counters since the emulator's start; ``netemu.statistics`` makes figures of them."""
 
-    active_s: float  #: time during which a flow was open
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    active_s: Seconds  #: time during which a flow was open
     #: what the racks' links could have carried in that time; inf if one of them is unlimited
-    cross_rack_room_bytes: float
+    cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"
-    bytes: dict[str, int]
-    cross_rack_links: dict[str, int]  #: model bytes that each rack's up- and downlink carried
-    ports: dict[str, int] = {}  #: the same of optical ports
+    bytes: Annotated[dict[Name, Number], ENTRIES]
+    cross_rack_links: Annotated[
+        dict[Name, Number], ENTRIES
+    ]  #: model bytes that each rack's up- and downlink carried
+    ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
     #: pairs of a lateness, in 0.1 ms rounded up, and how many grants were that late
-    grant_lags: tuple[tuple[int, int], ...]
-    cpu_samples: int  #: how often the CPU was looked at, with a flow open
-    cpu_saturated: int  #: how often it was (nearly) fully used then
-    flows_opened: int
-    flows_finished: int
-    flows_cancelled: int
-    flows_open: int  #: of these, still sending
+    grant_lags: Annotated[tuple[tuple[Count, Count], ...], ENTRIES]
+    cpu_samples: Count  #: how often the CPU was looked at, with a flow open
+    cpu_saturated: Count  #: how often it was (nearly) fully used then
+    flows_opened: Count
+    flows_finished: Count
+    flows_cancelled: Count
+    flows_open: Count  #: of these, still sending
 
 
 class GetCircuitChanges(Message, frozen=True, kw_only=True):
     """What has become of circuits lately?  Answered with ``CircuitChanges``."""
 
-    after: Count  #: all but the first so many; ``NO_CHANGES``: only how many there were
+    after: Number  #: all but the first so many; ``NO_CHANGES``: only how many there were
 
 
 #: More changes than there will ever be.
@@ -151,8 +166,10 @@ NO_CHANGES = 2**62
 class CircuitChanges(Message, frozen=True, kw_only=True):
     """Changes, the oldest first; a thousand or so at a time."""
 
-    now_s: float  #: on the network's own clock, as the changes' times are
-    changes: tuple[CircuitChange, ...]
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    now_s: Seconds  #: on the network's own clock, as the changes' times are
+    changes: Annotated[tuple[CircuitChange, ...], ENTRIES]
     seen: Count  #: ask for those after this next
     more: bool  #: there are some already
 
@@ -161,15 +178,19 @@ class CircuitChanges(Message, frozen=True, kw_only=True):
 class Grants(Event, frozen=True, kw_only=True):
     """How much of each flow may have been sent in all by now."""
 
-    total_bytes: dict[FlowId, int]  #: flows under way
-    finished: tuple[FlowId, ...] = ()  #: flows of which everything may be sent; told once
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
+    finished: Annotated[
+        tuple[FlowId, ...], ENTRIES
+    ] = ()  #: flows of which everything may be sent; told once
 
 
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """A link now."""
 
-    capacity_bytes_per_s: float
-    free_bytes_per_s: float  #: what of it no flow uses
+    capacity_bytes_per_s: BytesPerSOrInf
+    free_bytes_per_s: BytesPerSOrInf  #: what of it no flow uses
 
 
 class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,39 +198,41 @@ class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
 
     src: RackId
     dst: RackId
-    coflow: str | None  #: who uses it; None: nobody at present
-    ready_s: float  #: on the network's own clock: dark until then, lit since
+    coflow: Name | None  #: who uses it; None: nobody at present
+    ready_s: SecondsOrInf  #: on the network's own clock: dark until then, lit since
 
 
 class NetworkView(Event, frozen=True, kw_only=True):
     """How the network is now."""
 
-    now_s: float  #: on the network's own clock
-    links: dict[str, LinkState]
-    flows_open: int
-    circuits: tuple[CircuitView, ...] = ()
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    now_s: Seconds  #: on the network's own clock
+    links: Annotated[dict[Name, LinkState], ENTRIES]
+    flows_open: Count
+    circuits: Annotated[tuple[CircuitView, ...], ENTRIES] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
-    rates_bytes_per_s: dict[FlowId, float] | None = None
+    rates_bytes_per_s: Annotated[dict[FlowId, BytesPerSOrInf], ENTRIES] | None = None
 
 
 # Between the two ends of a transfer --------------------------------------------------------------
 class Chunk(Message, frozen=True, kw_only=True):
     """The bytes in the payload frame belong at ``stored_offset`` of the transfer."""
 
-    transfer: str
-    stored_offset: Count
-    stored_total: Count  #: length of the whole transfer
+    transfer: Name
+    stored_offset: StoredBytes
+    stored_total: StoredBytes  #: length of the whole transfer
 
 
 class ChunkTaken(Message, frozen=True, kw_only=True):
     """The receiver took over this many bytes in all; all of them: the transfer is done."""
 
-    transfer: str
-    stored_bytes: Count
+    transfer: Name
+    stored_bytes: StoredBytes
 
 
 class TransferFailed(Message, frozen=True, kw_only=True):
     """One end gave the transfer up; the other forgets it too."""
 
-    transfer: str
-    reason: str
+    transfer: Name
+    reason: Text

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from cluster.errors import PeerError
-from cluster.wire import MAX_HEADER_BYTES, Message, Vocabulary, pack, unpack
+from cluster.wire import LONG_BYTES_MAX, Message, Vocabulary, pack, unpack
 
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 2**18
@@ -58,8 +58,8 @@ class Channel:
         messages = []
         while len(self._received) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._received)
-            if length > MAX_HEADER_BYTES:
-                raise PeerError(f"a message of {length} bytes: the most is {MAX_HEADER_BYTES}")
+            if length > LONG_BYTES_MAX:
+                raise PeerError(f"a message of {length:,} bytes: the most is {LONG_BYTES_MAX:,}")
             end = _LENGTH.size + length
             if len(self._received) < end:
                 break

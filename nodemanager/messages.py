@@ -7,31 +7,46 @@ reading attempt --ReadOutputs--> shuffle service of the source's rack
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
 import msgspec
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId
-from cluster.wire import Command, Event, Message
+from cluster.bounded import (
+    OF_TASKS,
+    AttemptId,
+    Checksum,
+    Count,
+    FlowId,
+    JobId,
+    NodeId,
+    Pid,
+    StoredBytes,
+    Tasks,
+    Text,
+    WaitStatus,
+)
+from cluster.wire import LONG_BYTES_MAX, Command, Event, Message
 
 
 # NodeManager and clean helper --------------------------------------------------------------------
 class ForkJobHelper(Command, frozen=True, kw_only=True):
     """Fork a helper for a job; its end of a socket pair comes with this message."""
 
-    helper: int  #: its number, chosen by the NodeManager
+    helper: Count  #: its number, chosen by the NodeManager
     job: JobId
 
 
 class KillJobHelper(Command, frozen=True, kw_only=True):
     """Kill a job's helper, and with it the attempts that it forked."""
 
-    helper: int
+    helper: Count
 
 
 class JobHelperEnded(Event, frozen=True, kw_only=True):
     """A job's helper is gone, or never was; so are the attempts that it forked."""
 
-    helper: int
-    how: str  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
+    helper: Count
+    how: Text  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
 
 
 # NodeManager and job helper ----------------------------------------------------------------------
@@ -42,51 +57,55 @@ class JobLoaded(Event, frozen=True):
 class JobBroken(Event, frozen=True, kw_only=True):
     """The job's module cannot be imported."""
 
-    reason: str
-    stderr: str
+    reason: Text
+    stderr: Text
 
 
 class AttemptForked(Event, frozen=True, kw_only=True):
     """An attempt's process was started."""
 
     attempt: AttemptId
-    pid: int
+    pid: Pid
 
 
 class AttemptNotForked(Event, frozen=True, kw_only=True):
     """The system gave no process for an attempt."""
 
     attempt: AttemptId
-    reason: str
+    reason: Text
 
 
 class AttemptExited(Event, frozen=True, kw_only=True):
     """An attempt's process is gone."""
 
     attempt: AttemptId
-    status: int  #: as of ``os.waitpid``
+    status: WaitStatus  #: as of ``os.waitpid``
 
 
 # Reading attempt and shuffle service -------------------------------------------------------------
 class ReadOutputs(Message, frozen=True, kw_only=True):
     """Send one partition of these map outputs, as one stream of chunks named after the flow."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     flow: FlowId
     src: NodeId
-    outputs: tuple[AttemptId, ...]
-    partition: int
+    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    partition: Tasks
 
 
 class OutputPart(msgspec.Struct, frozen=True):
     """One partition of one map output, as its index has it."""
 
-    stored_bytes: int
-    checksum: int  #: CRC-32C
+    stored_bytes: StoredBytes
+    checksum: Checksum  #: CRC-32C
 
 
 class OutputsFound(Message, frozen=True, kw_only=True):
     """The answer: what will be sent, in the order of the request; or which outputs can't be."""
 
-    parts: tuple[OutputPart, ...] = ()
-    lost: tuple[AttemptId, ...] = ()  #: if there is any, nothing is sent
-    reason: str = ""
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    parts: Annotated[tuple[OutputPart, ...], OF_TASKS] = ()
+    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()  #: if there is any, nothing is sent
+    reason: Text = ""

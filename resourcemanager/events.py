@@ -8,9 +8,24 @@ Never here: what to do about them.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
-from cluster.ids import JobId, NodeId, RackId
+from cluster.bounded import (
+    ENTRIES,
+    FEW,
+    JobId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    ReplicaRacks,
+    Replicas,
+    Tasks,
+    Text,
+    Weight,
+)
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -30,32 +45,36 @@ from resourcemanager.forecast import Forecast, ForetoldJob
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
     """What one task reads from the block store, and where that is."""
 
-    splits: tuple[Split, ...] = ()
-    input_bytes: int = 0
-    nodes: tuple[NodeId, ...] = ()  #: those that hold a replica; none = it may run anywhere
+    splits: Annotated[tuple[Split, ...], ENTRIES] = ()
+    input_bytes: ModelBytes = 0
+    nodes: Annotated[
+        tuple[NodeId, ...], FEW
+    ] = ()  #: those that hold a replica; none = it may run anywhere
 
 
 class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of a submitted job, with its number of tasks settled."""
 
-    name: str  #: letters, such as "m"
-    reads: tuple[str, ...] = ()  #: the stages whose output its tasks fetch
-    tasks: int
-    inputs: tuple[TaskInput, ...] = ()  #: one a task if it reads the block store, otherwise none
+    name: Name  #: letters, such as "m"
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages whose output its tasks fetch
+    tasks: Tasks
+    inputs: Annotated[
+        tuple[TaskInput, ...], ENTRIES
+    ] = ()  #: one a task if it reads the block store, otherwise none
 
 
 class JobsForetold(Event, frozen=True, kw_only=True):
     """These jobs are expected; of what is still to come, this replaces what was told before."""
 
-    jobs: tuple[ForetoldJob, ...]
+    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
 
 
 class DataAnnounced(Event, frozen=True, kw_only=True):
     """Somebody is about to write data that a job will read; answered with ``PlaceData``."""
 
-    path: str  #: of the file, or of the folder whose files all are the job's input
-    size_bytes: int
-    job: str = ""  #: the name of the job that will read it; "" = that is not known
+    path: Path  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: ModelBytes
+    job: Name = ""  #: the name of the job that will read it; "" = that is not known
     forecast: Forecast | None = None  #: of that job, if there is one
 
 
@@ -63,27 +82,27 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     """Somebody wants a job to be run; its input is there and its stages are a sound DAG."""
 
     job: JobId
-    name: str
-    user: str
-    queue: str  #: pool or queue, for schedulers that have them
-    stages: tuple[StagePlan, ...]
-    output_path: str = ""  #: folder for what the last stages write; "" = they write nothing
-    output_replication: int = 0  #: 0 = the cluster's
+    name: Name
+    user: Name
+    queue: Name  #: pool or queue, for schedulers that have them
+    stages: Annotated[tuple[StagePlan, ...], FEW]
+    output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
+    output_replication: Replicas = 0  #: 0 = the cluster's
     #: for each replica of its output, the racks for it; empty or missing = the store's own rule
-    output_racks: tuple[tuple[RackId, ...], ...] = ()
-    max_attempts: int = 4  #: failures of one task that end the job
-    weight: float = 1.0  #: its share against other jobs of the same user
+    output_racks: ReplicaRacks = ()
+    max_attempts: Tasks = 4  #: failures of one task that end the job
+    weight: Weight = 1.0  #: its share against other jobs of the same user
     forecast: Forecast | None = None  #: None: nothing is known of it
     #: shuffles of more pairs of tasks are merged to about so many flows, see ``merging.py``;
     #: 0 = a flow from each node to each reader.  Only simulated nodes can do it
-    shuffle_flows: int = 0
+    shuffle_flows: Tasks = 0
 
 
 class JobKilled(Event, frozen=True, kw_only=True):
     """Somebody does not want the job any more."""
 
     job: JobId
-    reason: str
+    reason: Text
 
 
 class JobCommitted(Event, frozen=True, kw_only=True):
@@ -96,13 +115,13 @@ class JobCommitFailed(Event, frozen=True, kw_only=True):
     """The output could not be put in its place."""
 
     job: JobId
-    reason: str
+    reason: Text
 
 
 class TimerFired(Event, frozen=True, kw_only=True):
     """A moment that a ``SetTimer`` asked for has come."""
 
-    timer: str
+    timer: Name
 
 
 #: Every event that the core handles.

@@ -7,31 +7,37 @@ foretells of its jobs is told in the same words on either clock.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
+from cluster.bounded import FEW, BytesPerS, ModelBytes, Name, Seconds, Tasks
 from jobs.workloads.model import WorkloadJob
 
 
 class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
     """A stage as it is expected to be."""
 
-    name: str  #: as the job's stage is called
-    reads: tuple[str, ...] = ()  #: the stages whose output it fetches; none: it reads files
-    tasks: int
-    input_bytes: int  #: what all its tasks read or fetch
-    output_bytes: int  #: what each of its readers fetches, or what is stored if nobody reads it
+    name: Name  #: as the job's stage is called
+    reads: Annotated[
+        tuple[Name, ...], FEW
+    ] = ()  #: the stages whose output it fetches; none: it reads files
+    tasks: Tasks
+    input_bytes: ModelBytes  #: what all its tasks read or fetch
+    output_bytes: (
+        ModelBytes  #: what each of its readers fetches, or what is stored if nobody reads it
+    )
     #: a task takes ``task_s`` and besides its input / ``rate``; None = the topology's compute rate
-    task_s: float = 0.0
-    rate_bytes_per_s: float | None = None
+    task_s: Seconds = 0.0
+    rate_bytes_per_s: BytesPerS | None = None
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it is expected to be."""
 
-    name: str  #: of the recurring job; its instances share it
-    stages: tuple[StageForecast, ...]  #: each after those that it reads
-    submit_s: float | None = None  #: when it is expected to come, by the core's clock
+    name: Name  #: of the recurring job; its instances share it
+    stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
+    submit_s: Seconds | None = None  #: when it is expected to come, by the core's clock
 
     def stage(self, name: str) -> StageForecast | None:
         """The stage of that name, if it is foretold."""
@@ -41,7 +47,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 class ForetoldJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is expected to be submitted under a name of its own."""
 
-    job: str  #: the name that it will be submitted under
+    job: Name  #: the name that it will be submitted under
     forecast: Forecast
 
 

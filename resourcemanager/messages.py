@@ -13,13 +13,32 @@ All ``_bytes`` are the model's; times are seconds since the ResourceManager star
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from cluster.ids import AttemptId, JobId, NodeId, RackId, TaskId
+from cluster.bounded import (
+    ENTRIES,
+    FEW,
+    AttemptId,
+    Count,
+    JobId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    RackId,
+    ReplicaRacks,
+    Replicas,
+    Seconds,
+    Share,
+    Slots,
+    TaskId,
+    Tasks,
+    Text,
+)
 from cluster.messages.execution import JobPackage
-from cluster.wire import Message
+from cluster.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
 from jobs.model import StageSpec
 from resourcemanager.forecast import Forecast, ForetoldJob
 
@@ -28,17 +47,21 @@ from resourcemanager.forecast import Forecast, ForetoldJob
 class SubmitJob(Message, frozen=True, kw_only=True):
     """Run a job.  Answered by ``JobAccepted`` or by a ``Refusal`` that says what is wrong."""
 
-    name: str
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    name: Name
     package: JobPackage
-    stages: tuple[StageSpec, ...]
-    input_paths: tuple[str, ...] = ()  #: files, or folders of files, of the block store
-    output_path: str = ""  #: folder that must not exist yet; "" = the job writes nothing
-    output_replication: int = 0  #: 0 = the cluster's
-    user: str = "user"
-    queue: str = "default"
-    max_attempts: int = 4  #: failures of one task that end the job
+    stages: Annotated[tuple[StageSpec, ...], FEW]
+    input_paths: Annotated[
+        tuple[Path, ...], ENTRIES
+    ] = ()  #: files, or folders of files, of the block store
+    output_path: Path = ""  #: folder that must not exist yet; "" = the job writes nothing
+    output_replication: Replicas = 0  #: 0 = the cluster's
+    user: Name = "user"
+    queue: Name = "default"
+    max_attempts: Tasks = 4  #: failures of one task that end the job
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
-    output_racks: tuple[tuple[RackId, ...], ...] = ()
+    output_racks: ReplicaRacks = ()
     forecast: Forecast | None = None  #: of a recurring job, from earlier runs
 
 
@@ -48,7 +71,9 @@ class ForetellJobs(Message, frozen=True, kw_only=True):
     Of what is still to come, this replaces what was told before.
     """
 
-    jobs: tuple[ForetoldJob, ...]
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
 
 
 class PlanData(Message, frozen=True, kw_only=True):
@@ -57,16 +82,20 @@ class PlanData(Message, frozen=True, kw_only=True):
     Whoever writes it passes the answer on: as the hint of a file, or as a job's ``output_racks``.
     """
 
-    path: str  #: of the file, or of the folder whose files all are the job's input
-    size_bytes: int
-    job: str = ""  #: the name of the job that will read it; "" = that is not known
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    path: Path  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: ModelBytes
+    job: Name = ""  #: the name of the job that will read it; "" = that is not known
     forecast: Forecast | None = None  #: of that job, if there is one
 
 
 class DataPlan(Message, frozen=True, kw_only=True):
     """For the first replica, the second, ...: racks for it; empty = the store's own rule."""
 
-    racks: tuple[tuple[RackId, ...], ...]
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    racks: ReplicaRacks
 
 
 class WatchJob(Message, frozen=True, kw_only=True):
@@ -79,7 +108,7 @@ class KillJob(Message, frozen=True, kw_only=True):
     """End a job early."""
 
     job: JobId
-    reason: str = "killed by its user"
+    reason: Text = "killed by its user"
 
 
 class GetClusterStatus(Message, frozen=True, kw_only=True):
@@ -89,7 +118,9 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
 class GetReport(Message, frozen=True, kw_only=True):
     """The summary of these jobs, in the format of DESIGN.md 4."""
 
-    jobs: tuple[JobId, ...] = ()  #: none = all that it can still tell of
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: none = all that it can still tell of
 
 
 # Answers -----------------------------------------------------------------------------------------
@@ -102,21 +133,23 @@ class JobAccepted(Message, frozen=True, kw_only=True):
 class Report(Message, frozen=True, kw_only=True):
     """The answer to ``GetReport``: ``summary.json`` but for what only the client knows."""
 
-    summary: dict[str, Any]
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    summary: Annotated[dict[Name, Any], FEW]
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A line of ``ClusterStatus``."""
 
     job: JobId
-    name: str
-    user: str
-    queue: str
-    state: str  #: "running", "committing", "succeeded" or "failed"
-    progress: float  #: done share of all its tasks, 0 to 1
-    submitted_s: float
-    finished_s: float | None = None
-    waiting: str = ""  #: why nothing of it is being started, if there is something to start
+    name: Name
+    user: Name
+    queue: Name
+    state: Name  #: "running", "committing", "succeeded" or "failed"
+    progress: Share  #: done share of all its tasks, 0 to 1
+    submitted_s: Seconds
+    finished_s: Seconds | None = None
+    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,45 +157,49 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     node: NodeId
     rack: RackId
-    slots: int
-    attempts: tuple[AttemptId, ...]  #: in its slots now
+    slots: Slots
+    attempts: Annotated[tuple[AttemptId, ...], FEW]  #: in its slots now
     alive: bool
-    lost_because: str = ""
+    lost_because: Text = ""
 
 
 class ClusterStatus(Message, frozen=True, kw_only=True):
     """The answer to ``GetClusterStatus``."""
 
-    scheduler: str
-    flow_scheduler: str
-    topology: str
-    now_s: float
-    nodes: tuple[NodeStatus, ...]
-    jobs: tuple[JobStatus, ...]
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    scheduler: Name
+    flow_scheduler: Name
+    topology: Name
+    now_s: Seconds
+    nodes: Annotated[tuple[NodeStatus, ...], FEW]
+    jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
 
 
 # Pushed to watchers ------------------------------------------------------------------------------
 class StageProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a stage is."""
 
-    name: str
-    reads: tuple[str, ...]
-    tasks: int
-    running: int
-    done: int
-    progress: float  #: done share, running attempts' own progress included, 0 to 1
+    name: Name
+    reads: Annotated[tuple[Name, ...], FEW]
+    tasks: Tasks
+    running: Tasks
+    done: Tasks
+    progress: Share  #: done share, running attempts' own progress included, 0 to 1
 
 
 class JobProgress(Message, frozen=True, kw_only=True):
     """How far a job is."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     job: JobId
-    elapsed_s: float
-    stages: tuple[StageProgress, ...]
-    shuffled_bytes: int  #: fetched so far
-    shuffle_bytes: int  #: to fetch in all, as far as is known yet
-    failed_attempts: int
-    waiting: str = ""  #: why nothing of it is being started, if there is something to start
+    elapsed_s: Seconds
+    stages: Annotated[tuple[StageProgress, ...], FEW]
+    shuffled_bytes: ModelBytes  #: fetched so far
+    shuffle_bytes: ModelBytes  #: to fetch in all, as far as is known yet
+    failed_attempts: Count
+    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
 
 
 class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,15 +208,19 @@ class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskId
     attempt: AttemptId
     node: NodeId
-    reason: str
-    stderr: str  #: the end of what the attempt wrote there
+    reason: Text
+    stderr: Text  #: the end of what the attempt wrote there
 
 
 class JobEnded(Message, frozen=True, kw_only=True):
     """A job is over."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     job: JobId
     ok: bool
-    jct_s: float
-    reason: str = ""  #: why it failed
-    failures: tuple[TaskFailure, ...] = ()  #: its failed attempts, the latest last; 20 at most
+    jct_s: Seconds
+    reason: Text = ""  #: why it failed
+    failures: Annotated[
+        tuple[TaskFailure, ...], FEW
+    ] = ()  #: its failed attempts, the latest last; 20 at most

@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
+from cluster.bounded import Priority, Weight
 from cluster.ids import FlowId, StageId, job_of
 from cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
-from netemu.messages import Priority, Weight
 from resourcemanager.commands import CloseCoflow, OpenCoflow, SetTimer
 from resourcemanager.decisions import InvalidDecision
 from resourcemanager.merging import LOOK, LOOK_AFTER_S, Bundle, Merging, Outputs

@@ -46,11 +46,15 @@ class EventHeap:
         self._sequence = 0
 
     def at(self, time_s: float, action: Action, *args: Any, rank: int = _FACT) -> None:
-        """Plan ``action(*args)``; what is planned for the past happens now."""
+        """Plan ``action(*args)``; what is planned for the past happens now.
+
+        Raises ``ValueError`` for a time that never comes.
+        """
         if rank == _FACT:
             self._plan_fact(time_s, (action, args))
         else:
             self._sequence += 1
+            _check_finite(time_s)
             planned = (max(time_s, self.now_s), rank, self._sequence, action, args)
             heapq.heappush(self._others, planned)
 
@@ -87,6 +91,7 @@ class EventHeap:
             return
         planned = self._facts.get(time_s)
         if planned is None:
+            _check_finite(time_s)
             self._facts[time_s] = [call]
             heapq.heappush(self._times, time_s)
         else:
@@ -97,3 +102,8 @@ class EventHeap:
         while times and times[0] <= self.now_s:
             due += self._facts.pop(heapq.heappop(times))
         self._at_once.extendleft(reversed(due))
+
+
+def _check_finite(time_s: float) -> None:
+    if not time_s < math.inf:  # NaN, which has no place in an order, is not less either
+        raise ValueError(f"time_s = {time_s!r}: need a time that comes")

@@ -10,12 +10,40 @@ returns; see docs in ``resourcemanager``.  All ``_bytes`` are the model's; field
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from cluster.ids import AttemptId, CoflowId, FlowId, JobId, NodeId, RackId
-from cluster.wire import Command, Event, Message
+from cluster.bounded import (
+    ENTRIES,
+    FEW,
+    OF_TASKS,
+    AttemptId,
+    CoflowId,
+    FlowId,
+    JobId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    Pid,
+    Priority,
+    RackId,
+    ReplicaRacks,
+    Replicas,
+    Seconds,
+    Share,
+    Signed,
+    Slots,
+    StoredBytes,
+    Tasks,
+    Text,
+    Weight,
+)
+from cluster.wire import LONG_BYTES_MAX, Command, Event, Message
+
+#: A job's source file may have this many bytes.
+SOURCE_BYTES_MAX = 8 * 2**20
 
 
 # Facts about nodes -------------------------------------------------------------------------------
@@ -24,14 +52,14 @@ class NodeJoined(Event, frozen=True, kw_only=True):
 
     node: NodeId
     rack: RackId
-    slots: int
+    slots: Slots
 
 
 class NodeLost(Event, frozen=True, kw_only=True):
     """A node is gone with its attempts and its map output."""
 
     node: NodeId
-    reason: str
+    reason: Text
 
 
 # Facts about attempts ----------------------------------------------------------------------------
@@ -39,37 +67,39 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
     """The attempt's own process runs."""
 
     attempt: AttemptId
-    pid: int = 0
+    pid: Pid = 0
 
 
 class AttemptProgressed(Event, frozen=True, kw_only=True):
     """The attempt is alive; ``progress`` is its done share, 0 to 1."""
 
     attempt: AttemptId
-    progress: float
+    progress: Share
 
 
 class AttemptSucceeded(Event, frozen=True, kw_only=True):
     """The attempt did its task; its output is complete and still uncommitted."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     attempt: AttemptId
-    input_bytes: int = 0
+    input_bytes: ModelBytes = 0
     #: bytes read from its own node, its own rack, other racks
-    local_bytes: int = 0
-    rack_bytes: int = 0
-    remote_bytes: int = 0
-    output_bytes: int = 0  #: written to the block store (before replication)
+    local_bytes: ModelBytes = 0
+    rack_bytes: ModelBytes = 0
+    remote_bytes: ModelBytes = 0
+    output_bytes: ModelBytes = 0  #: written to the block store (before replication)
     #: bytes of its shuffle output for each partition; empty for a stage that nobody reads
-    partition_bytes: tuple[int, ...] = ()
-    counters: dict[str, int] = {}
+    partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
+    counters: Annotated[dict[Name, Signed], FEW] = {}
 
 
 class AttemptFailed(Event, frozen=True, kw_only=True):
     """The attempt ended without its result; ``stderr`` is the end of what it wrote there."""
 
     attempt: AttemptId
-    reason: str
-    stderr: str = ""
+    reason: Text
+    stderr: Text = ""
 
 
 class AttemptKilled(Event, frozen=True, kw_only=True):
@@ -88,49 +118,56 @@ class FlowFinished(Event, frozen=True, kw_only=True):
 class FlowFailed(Event, frozen=True, kw_only=True):
     """A fetch broke off; ``lost`` are the attempts whose output can't be read any more."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     flow: FlowId
-    reason: str
-    lost: tuple[AttemptId, ...] = ()
+    reason: Text
+    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
 
 
 # What an attempt works on ------------------------------------------------------------------------
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """A range of a file in the block store: one map's input.  Offsets count real bytes."""
 
-    path: str
-    stored_offset: int
-    stored_length: int
+    path: Path
+    stored_offset: StoredBytes
+    stored_length: StoredBytes
 
 
 class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A job's code and parameters, as shipped: source text, never pickled objects."""
 
-    module: str  #: importable name of a job that comes with Railyard, or "" for a shipped file
-    file_name: str  #: name of the user's file, for its tracebacks; "" when ``module`` is given
-    source: bytes  #: the user's file; empty when ``module`` is given
-    job_class: str  #: the class in it
+    module: Name  #: importable name of a job that comes with Railyard, or "" for a shipped file
+    file_name: Path  #: name of the user's file, for its tracebacks; "" when ``module`` is given
+    #: the user's file; empty when ``module`` is given
+    source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
+    job_class: Name  #: the class in it
     #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
-    params: dict[str, Any]
+    params: Annotated[dict[Name, Any], FEW]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What one task does, as its attempts are told."""
 
-    stage: str  #: name of the stage within the job, such as "m"
-    index: int  #: number of the task within its stage: the partition that it reads, if it shuffles
-    splits: tuple[Split, ...] = ()  #: input from the block store
-    reads: tuple[str, ...] = ()  #: names of the stages whose output it fetches
-    inputs: int = 0  #: how many attempts' outputs it will fetch in all
-    partitions: int = 0  #: how many partitions it writes for the stages that read it; 0 = none
-    output_path: str = ""  #: file that it writes to the block store; "" = none
-    output_replication: int = 0  #: 0 = the cluster's
+    stage: Name  #: name of the stage within the job, such as "m"
+    index: (
+        Tasks  #: number of the task within its stage: the partition that it reads, if it shuffles
+    )
+    splits: Annotated[tuple[Split, ...], ENTRIES] = ()  #: input from the block store
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages whose output it fetches
+    inputs: Tasks = 0  #: how many attempts' outputs it will fetch in all
+    partitions: Tasks = 0  #: how many partitions it writes for the stages that read it; 0 = none
+    output_path: Path = ""  #: file that it writes to the block store; "" = none
+    output_replication: Replicas = 0  #: 0 = the cluster's
     #: for each replica of that file, the racks for it; empty or missing = the store's own rule
-    output_racks: tuple[tuple[RackId, ...], ...] = ()
+    output_racks: ReplicaRacks = ()
 
 
 # Orders ------------------------------------------------------------------------------------------
 class LoadJob(Command, frozen=True, kw_only=True):
     """Keep a job's package; attempts of it will follow."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     job: JobId
     package: JobPackage
@@ -139,11 +176,13 @@ class LoadJob(Command, frozen=True, kw_only=True):
 class LaunchAttempt(Command, frozen=True, kw_only=True):
     """Run an attempt in a slot of ``node``."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     attempt: AttemptId
     node: NodeId
     task: TaskSpec
     #: when its NodeManager got this, on the clock of that machine; None until then
-    received_s: float | None = None
+    received_s: Seconds | None = None
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):
@@ -151,7 +190,7 @@ class KillAttempt(Command, frozen=True, kw_only=True):
 
     attempt: AttemptId
     node: NodeId
-    reason: str
+    reason: Text
 
 
 class StartFlow(Command, frozen=True, kw_only=True):
@@ -160,16 +199,20 @@ class StartFlow(Command, frozen=True, kw_only=True):
     ``src`` equal to ``dst`` is a read from the node's own disk and takes no bandwidth.
     """
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     flow: FlowId
     coflow: CoflowId
     src: NodeId
     dst: NodeId
-    size_bytes: int
+    size_bytes: ModelBytes
     reader: AttemptId  #: the attempt at ``dst`` that fetches
-    outputs: tuple[AttemptId, ...]  #: the attempts at ``src`` whose output it fetches
-    partition: int
-    weight: float = 1.0
-    priority: tuple[float, ...] = ()  #: the smaller is served first; see ``OpenFlow``
+    outputs: Annotated[
+        tuple[AttemptId, ...], OF_TASKS
+    ]  #: the attempts at ``src`` whose output it fetches
+    partition: Tasks
+    weight: Weight = 1.0
+    priority: Priority = ()  #: the smaller is served first; see ``OpenFlow``
 
 
 class CancelFlow(Command, frozen=True, kw_only=True):
@@ -189,16 +232,20 @@ class DiscardJob(Command, frozen=True, kw_only=True):
 class RegisterNodeManager(Message, frozen=True, kw_only=True):
     """A NodeManager is up and serves these nodes."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     rack: RackId
-    pid: int
-    nodes: dict[NodeId, int]  #: slots of each
+    pid: Pid
+    nodes: Annotated[dict[NodeId, Slots], FEW]  #: slots of each
 
 
 class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
     """A NodeManager is alive."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     rack: RackId
-    nodes: tuple[NodeId, ...]  #: those still usable
+    nodes: Annotated[tuple[NodeId, ...], FEW]  #: those still usable
 
 
 # Between an attempt and its NodeManager ----------------------------------------------------------
@@ -206,7 +253,7 @@ class UmbilicalHello(Message, frozen=True, kw_only=True):
     """An attempt's first words."""
 
     attempt: AttemptId
-    pid: int
+    pid: Pid
 
 
 class AttemptDue(Message, frozen=True, kw_only=True):
@@ -216,15 +263,17 @@ class AttemptDue(Message, frozen=True, kw_only=True):
     """
 
     attempt: AttemptId
-    at_s: float
+    at_s: Seconds
 
 
 class FetchOutput(Message, frozen=True, kw_only=True):
     """To a reader: fetch these outputs from the shuffle service of ``rack``."""
 
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
     flow: FlowId
     reader: AttemptId
     src: NodeId
     rack: RackId
-    outputs: tuple[AttemptId, ...]
-    partition: int
+    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    partition: Tasks

@@ -1,4 +1,7 @@
+import math
 import os
+
+import pytest
 
 from cluster.reactor import Reactor, now_s
 
@@ -65,3 +68,18 @@ def test_run_until_gives_up_when_it_is_told_to_stop():
     reactor.call_later(0.001, reactor.stop)
     assert not reactor.run_until(lambda: False, timeout_s=5)
     assert reactor.run_until(lambda: True)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, 1e308])
+def test_a_time_that_no_clock_reaches_is_refused(seconds):
+    reactor = Reactor()
+    for plan in (reactor.call_at, reactor.call_later, reactor.call_every):
+        with pytest.raises(ValueError, match=r"_s = .*need seconds"):
+            plan(seconds, lambda: None)
+    assert not reactor.run_until(lambda: False, timeout_s=0.01)  # none was kept
+
+
+@pytest.mark.parametrize("period_s", [0, -1.0])
+def test_what_repeats_needs_a_period(period_s):
+    with pytest.raises(ValueError, match=r"period_s = .*need seconds > 0"):
+        Reactor().call_every(period_s, lambda: None)

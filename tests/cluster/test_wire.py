@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 
 from cluster.errors import PeerError
 from cluster.messages.execution import AttemptSucceeded, NodeLost, Split, TaskSpec
-from cluster.wire import MAX_HEADER_BYTES, Vocabulary, pack, to_map, unpack
+from cluster.wire import (
+    HEADER_BYTES_MAX,
+    LONG_BYTES_MAX,
+    Malformed,
+    Unsendable,
+    Vocabulary,
+    pack,
+    to_map,
+    unpack,
+)
 
 KNOWN = Vocabulary([AttemptSucceeded])
 EVENT = AttemptSucceeded(attempt="j3.m7.0", partition_bytes=(1, 2), counters={"records": 5})
@@ -33,11 +42,12 @@ def test_nested_structures_arrive_typed():
     [
         (b"", "not MessagePack"),
         (b"\xc1", "not MessagePack"),
-        (b"GET / HTTP/1.1\r\n", "not MessagePack"),
-        (b"\xdf\xff\xff\xff\xff", "not MessagePack"),
+        (b"GET / HTTP/1.1\r\n", "envelope"),
+        (b"\xdf\xff\xff\xff\xff", "envelope"),
         (msgpack.packb(3), "envelope"),
         (msgpack.packb(["x", {}]), "envelope"),
-        (msgpack.packb([1, 2]), "must be a map"),
+        (msgpack.packb([1, 2]), "envelope"),
+        (msgpack.packb([-1, {}]), "envelope"),
         (msgpack.packb([1, {}]), "unknown message type None"),
         (pack(NodeLost(node="r0n0", reason="x")), "unknown message type 'node-lost'"),
         (msgpack.packb([1, {"type": "attempt-succeeded"}]), "missing required field `attempt`"),
@@ -46,12 +56,47 @@ def test_nested_structures_arrive_typed():
             msgpack.packb([1, {"type": "attempt-succeeded", "attempt": "a", "x": 1}]),
             "unknown field",
         ),
-        (bytes(MAX_HEADER_BYTES + 1), "a header of"),
+        (bytes(HEADER_BYTES_MAX + 1), "unknown message type None: a header of 65,537 bytes"),
+        (msgpack.packb([1, {"type": "x" * 9999}]), r"unknown message type 'x{79}\.\.\."),
     ],
     ids=lambda value: repr(value)[:24],
 )
 def test_nonsense_is_refused_with_the_reason(frame, why):
     with pytest.raises(PeerError, match=why):
+        unpack(frame, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "node-lost", "node": "r0n0", "reason": "x" * HEADER_BYTES_MAX},
+        {"type": "attempt-succeeded", "attempt": "a", "counters": {"x" * LONG_BYTES_MAX: 1}},
+        {"type": "attempt-succeeded", "attempt": "a", "input_bytes": -1},
+        {"type": "nobody-knows", "why": "x" * HEADER_BYTES_MAX},
+        3,
+    ],
+    ids=["default limit", "its own limit", "a field", "unknown", "no map"],
+)
+def test_the_number_of_who_asked_is_read_first(message):
+    known = Vocabulary([AttemptSucceeded, NodeLost])
+    with pytest.raises(Malformed) as refused:
+        unpack(msgpack.packb([7, message]), known)
+    assert refused.value.request == 7
+    assert len(str(refused.value)) < 300
+
+
+def test_what_is_larger_than_its_class_allows_is_not_packed():
+    with pytest.raises(Unsendable, match=r"node-lost: a message of 65,5\d\d bytes: the most is"):
+        pack(NodeLost(node="r0n0", reason="x" * HEADER_BYTES_MAX))
+    many = AttemptSucceeded(attempt="j3.m7.0", partition_bytes=(2**50,) * 10**5)
+    assert len(pack(many)) > HEADER_BYTES_MAX  # this class may
+    with pytest.raises(Unsendable, match="more than 64 bits"):
+        pack(AttemptSucceeded(attempt="j3.m7.0", input_bytes=2**64))
+
+
+def test_what_is_nested_too_deep_is_refused():
+    frame = b"\x92\x01\x82\xa4type\xb1attempt-succeeded\xa8counters" + b"\x91" * 10**4
+    with pytest.raises(PeerError):
         unpack(frame, KNOWN)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,3 +73,12 @@ def test_a_fact_for_the_past_is_done_now_after_those_that_are_due_already():
     clock.run_due()
     assert done == ["planned first", "for the past", "at once"]
     assert clock.next_s() == float("inf")
+
+
+@pytest.mark.parametrize("rank", [Rank.FACT, Rank.TIMER])
+@pytest.mark.parametrize("time_s", [math.nan, math.inf])
+def test_a_time_that_never_comes_is_refused(time_s, rank):
+    heap = EventHeap()
+    with pytest.raises(ValueError, match="need a time that comes"):
+        heap.at(time_s, lambda: None, rank=rank)
+    assert heap.next_s() == math.inf
