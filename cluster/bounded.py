@@ -58,6 +58,8 @@ Path = Annotated[str, Meta(max_length=2**14)]  #: ``dfs.paths`` says what is too
 #: Why something is so, in words; ``cluster.shown.shortened`` cuts what is told in it.
 TEXT_LETTERS_MAX = 16_384
 Text = Annotated[str, Meta(max_length=TEXT_LETTERS_MAX)]
+#: What is put together of several reasons is cut to this first.
+REASON_LETTERS_MAX = 2000
 
 # Names of things ---------------------------------------------------------------------------------
 _ID = Meta(max_length=255)

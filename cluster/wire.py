@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgpack
 import msgspec
 
-from cluster.bounded import TEXT_LETTERS_MAX, Text
+from cluster.bounded import REASON_LETTERS_MAX, Text
 from cluster.errors import NotDone, PeerError, PeerUnable, RailyardError, Refused
 from cluster.shown import shortened
 
@@ -78,7 +78,7 @@ class Refusal(Message, frozen=True, kw_only=True):
     @classmethod
     def because(cls, reason: object) -> Refusal:
         """The answer that an error becomes; of a long story, the beginning is told."""
-        told = shortened(str(reason), _REASON_LETTERS_MAX)
+        told = shortened(str(reason), REASON_LETTERS_MAX)
         return cls(reason=told, unable=isinstance(reason, PeerUnable))
 
     def error(self) -> Refused:
@@ -231,7 +231,6 @@ class _Tagged(msgspec.Struct):
 
 
 _RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_REASON_LETTERS_MAX = TEXT_LETTERS_MAX // 8
 _ENCODER = msgspec.msgpack.Encoder()
 _ENVELOPE = msgspec.msgpack.Decoder(tuple[_RequestNumber, msgspec.Raw])
 _TAGGED = msgspec.msgpack.Decoder(_Tagged)

@@ -33,7 +33,7 @@ from netemu.flowgroups import FlowGroup
 from netemu.linkloads import LinkLoads
 from netemu.optical import OpticalSwitch
 from netemu.pipe import Pipe
-from netemu.routes import Network, Route
+from netemu.routes import Network, Route, check_capacity
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 from netemu.world import World
 
@@ -177,8 +177,7 @@ class Fabric:
         """Give a link another capacity from now on; 0 stops it.  ``ValueError`` if unknown."""
         if link not in self.network.number:
             raise ValueError(f'"{link}" is no link of this topology')
-        if not bytes_per_s >= 0:
-            raise ValueError(f"{link} = {bytes_per_s} bytes/s: need 0 or more")
+        check_capacity(link, bytes_per_s)
         number = self.network.number[link]
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s

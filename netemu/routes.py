@@ -8,6 +8,7 @@ switches, since those are what has a limit there.
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -230,3 +231,11 @@ def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, floa
         assert ocs is not None
         yield f"{rack.id}.ocs.up", ocs.port * ocs.wavelengths
         yield f"{rack.id}.ocs.down", ocs.port * ocs.wavelengths
+
+
+def check_capacity(link: str, bytes_per_s: float) -> None:
+    """Raise ``ValueError`` for a capacity that rates could not be computed with."""
+    least, most = 1e-3, 1e18
+    if not (bytes_per_s in (0, math.inf) or least <= bytes_per_s <= most):
+        right = f"0 (stopped), inf (no limit), or {least:g} to {most:g}"
+        raise ValueError(f"{link} = {bytes_per_s} bytes/s: need {right}")

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from cluster.config import Daemon
+from cluster.errors import Refused
 from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
 from cluster.priority import fall_back
@@ -56,7 +57,11 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
             allowed = format_size(daemon.config.topology.compute.memory)
             reason += f" (compute.memory allows {allowed} an attempt)"
         outcome = AttemptFailed(attempt=order.attempt, reason=reason)
-    umbilical.claim(outcome)
+    try:
+        umbilical.claim(outcome)
+    except Refused as refused:  # a counter beyond all bounds, say
+        outcome = AttemptFailed(attempt=order.attempt, reason=f"its outcome is none: {refused}")
+        umbilical.claim(outcome)
     return 0 if isinstance(outcome, AttemptSucceeded) else 1
 
 

@@ -45,6 +45,7 @@ from nodemanager.channel import Channel
 from nodemanager.containers import Containers
 from nodemanager.failures import tail_of
 from nodemanager.mapoutput import shuffle_folder
+from nodemanager.pace import ENDING_S
 
 log = logging.getLogger(__name__)
 
@@ -162,10 +163,12 @@ class Attempts:
         running = self._running[attempt]
         if isinstance(running.claim, AttemptSucceeded) and status == 0:
             tell = partial(self._finish, attempt, running.claim)
-            if running.due_s <= now_s():
+            # None ends earlier than ``ENDING_S`` before it is due, whatever it says.
+            due_s = min(running.due_s, now_s() + ENDING_S)
+            if due_s <= now_s():
                 tell()
             else:
-                running.untold = self._reactor.call_at(running.due_s, tell)
+                running.untold = self._reactor.call_at(due_s, tell)
         elif isinstance(running.claim, AttemptFailed):
             self._fail(attempt, running.claim.reason)
         elif isinstance(running.claim, AttemptSucceeded):

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cluster.bounded import REASON_LETTERS_MAX
 from cluster.errors import PeerError, PeerLost
 from cluster.ids import AttemptId, FlowId, RackId, TaskId, rack_of, stage_of, task_of
 from cluster.messages.execution import (
@@ -20,6 +21,7 @@ from cluster.messages.execution import (
     LaunchAttempt,
 )
 from cluster.runfolder import RunFolder
+from cluster.shown import shortened
 from cluster.transport import Link, Transport
 from cluster.wire import Refusal
 from netemu.switchboard import LinkTransfers
@@ -198,4 +200,5 @@ class Fetches:
         self._umbilical.send(FlowFinished(flow=order.flow))
 
     def _failed(self, order: FetchOutput, reason: str, lost: tuple[AttemptId, ...] = ()) -> None:
-        self._umbilical.send(FlowFailed(flow=order.flow, reason=reason, lost=lost))
+        told = shortened(reason, REASON_LETTERS_MAX)
+        self._umbilical.send(FlowFailed(flow=order.flow, reason=told, lost=lost))

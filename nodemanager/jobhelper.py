@@ -14,12 +14,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from cluster.bounded import TEXT_LETTERS_MAX
 from cluster.config import Daemon
 from cluster.ids import AttemptId, JobId
 from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
 from cluster.priority import go_ahead
 from cluster.processes import adopt_orphans, fork, kill_strays
 from cluster.reactor import Reactor
+from cluster.shown import shortened
 from cluster.wire import Vocabulary
 from jobs.model import Job
 from jobs.package import load_job
@@ -78,7 +80,8 @@ class _JobHelper:
             written = user_traceback(error)
             print(written, file=sys.stderr, flush=True)
             reason = f"the job's module cannot be imported: {reason_of(error)}"
-            self._channel.send(JobBroken(reason=reason, stderr=written))
+            told = shortened(written, TEXT_LETTERS_MAX // 2)
+            self._channel.send(JobBroken(reason=reason, stderr=told))
             return
         gc.collect()
         gc.freeze()

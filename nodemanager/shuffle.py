@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from cluster.bounded import REASON_LETTERS_MAX
 from cluster.errors import PeerError
 from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
 from cluster.reactor import Reactor
 from cluster.runfolder import RunFolder
+from cluster.shown import shortened
 from cluster.transport import Request, Server
 from netemu.client import NetworkClient
 from netemu.switchboard import ServerTransfers
@@ -93,7 +95,8 @@ class ShuffleService:
             except OutputUnreadable as error:
                 raise PeerError(str(error)) from None
         if lost:
-            return OutputsFound(lost=tuple(lost), reason="; ".join(lost.values()))
+            reason = shortened("; ".join(lost.values()), REASON_LETTERS_MAX)
+            return OutputsFound(lost=tuple(lost), reason=reason)
         return found
 
     def _output(self, node: NodeId, attempt: AttemptId) -> MapOutput:

@@ -42,7 +42,8 @@ class Umbilical:
         now = now_s()
         if now - self._reported_s >= REPORT_PERIOD_S / 2:
             self._reported_s = now
-            self.link.send(AttemptProgressed(attempt=self._attempt, progress=self._share()))
+            share = min(max(0.0, self._share()), 1.0)  # whatever user code makes of it
+            self.link.send(AttemptProgressed(attempt=self._attempt, progress=share))
 
     def end_at(self, when_s: float) -> None:
         """Have it told no earlier than at ``when_s`` that the attempt did its task."""

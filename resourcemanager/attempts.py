@@ -8,6 +8,7 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
+from cluster.bounded import BYTES_MAX
 from cluster.errors import PeerError
 from cluster.ids import AttemptId, attempt_id
 from cluster.messages.execution import (
@@ -110,14 +111,19 @@ class Attempts:
             reason = f"told of {len(partition_bytes)} partitions, has {stage.partitions}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
+        if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
+            self._summed = partition_bytes, sum(partition_bytes)
+        shuffle_bytes = self._summed[1]
+        if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
+            reason = f"told of {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
         self._end(attempt)
         if stage.job.state != "running" or task.winner is not None:
             stage.job.record.killed += 1  # too late: the job or another copy was faster
             return
         attempt.partition_bytes = partition_bytes
-        if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
-            self._summed = partition_bytes, sum(partition_bytes)
-        attempt.shuffle_bytes = self._summed[1]
+        attempt.shuffle_bytes = shuffle_bytes
         self._write_down(attempt, event)
         self._win(attempt)
 

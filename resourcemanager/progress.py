@@ -33,7 +33,7 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
                 tasks=stage.size,
                 running=stage.running,
                 done=stage.done,
-                progress=stage.progress,
+                progress=_share(stage.progress),
             )
             for stage in known.stages.values()
         ),
@@ -98,8 +98,13 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         user=record.user,
         queue=record.queue,
         state=state,
-        progress=progress,
+        progress=_share(progress),
         submitted_s=record.submitted_s,
         finished_s=record.finished_s,
         waiting=waiting,
     )
+
+
+def _share(progress: float) -> float:
+    """A sum of shares, without what adding them up has lost or won."""
+    return min(max(0.0, progress), 1.0)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgpack
 import pytest
 import zmq
 
@@ -9,7 +10,7 @@ from cluster.errors import InvariantError, PeerError, PeerLost, Refused
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
 from cluster.transport import Describe, Description, Transport
-from cluster.wire import Message
+from cluster.wire import Message, Refusal, Unsendable, Vocabulary, unpack
 
 
 class Add(Message, frozen=True, kw_only=True):
@@ -201,4 +202,84 @@ def test_tcp_without_the_clusters_key_gets_nowhere(folder):
     assert transport.link("adder").call(Add(numbers=(1,)), Sum).total == 1
     assert not transport.reactor.run_until(lambda: server.refused > 0, timeout_s=0.3)
     stranger.destroy(linger=0)
+    transport.close()
+
+
+class Note(Message, frozen=True, kw_only=True):
+    text: str
+
+
+@pytest.fixture
+def echo(transport):
+    server = transport.server("echo")
+    server.on(Note, lambda request: Note(text=request.message.text))
+    server.on(Add, lambda request: Note(text="x" * request.message.numbers[0]))
+    return server
+
+
+def test_a_question_that_is_too_large_is_refused_before_it_is_sent(transport, echo):
+    link = transport.link("echo")
+    with pytest.raises(Refused, match=r"note: a message of 70,0\d\d bytes: the most is 65,536"):
+        link.call(Note(text="x" * 70_000), Note)
+    with pytest.raises(Unsendable, match="the most is 65,536"):
+        link.send(Note(text="x" * 70_000))
+    assert link.call(Note(text="y"), Note).text == "y"
+
+
+def test_an_answer_that_is_too_large_is_refused_in_so_many_words(transport, echo):
+    link = transport.link("echo")
+    with pytest.raises(Refused, match=r"note: a message of 70,0\d\d bytes.*: ask for less at once"):
+        link.call(Add(numbers=(70_000,)), Note)
+
+
+@pytest.mark.parametrize("size", [70_000, 20 * 2**20], ids=["64 KiB", "20 MiB"])
+def test_whoever_sends_too_large_a_question_is_told(folder, size):
+    transport = Transport(folder)
+    server = transport.server("echo")
+    server.on(Note, lambda request: request.message)
+    stranger = transport.context.socket(zmq.DEALER)
+    stranger.connect(f"ipc://{folder.sockets / 'echo'}")
+    stranger.send(msgpack.packb([7, {"type": "note", "text": "x" * size}]))
+    assert transport.reactor.run_until(lambda: server.refused == 1, timeout_s=10)
+    number, refusal = unpack(stranger.recv(), Vocabulary([Refusal]))
+    assert number == 7
+    assert str(refusal).startswith("note: a header of ")
+    stranger.close(linger=0)
+    transport.close()
+
+
+def test_an_answer_that_is_none_ends_the_wait(transport):
+    server = transport.server("liar")
+    server.on(Add, lambda request: server.reply(request, Note(text="what?")) and None)
+    with pytest.raises(Refused, match="liar sent an answer that is none: unknown message type"):
+        transport.link("liar").call(Add(numbers=(1,)), Sum)
+
+
+def test_a_flood_of_frames_in_one_message_is_one_refusal(folder):
+    transport = Transport(folder)
+    server = transport.server("echo")
+    stranger = transport.context.socket(zmq.DEALER)
+    stranger.connect(f"ipc://{folder.sockets / 'echo'}")
+    stranger.send_multipart([b"x"] * 100_000)
+    stranger.send_multipart([b"\x92\x00\x81\xa4type\xa8describe"] * 2)
+    assert transport.reactor.run_until(lambda: server.requests == 1, timeout_s=10)
+    assert server.refused == 1
+    stranger.close(linger=0)
+    transport.close()
+
+
+def test_a_flood_of_nonsense_is_a_few_lines_in_the_log(folder, caplog):
+    transport = Transport(folder)
+    server = transport.server("echo")
+    stranger = transport.context.socket(zmq.DEALER)
+    stranger.connect(f"ipc://{folder.sockets / 'echo'}")
+    for _ in range(2000):
+        stranger.send(msgpack.packb([0, {"type": "\x1b[2J" * 1000}]))
+    assert transport.reactor.run_until(lambda: server.refused == 2000, timeout_s=10)
+    assert transport.reactor.run_until(lambda: "more lines within" in caplog.text, timeout_s=10)
+    lines = caplog.text.splitlines()
+    assert len(lines) < 100
+    assert max(map(len, lines)) < 400
+    assert "\x1b" not in caplog.text
+    stranger.close(linger=0)
     transport.close()

@@ -215,7 +215,10 @@ def test_coflows_own_their_flows():
         (lambda f: start(f, "b", "r0n0", "r1n0", 1, weight=0.0), "a weight > 0"),
         (lambda f: f.finish_coflow("x"), 'coflow "x" is not registered'),
         (lambda f: f.set_capacity("r0.left", 1), '"r0.left" is no link'),
-        (lambda f: f.set_capacity("r0.up", math.nan), "need 0 or more"),
+        (lambda f: f.set_capacity("r0.up", math.nan), "= nan bytes/s: need 0"),
+        (lambda f: f.set_capacity("r0.up", 1e-310), "= 1e-310 bytes/s: need 0"),
+        (lambda f: f.set_capacity("r0.up", 1e308), r"= 1e\+308 bytes/s: need 0"),
+        (lambda f: f.set_capacity("r0.up", -1.0), "= -1.0 bytes/s: need 0"),
     ],
 )
 def test_nonsense_is_refused_and_changes_nothing(change, message):

@@ -215,7 +215,7 @@ def test_a_refused_flow_fails_the_fetch_without_blame(cluster, job, outputs, rea
     [
         pytest.param({"src": "r1n0"}, "r1n0 is no node of nodemanager-r0", id="other rack"),
         pytest.param({"partition": 3}, "partition 3: there are 3", id="no such partition"),
-        pytest.param({"partition": -1}, "partition -1", id="negative partition"),
+        pytest.param({"partition": -1}, r"\$\.partition", id="negative partition"),
         pytest.param({"outputs": ("../../../x",)}, "is no attempt", id="path"),
         pytest.param({"outputs": ()}, "asks for no output", id="nothing"),
     ],

@@ -302,7 +302,7 @@ def test_the_events_of_a_run_replay_to_its_orders(office: Office):
 def test_who_is_about_to_write_data_is_told_where_it_should_go(office: Office):
     office.client.send(PlanData(path="/in", size_bytes=1))  # its answer goes to nobody
     assert office.client.call(PlanData(path="/in", size_bytes=10**9), DataPlan).racks == ()
-    with pytest.raises(Refused, match="plan-data: Expected `int` >= 0 - at `\\$.size_bytes`"):
+    with pytest.raises(Refused, match=r"plan-data: Expected `int` >= 0 - at `\$\.size_bytes`"):
         office.client.call(PlanData(path="/in", size_bytes=-1), DataPlan)
 
 

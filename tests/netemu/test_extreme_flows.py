@@ -1,0 +1,97 @@
+"""What the emulator's messages admit, its model can compute: no error, no NaN, no standstill."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+
+from cluster.bounded import BYTES_MAX, SECONDS_MAX
+from cluster.errors import PeerError
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from cluster.wire import Vocabulary, pack, unpack
+from netemu.fabric import Fabric
+from netemu.ledger import Ledger
+from netemu.messages import OpenFlow
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
+SIZES = (0, 1, 2**31, 2**53 + 1, BYTES_MAX, 2**62, 2**63, -1)
+CAPACITIES = (0.0, 1e-3, 1.0, 1e9, 1e18, math.inf)
+RANKS = ((), (-1e18,), (0.0, 1e18), (5e-324,))
+KNOWN = Vocabulary([OpenFlow])
+
+
+def topology() -> Topology:
+    data = {
+        "name": "test",
+        "racks": {"count": 3, "nodes": 2},
+        "links": {"nic": "8Gbps", "uplink": "8Gbps"},
+        "ocs": {"port": "8Gbps"},
+    }
+    return build(data, Topology, "test")
+
+
+def admitted() -> list[OpenFlow]:
+    """The orders with extreme values that get through."""
+    orders = []
+    for number, (weight, size, rank) in enumerate(itertools.product(WEIGHTS, SIZES, RANKS)):
+        name, ends = f"f{number}", [("r0n0", "r1n0"), ("r0n1", "r2n0"), ("r1n0", "r1n1")]
+        src, dst = ends[number % 3]
+        try:
+            order = OpenFlow(
+                flow=name, src=src, dst=dst, size_bytes=size, weight=weight, priority=rank
+            )
+            _, message = unpack(pack(order), KNOWN)
+        except PeerError:
+            continue
+        assert isinstance(message, OpenFlow)
+        orders.append(message)
+    return orders
+
+
+def test_what_no_model_can_compute_is_refused():
+    orders = admitted()
+    assert {order.weight for order in orders} == {1e-6, 1.0, 1e6}
+    assert {order.size_bytes for order in orders} == {0, 1, 2**31, 2**53 + 1, BYTES_MAX}
+
+
+@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed: int) -> None:
+    dice, now_s = random.Random(seed), 0.0
+    fabric = Fabric(topology(), flow_scheduler(scheduler))
+    ledger = Ledger(fabric, scale=1000)
+    fabric.register_coflow("c")
+    orders = admitted()
+    dice.shuffle(orders)
+    links = sorted(fabric.capacities_bytes_per_s())
+    for order in orders:
+        coflow = dice.choice([None, "c"])
+        ledger.open(
+            FlowSpec(
+                flow=order.flow,
+                src=order.src,
+                dst=order.dst,
+                size_bytes=order.size_bytes,
+                coflow=coflow,
+                weight=order.weight,
+                priority=order.priority,
+            ),
+            b"peer",
+        )
+        if dice.random() < 0.2:
+            ledger.set_capacity(dice.choice(links), dice.choice(CAPACITIES))
+        step_s = min(max(ledger.next_turn_s() - now_s, 0.0), 1.0)
+        now_s += step_s + dice.choice([0.0, 1e-9, 1e-3, 1.0])
+        ledger.advance(now_s)
+        for grants in ledger.take_grants().values():
+            assert all(0 <= total <= BYTES_MAX for total in grants.total_bytes.values())
+        rates = fabric.rates_bytes_per_s()
+        assert not any(math.isnan(rate) or rate < 0 for rate in rates.values())
+        assert not math.isnan(ledger.next_turn_s())
+    assert now_s < SECONDS_MAX
