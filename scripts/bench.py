@@ -1,5 +1,7 @@
 """``railyard bench``: run benchmarks, each a module of ``benchmarks/`` with a function ``run``.
 
+One that is a folder has parts, which can be run alone: ``railyard bench attacks.kills``.
+
 A row says what was measured, with what it is compared in the same run, and the bound to keep:
 {"name", "value", "unit", "reference", "ratio", "bound", "ok"}; ``reference``, ``ratio`` and
 ``bound`` may be None, and ``ok`` is if there is no bound to keep.  A "note" says what else is to be
@@ -29,9 +31,10 @@ _WIDE = 200
 def bench(names: tuple[str, ...], quick: bool, json_file: Path | None) -> int:
     """Run the benchmarks, or those that are named; exit status 1 if one breaks its bound."""
     known = benchmark_names()
+    parts = [part for name in known for part in parts_of(name)]
     for name in names:
-        if name not in known:
-            raise unknown_name("benchmark", name, known)
+        if name not in (*known, *parts):
+            raise unknown_name("benchmark", name, (*known, *parts))
     rows: list[dict[str, Any]] = []
     for name in names or known:
         click.echo(f"{name} ...", err=True)
@@ -50,6 +53,14 @@ def benchmark_names() -> list[str]:
 
     found = pkgutil.iter_modules(benchmarks.__path__)
     return sorted(module.name for module in found if not module.name.startswith("_"))
+
+
+def parts_of(name: str) -> list[str]:
+    """What can be run alone of a benchmark that is a folder: "attacks.kills" of "attacks"."""
+    found = pkgutil.iter_modules(
+        getattr(importlib.import_module(f"benchmarks.{name}"), "__path__", ())
+    )
+    return sorted(f"{name}.{module.name}" for module in found if not module.name.startswith("_"))
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:

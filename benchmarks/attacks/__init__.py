@@ -1,0 +1,34 @@
+"""Attacks on whole clusters: how many of each kind were tried, and how many held.
+
+    scripts/bench attacks [--quick]           all kinds
+    scripts/bench attacks.kills               one kind
+    python -m benchmarks.attacks kills --seed 2 --trial NodeManager-3
+
+Everything is in a private folder in /tmp, which a guard removes whatever becomes of this process
+(``_guard``).  Nothing leaves this machine: sockets are Unix-domain sockets in that folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+#: A module each, in the order in which they are made: those that find most come first.
+KINDS = (
+    "homes",
+    "corruption",
+    "kills",
+    "stops",
+    "signals",
+    "fulldisk",
+    "descriptors",
+    "frames",
+)
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Make the attacks of all kinds; ``quick`` makes a few of each."""
+    rows = []
+    for kind in KINDS:
+        rows += importlib.import_module(f"benchmarks.attacks.{kind}").run(quick=quick)
+    return rows

@@ -1,0 +1,41 @@
+"""``python -m benchmarks.attacks [KIND]...``: attacks with another seed, or one of them again."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from typing import Any
+
+from benchmarks.attacks import KINDS
+from benchmarks.attacks._trials import SEED
+from scripts import interrupts
+from scripts.bench import show
+
+
+def main() -> int:
+    """Make the attacks that the command line names; exit status 1 if one does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attacks")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--trial", help="only this one; of frames: the number of a batch")
+    parser.add_argument("--quick", action="store_true", help="a few of each kind")
+    arguments = parser.parse_args()
+    for kind in arguments.kinds:
+        if kind not in KINDS:
+            parser.error(f"unknown kind {kind!r}: there are {', '.join(KINDS)}")
+    interrupts.install()
+    rows: list[dict[str, Any]] = []
+    try:
+        for kind in arguments.kinds or KINDS:
+            module = importlib.import_module(f"benchmarks.attacks.{kind}")
+            new = module.run(quick=arguments.quick, seed=arguments.seed, only=arguments.trial)
+            show(kind, new)
+            rows += new
+    except interrupts.Interrupted as interrupt:
+        return 128 + interrupt.number
+    return 1 if any(row["ok"] is False for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

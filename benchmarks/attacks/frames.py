@@ -1,0 +1,190 @@
+"""A million hostile frames over every socket, while real jobs run: daemons live, jobs are right.
+
+``_frames`` says what they are.  A batch that did not hold is sent again, alone and to a new
+cluster, after its frames were printed, by
+
+    python -m benchmarks.attacks frames --seed SEED --trial BATCH
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from typing import Any
+
+import psutil
+
+from benchmarks.attacks._home import SMALL, Broken, Grounds, Home, pid_of
+from benchmarks.attacks._sender import BATCH, Sender, Target, shown
+from benchmarks.attacks._trials import SEED, say, tally
+from cluster.topology import load_topology
+
+FRAMES = 1_000_000
+QUICK = 20_000
+#: However slow the machine is, it ends after this.
+_TIME_S_MAX = 600.0
+_ROLES = ("ResourceManager", "NameNode", "NetworkEmulator", "DataNode", "NodeManager")
+_JOBS = ("terasort", "wordcount", "topwords")
+_KEPT_BYTES = 1_000_000
+_SAID_EVERY_S = 20.0
+_LOG_LINES = 12
+_JOB_TIMEOUT_S = 180.0
+_MEMORY_BOUND_MB = 1500.0
+
+
+def run(
+    quick: bool = False, seed: int = SEED, only: str | None = None, frames: int | None = None
+) -> list[dict[str, Any]]:
+    """Send a million frames; ``quick`` sends 20,000; ``only`` one batch."""
+    wanted = frames or (QUICK if quick else FRAMES)
+    batches = range(-(-wanted // BATCH)) if only is None else range(int(only), int(only) + 1)
+    with Grounds() as grounds:
+        home = grounds.home(random.Random(seed))
+        return Attack(home, seed, batches, show=only is not None).carry_out()
+
+
+class Attack:
+    """One cluster, its jobs, and the frames."""
+
+    def __init__(self, home: Home, seed: int, batches: range, *, show: bool) -> None:
+        self._home = home
+        self._seed = seed
+        self._batches = batches
+        self._show = show
+        self._sent = 0  #: batches so far
+        self._over = threading.Event()
+        self._jobs = 0  #: that were run beside it
+        self._broken_jobs: list[str] = []
+        self._answers = 0  #: of ``status`` and ``fs``
+        self._broken_answers: list[str] = []
+
+    def carry_out(self) -> list[dict[str, Any]]:
+        """Attack, and tell what held."""
+        home = self._home
+        home.up()
+        kept = home.random_file("kept", _KEPT_BYTES)
+        home.run("fs", "put", kept, "/kept").require_ok()
+        daemons = {pid_of(row): row["name"] for role in _ROLES for row in home.rows(role)}
+        sender = Sender(home.run_folder() / "sockets", load_topology(str(SMALL)), self._seed)
+        beside = [
+            threading.Thread(target=self._run_jobs),
+            threading.Thread(target=self._ask_and_read, args=(kept.read_bytes(),)),
+        ]
+        for thread in beside:
+            thread.start()
+        try:
+            self._send(sender)
+        finally:
+            self._over.set()
+            for thread in beside:
+                thread.join()
+            sender.close()
+        living = {pid_of(row) for role in _ROLES for row in home.rows(role)}
+        gone = [name for pid, name in daemons.items() if pid not in living]
+        megabytes = max(psutil.Process(pid).memory_info().rss for pid in living) / 1e6
+        return [
+            *map(self._row_of_daemon, sender.targets),
+            tally("daemons", len(daemons), len(daemons) - len(gone), [f"{n} died" for n in gone]),
+            self._row("jobs beside the frames", self._jobs, self._broken_jobs),
+            self._row("status and fs beside the frames", self._answers, self._broken_answers),
+            self._row("the cluster afterwards", 1, self._broken_afterwards(kept.read_bytes())),
+            _memory_row(megabytes),
+        ]
+
+    def _again(self, batch: int) -> str:
+        return (
+            f"again with: python -m benchmarks.attacks frames --seed {self._seed} --trial {batch}"
+        )
+
+    # Sending -------------------------------------------------------------------------------------
+    def _send(self, sender: Sender) -> None:
+        begun_s = said_s = time.monotonic()
+        for batch in self._batches:
+            self._sent = batch
+            if self._show:
+                print(shown(sender.frames(batch)), file=sys.stderr)
+            try:
+                sender.batch(batch)
+            except Broken as broken:
+                say("frames", f"{broken}; {self._again(batch)}\n{self._log_of(sender, batch)}")
+            now_s = time.monotonic()
+            if now_s - begun_s > _TIME_S_MAX:
+                say("frames", f"out of time after {_TIME_S_MAX:g} s")
+                return
+            if now_s - said_s > _SAID_EVERY_S:
+                said_s = now_s
+                say("frames", f"{(batch + 1) * BATCH} after {now_s - begun_s:.0f} s")
+
+    def _row_of_daemon(self, target: Target) -> dict[str, Any]:
+        note = target.broken or f"seed {self._seed}; slowest {target.slowest_s:.2f} s"
+        row = tally(f"frames to {target.name}", target.tried, target.held, [])
+        return row | {"note": note, "ok": row["ok"] and not target.broken}
+
+    def _log_of(self, sender: Sender, batch: int) -> str:
+        """The end of what the daemon wrote that a batch went to."""
+        target = sender.targets[batch % len(sender.targets)]
+        log = self._home.run_folder() / "logs" / f"{target.name}.log"
+        return "\n".join(line[:300] for line in log.read_text().splitlines()[-_LOG_LINES:])
+
+    # Beside --------------------------------------------------------------------------------------
+    def _run_jobs(self) -> None:
+        while not self._over.is_set():
+            name = _JOBS[self._jobs % len(_JOBS)]
+            first = self._sent
+            self._jobs += 1
+            try:
+                ran = self._home.start_job("500MB", name).end(_JOB_TIMEOUT_S)
+                ran.require_ok()
+                ran.require(b"verified" in ran.stdout, "was not verified")
+            except Broken as broken:
+                words = f"{broken}; during batches {first} to {self._sent}, seed {self._seed}"
+                self._broken_jobs.append(words)
+                say("frames", words)
+
+    def _ask_and_read(self, kept: bytes) -> None:
+        while not self._over.is_set():
+            self._answers += 1
+            first = self._sent
+            try:
+                self._home.run("status").require_ok()
+                self._home.run("fs", "ls", "/").require_ok()
+                ran = self._home.run("fs", "cat", "/kept")
+                ran.require_ok()
+                ran.require(ran.stdout == kept, "WRONG BYTES with exit status 0")
+            except Broken as broken:
+                words = f"{broken}; during batches {first} to {self._sent}, seed {self._seed}"
+                self._broken_answers.append(words)
+                say("frames", words)
+            self._over.wait(1.0)
+
+    def _broken_afterwards(self, kept: bytes) -> list[str]:
+        home = self._home
+        try:
+            home.wait_for("fsck to be healthy", lambda: home.run("fs", "fsck").status == 0)
+            ran = home.run("fs", "cat", "/kept")
+            ran.require_ok()
+            ran.require(ran.stdout == kept, "WRONG BYTES with exit status 0")
+            home.start_job("500MB").end().require_ok()
+            home.run("down").require_ok()
+            home.require_nothing_left()
+        except Broken as broken:
+            return [str(broken)]
+        return []
+
+    @staticmethod
+    def _row(name: str, tried: int, broken: list[str]) -> dict[str, Any]:
+        return tally(name, tried, tried - len(broken), broken)
+
+
+def _memory_row(megabytes: float) -> dict[str, Any]:
+    return {
+        "name": "memory of the largest daemon after the frames",
+        "value": megabytes,
+        "unit": "MB",
+        "reference": _MEMORY_BOUND_MB,
+        "ratio": megabytes / _MEMORY_BOUND_MB,
+        "bound": 1.0,
+        "ok": megabytes < _MEMORY_BOUND_MB,
+    }

@@ -1,0 +1,181 @@
+"""A small disk as RAILYARD_HOME that fills up while jobs and ``fs put`` run, and is freed again.
+
+What fails names the cause; what is stored stays; and a cluster whose disk is freed works again,
+with the same daemons.  The disk is a tmpfs, which only root may mount.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.attacks._home import SMALL, Home, Ran, require
+from benchmarks.attacks._trials import SEED, Skipped, Trial, run_trials
+from benchmarks.attacks.kills import require_verified
+
+_DISK_BYTES = 48_000_000
+_PIECE_BYTES = 2**20
+_SPACE = "no space"
+#: A full disk that is freed within this time does not end a job.
+_SHORT_S = 0.7
+_HEALTH_TIMEOUT_S = 60.0
+
+
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+    """Fill the disk; ``quick`` in fewer ways."""
+    return run_trials("fulldisk", trials(), quick, seed, only)
+
+
+def trials() -> list[Trial]:
+    """All that may be going on when the disk is full."""
+    return [
+        Trial(name="put", row="the disk is full during fs put", attack=_put, quick=True),
+        Trial(name="start", row="the disk is full at the start", attack=_start, quick=True),
+        Trial(name="down", row="the disk is full at the end", attack=_end),
+        *(
+            Trial(
+                name=f"short-{i}",
+                row=f"the disk is full for {_SHORT_S:g} s of a job",
+                attack=_short,
+                quick=i == 0,
+            )
+            for i in range(4)
+        ),
+        *(
+            Trial(name=f"long-{i}", row="the disk is full until a job ends", attack=_long)
+            for i in range(2)
+        ),
+    ]
+
+
+@contextmanager
+def _small_disk(home: Home) -> Iterator[None]:
+    if os.geteuid() != 0:
+        raise Skipped("only root can mount a small disk")
+    options = f"size={_DISK_BYTES},mode=0700"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "railyard-attacks", str(home.path)]
+    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        raise Skipped(f"mount: {mounted.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(home.path)], check=False)
+
+
+@contextmanager
+def _full(home: Home) -> Iterator[None]:
+    """Have no byte left on the disk for as long as the block runs."""
+    ballast = home.path / "ballast"
+    try:
+        _fill(ballast)
+        yield
+    finally:
+        ballast.unlink()
+
+
+def _fill(ballast: Path) -> None:
+    with ballast.open("ab", buffering=0) as file:
+        for piece_bytes in (_PIECE_BYTES, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(piece_bytes))
+            except OSError:
+                continue
+
+
+def _daemons(home: Home) -> set[int]:
+    roles = ("ResourceManager", "NameNode", "NetworkEmulator", "DataNode", "NodeManager")
+    return {row["pid"] for role in roles for row in home.rows(role)}
+
+
+def _require_well(home: Home, daemons: set[int], what: dict[str, bytes]) -> None:
+    """The same daemons, and all files whole; a job and a put work again."""
+    require(_daemons(home) == daemons, "a daemon is gone")
+    home.wait_for(
+        "fsck to be healthy", lambda: home.run("fs", "fsck").status == 0, _HEALTH_TIMEOUT_S
+    )
+    for path, data in what.items():
+        ran = home.run("fs", "cat", path)
+        ran.require_ok()
+        ran.require(ran.stdout == data, "WRONG BYTES with exit status 0")
+    home.run("fs", "put", home.random_file("after", 500_000), "/after").require_ok()
+    require_verified(home.start_job("500MB"))
+    home.run("down").require_ok()
+    left = home.run_folders()
+    require(not left and not home.living(), f"left behind: {left or home.living()}")
+
+
+def _put(home: Home) -> None:
+    with _small_disk(home):
+        home.up()
+        daemons = _daemons(home)
+        kept = home.random_file("kept", 2_000_000)
+        home.run("fs", "put", kept, "/kept").require_ok()
+        large = home.random_file("large", 12_000_000)
+        command = home.start("fs", "put", large, "/large")
+        time.sleep(home.dice.uniform(0.2, 1.2))
+        with _full(home):
+            _require_done_or_space(command.end())
+            again = home.run("fs", "put", large, "/again")
+            again.require_clear_failure(_SPACE)
+            cat = home.run("fs", "cat", "/kept")
+            cat.require_ok()
+            cat.require(cat.stdout == kept.read_bytes(), "WRONG BYTES with exit status 0")
+        _require_well(home, daemons, {"/kept": kept.read_bytes()})
+
+
+def _short(home: Home) -> None:
+    with _small_disk(home):
+        home.up()
+        daemons = _daemons(home)
+        job = home.start_job()
+        time.sleep(home.dice.uniform(0.7, 5.0))
+        with _full(home):
+            time.sleep(_SHORT_S)
+        require_verified(job)
+        _require_well(home, daemons, {})
+
+
+def _long(home: Home) -> None:
+    with _small_disk(home):
+        home.up()
+        daemons = _daemons(home)
+        job = home.start_job("2GB")
+        time.sleep(home.dice.uniform(0.7, 5.0))
+        with _full(home):
+            _require_done_or_space(job.end())
+        _require_well(home, daemons, {})
+
+
+def _start(home: Home) -> None:
+    with _small_disk(home):
+        with _full(home):
+            for command in (("up",), ("run", "topwords", "--size", "100MB")):
+                ran = home.run(*command, "--topology", SMALL)
+                ran.require_words()
+                ran.require(ran.status in (1, 2), "there is no room for a cluster")
+                ran.require(_SPACE in ran.stderr.lower(), f"should say {_SPACE!r}")
+            require(not home.living(), "processes are left")
+        home.up()
+        _require_well(home, _daemons(home), {})
+
+
+def _end(home: Home) -> None:
+    with _small_disk(home):
+        home.up()
+        with _full(home):
+            home.run("status").require_ok()
+            home.run("down").require_ok()
+            require(not home.living() and not home.run_folders(), "something is left behind")
+
+
+def _require_done_or_space(ran: Ran) -> None:
+    ran.require_words()
+    if ran.status != 0:
+        ran.require_clear_failure(_SPACE)

@@ -1,0 +1,149 @@
+"""kill -9 of each role at random moments of a job.
+
+A rack's daemon, a helper or an attempt may go: the job is verified all the same.  What is central
+may not: the command says what died, with exit status 1.  Nothing is left behind by either.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from typing import Any
+
+from benchmarks.attacks._home import Command, Home, pid_of, require
+from benchmarks.attacks._trials import SEED, Trial, run_trials
+
+SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
+CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator", "Supervisor")
+_EACH = 4
+#: A job of the usual size takes about 5 s from its cluster's being up.
+_MOMENT_S_MAX = 4.0
+#: Without any node a job may wait for one for this long.
+_NO_NODES_TIMEOUT_S = 150.0
+
+
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+    """Kill; ``quick`` kills each role once."""
+    return run_trials("kills", trials(), quick, seed, only)
+
+
+def trials() -> list[Trial]:
+    """All kills."""
+    every = []
+    for role in (*SURVIVED, *CENTRAL):
+        attack = _survived if role in SURVIVED else _central
+        row = f"kill -9 of a {role}" if role in SURVIVED else f"kill -9 of the {role}"
+        every += [
+            Trial(name=f"{role}-{i}", row=row, attack=partial(attack, role), quick=i == 0)
+            for i in range(_EACH)
+        ]
+    for role in ("NodeManager", "DataNode"):
+        row = f"kill -9 of every {role}"
+        every.append(Trial(name=f"all-{role}", row=row, attack=partial(_all, role)))
+    command = "kill -9 of the command"
+    every += [
+        Trial(name=f"command-{i}", row=command, attack=_command, quick=i == 0) for i in range(3)
+    ]
+    row = "kill -9 of the Supervisor of a cluster that is up"
+    every.append(Trial(name="up", row=row, attack=_supervisor_of_up, quick=True))
+    return every
+
+
+def kill_one(home: Home, job: Command, role: str) -> None:
+    """Kill a process of this role, a random one; one that ends meanwhile does not count."""
+    while job.running:
+        rows = home.rows(role)
+        if rows and _kill(pid_of(home.dice.choice(rows))):
+            return
+        time.sleep(0.005)
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _job_at_work(home: Home) -> Command:
+    """A job on a cluster of its own, a random while after that is up."""
+    job = home.start_job()
+    home.wait_for("the cluster to be up", lambda: home.is_ready() or not job.running)
+    time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
+    return job
+
+
+def require_verified(job: Command) -> None:
+    """The job ended well, and its output was checked."""
+    ran = job.end()
+    ran.require_ok()
+    ran.require(b"verified" in ran.stdout, "was not verified")
+
+
+def _survived(role: str, home: Home) -> None:
+    job = _job_at_work(home)
+    kill_one(home, job, role)
+    require_verified(job)
+    home.require_nothing_left()
+
+
+def _central(role: str, home: Home) -> None:
+    job = home.start_job()
+    home.wait_for(role, lambda: home.rows(role) or not job.running)
+    time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
+    rows = home.rows(role)
+    if rows and _kill(pid_of(rows[0])):
+        ran = job.end(30)
+        if ran.status != 0:  # 0: it had all that it needed
+            ran.require_clear_failure(role, rows[0]["name"])
+    else:
+        job.end()
+    home.require_nothing_left()
+
+
+def _all(role: str, home: Home) -> None:
+    job = _job_at_work(home)
+    for row in home.rows(role):
+        _kill(pid_of(row))
+    ran = job.end(_NO_NODES_TIMEOUT_S)
+    if ran.status == 0:
+        ran.require(b"verified" in ran.stdout, "was not verified")
+    else:
+        ran.require_clear_failure("failed")
+    home.require_nothing_left()
+
+
+def _command(home: Home) -> None:
+    job = home.start_job()
+    time.sleep(home.dice.uniform(0, 2 * _MOMENT_S_MAX))
+    job.signal(signal.SIGKILL)
+    job.end()
+    _only_processes_matter(home)
+
+
+def _only_processes_matter(home: Home) -> None:
+    """Who is killed while it starts a cluster can't remove its folder; the next command does."""
+    home.wait_for("the processes to end", lambda: not home.living(), 10)
+    home.run("down")
+    require(home.run("run", "topwords", "--size", "100MB").status == 0, "the next job failed")
+    home.require_nothing_left()
+
+
+def _supervisor_of_up(home: Home) -> None:
+    home.up()
+    job = home.start_job()
+    time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
+    kill_one(home, job, "Supervisor")
+    ran = job.end(30)
+    if ran.status != 0:
+        ran.require_clear_failure("supervisor")
+    down = home.run("down")
+    down.require_words()
+    down.require(down.status in (0, 2), "should end, or say that nothing is up")
+    home.require_nothing_left()
+    home.up()
+    home.run("down").require_ok()
+    home.require_nothing_left()
