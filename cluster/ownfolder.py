@@ -118,7 +118,8 @@ def _empty(folder: int) -> bool:
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.name, ignore_errors=True, dir_fd=folder)
+                with suppress(RecursionError):  # user code has made very many, one in the other
+                    shutil.rmtree(entry.name, ignore_errors=True, dir_fd=folder)
             elif entry.name != MARK:
                 with suppress(OSError):
                     os.unlink(entry.name, dir_fd=folder)

@@ -151,7 +151,7 @@ def runaway(patient, tmp_path):
     def start(number):
         patient.launch(f"j1.m{number}.0", "r0n0")
         note = tmp_path / str(number)
-        wait_until(lambda: note.exists() and note.read_text())
+        patient.until(lambda: note.exists() and note.read_text(), 30)
         sleeping = psutil.Process(int(note.read_text()))
         assert set(sleeping.environ()) <= {"LC_CTYPE"}
         return psutil.Process(patient.pid(f"j1.m{number}.0")), sleeping
@@ -162,14 +162,14 @@ def runaway(patient, tmp_path):
 def test_what_escaped_from_an_attempt_ends_with_whoever_is_killed(patient, runaway):
     attempt, sleeping = runaway(0)
     attempt.kill()
-    wait_until(lambda: gone(sleeping))
+    patient.until(lambda: gone(sleeping))
     attempt, sleeping = runaway(1)
     attempt.parent().kill()  # the job's helper
-    wait_until(lambda: gone(sleeping))
+    patient.until(lambda: gone(sleeping))
     attempt, sleeping = runaway(2)
     other_attempt, other_sleeping = runaway(3)
     patient.helper("r0").kill()  # its NodeManager ends without it, and the supervisor goes on
-    wait_until(lambda: gone(sleeping) and gone(other_sleeping))
+    patient.until(lambda: gone(sleeping) and gone(other_sleeping))
     assert gone(attempt)
     assert gone(other_attempt)
 
@@ -177,7 +177,7 @@ def test_what_escaped_from_an_attempt_ends_with_whoever_is_killed(patient, runaw
 def test_what_escaped_from_an_attempt_ends_with_its_nodemanager(patient, runaway):
     attempt, sleeping = runaway(0)
     patient.nodemanager("r0").kill()
-    wait_until(lambda: gone(sleeping))
+    patient.until(lambda: gone(sleeping))
     assert gone(attempt)
 
 
