@@ -162,7 +162,8 @@ class Compute(_Table, frozen=True, kw_only=True):
     #: computing times of a stage's tasks, when paced, are spread evenly over 1 - skew to 1 + skew
     #: times what the rates say; the same tasks are slow in every run and on both clocks
     skew: float = 0.0
-    memory: Size = 2_000_000_000  #: real bytes of private memory that one attempt may use
+    #: real bytes of memory that one attempt may use, with all processes that it starts
+    memory: Size = 2_000_000_000
 
     def __post_init__(self) -> None:
         require(0 <= self.skew < 1, "compute.skew", self.skew, "a share in [0, 1) (0: no skew)")

@@ -21,7 +21,6 @@ from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAt
 from cluster.priority import fall_back
 from cluster.reactor import now_s
 from cluster.transport import Transport
-from cluster.units import format_size
 from dfs.client import DfsClient
 from dfs.messages import FileCreated, PlacementHint
 from jobs.model import Job
@@ -32,7 +31,7 @@ from nodemanager.failures import reason_of, user_traceback
 from nodemanager.fetches import Fetches
 from nodemanager.inputs import BlockFile
 from nodemanager.mapoutput import output_path, write_output
-from nodemanager.memory import lift_limit
+from nodemanager.memory import in_words, lift_limit
 from nodemanager.pace import ENDING_S, ComputeClock, paced_s
 from nodemanager.umbilical import Umbilical
 
@@ -54,8 +53,7 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
             print(told, file=sys.stderr)
         reason = reason_of(error)
         if isinstance(error, MemoryError):
-            allowed = format_size(daemon.config.topology.compute.memory)
-            reason += f" (compute.memory allows {allowed} an attempt)"
+            reason += f" ({in_words(daemon.config.topology.compute.memory)})"
         outcome = AttemptFailed(attempt=order.attempt, reason=reason)
     try:
         umbilical.claim(outcome)

@@ -63,6 +63,7 @@ class _Attempt:
     untold: Timer | None = None  #: its process has succeeded, which is told then
     killed: bool = False  #: by order
     timed_out: bool = False
+    too_large: str = ""  #: by how much, once it is being killed for that
     undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
 
 
@@ -158,6 +159,11 @@ class Attempts:
         self._running[attempt].reported_s = now_s()
         self._tell(AttemptStarted(attempt=attempt, pid=pid))
 
+    def too_large(self, attempt: AttemptId, reason: str) -> None:
+        """An attempt's processes use too much memory, and are being killed."""
+        log.warning("%s %s: killing it", attempt, reason)
+        self._running[attempt].too_large = reason
+
     def ended(self, attempt: AttemptId, status: int) -> None:
         """An attempt's process is gone."""
         running = self._running[attempt]
@@ -169,6 +175,8 @@ class Attempts:
                 tell()
             else:
                 running.untold = self._reactor.call_at(due_s, tell)
+        elif running.too_large:
+            self._fail(attempt, running.too_large)
         elif isinstance(running.claim, AttemptFailed):
             self._fail(attempt, running.claim.reason)
         elif isinstance(running.claim, AttemptSucceeded):

@@ -30,6 +30,7 @@ from nodemanager.messages import (
     AttemptExited,
     AttemptForked,
     AttemptNotForked,
+    AttemptTooLarge,
     ForkJobHelper,
     JobBroken,
     JobHelperEnded,
@@ -44,6 +45,7 @@ _JOB_HELPER_SAYS: tuple[type[Message], ...] = (
     JobBroken,
     AttemptForked,
     AttemptNotForked,
+    AttemptTooLarge,
     AttemptExited,
 )
 
@@ -53,6 +55,9 @@ class Watcher(Protocol):
 
     def forked(self, attempt: AttemptId, pid: int) -> None:
         """The attempt's process runs."""
+
+    def too_large(self, attempt: AttemptId, reason: str) -> None:
+        """The attempt's processes are being killed: they use too much memory."""
 
     def ended(self, attempt: AttemptId, status: int) -> None:
         """The attempt's process is gone; ``status`` is as of ``os.waitpid``."""
@@ -185,6 +190,8 @@ class Containers:
             case AttemptNotForked():
                 helper.running.discard(message.attempt)
                 self._watcher.lost(message.attempt, message.reason, "")
+            case AttemptTooLarge():
+                self._watcher.too_large(message.attempt, message.reason)
             case AttemptExited():
                 helper.running.discard(message.attempt)
                 self._watcher.ended(message.attempt, message.status)

@@ -28,14 +28,19 @@ from jobs.package import load_job
 from nodemanager.attempt import run_attempt
 from nodemanager.channel import Channel
 from nodemanager.failures import reason_of, user_traceback
-from nodemanager.memory import data_bytes, limit_memory
+from nodemanager.memory import data_bytes, in_words, lift_limit, limit_memory
 from nodemanager.messages import (
     AttemptExited,
     AttemptForked,
     AttemptNotForked,
+    AttemptTooLarge,
     JobBroken,
     JobLoaded,
 )
+from nodemanager.treememory import TreeMemory, resident_bytes
+
+#: How often it is looked at how much memory attempts use.
+_LOOK_PERIOD_S = 0.25
 
 
 def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
@@ -50,9 +55,12 @@ class _JobHelper:
         self._reactor = Reactor()
         self._outputs = daemon.folder.attempt(load_folder(daemon.name, job))
         self._job: Job | None = None
+        self._allowed_bytes = daemon.config.topology.compute.memory
         self._inherited_bytes = 0  #: private memory that every attempt has from the start
         self._pids: dict[AttemptId, int] = {}
         self._endings: dict[AttemptId, int] = {}  #: {attempt: descriptor that tells of its end}
+        self._memory: dict[AttemptId, TreeMemory] = {}  #: of those that may go on
+        self._looks = False  #: a look at their memory is due
 
     def serve(self) -> None:
         _write_to(self._outputs)
@@ -74,15 +82,20 @@ class _JobHelper:
             self._reactor.stop()
 
     def _load(self, order: LoadJob) -> None:
+        limit_memory(data_bytes() + self._allowed_bytes)
         try:
             self._job = load_job(order.package)
         except BaseException as error:  # whatever a user's module may raise, SystemExit included
+            lift_limit()
             written = user_traceback(error)
             print(written, file=sys.stderr, flush=True)
             reason = f"the job's module cannot be imported: {reason_of(error)}"
+            if MemoryError in (type(error), type(error.__cause__)):
+                reason += f" ({in_words(self._allowed_bytes)})"
             told = shortened(written, TEXT_LETTERS_MAX // 2)
             self._channel.send(JobBroken(reason=reason, stderr=told))
             return
+        lift_limit()
         gc.collect()
         gc.freeze()
         self._inherited_bytes = data_bytes()
@@ -92,6 +105,7 @@ class _JobHelper:
     def _launch(self, order: LaunchAttempt) -> None:
         sys.stdout.flush()  # or the attempt would write it once more
         sys.stderr.flush()
+        inherited_bytes = resident_bytes()
         try:
             pid = fork(partial(self._become, order))
         except OSError as error:
@@ -102,6 +116,8 @@ class _JobHelper:
         self._pids[order.attempt] = pid
         self._endings[order.attempt] = ended = os.pidfd_open(pid)
         self._reactor.add(ended, lambda: self._reap(order.attempt))
+        self._memory[order.attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
+        self._look_later()
         self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
@@ -114,10 +130,25 @@ class _JobHelper:
         for ended in self._endings.values():
             os.close(ended)
         _write_to(self._daemon.folder.attempt(order.attempt))
-        memory_bytes = self._daemon.config.topology.compute.memory
-        limit_memory(self._inherited_bytes + memory_bytes)
+        limit_memory(self._inherited_bytes + self._allowed_bytes)
         assert self._job is not None, "attempts are launched after JobLoaded"
         return run_attempt(self._daemon, self._job, order)
+
+    def _look_later(self) -> None:
+        if self._memory and not self._looks:
+            self._looks = True
+            self._reactor.call_later(_LOOK_PERIOD_S, self._look)
+
+    def _look(self) -> None:
+        """Kill the attempts that use too much memory, with what they have started."""
+        self._looks = False
+        excess = {attempt: memory.excess() for attempt, memory in self._memory.items()}
+        for attempt, reason in excess.items():
+            if reason:
+                del self._memory[attempt]
+                self._channel.send(AttemptTooLarge(attempt=attempt, reason=reason))
+                self._kill(attempt)
+        self._look_later()
 
     def _kill(self, attempt: AttemptId) -> None:
         """Kill an attempt and the processes that it started; nothing happens if it has ended."""
@@ -128,6 +159,7 @@ class _JobHelper:
         ended = self._endings.pop(attempt)
         self._reactor.remove(ended)
         os.close(ended)
+        self._memory.pop(attempt, None)
         self._kill(attempt)  # what it started and left behind; its own pid is still ours
         _, status = os.waitpid(self._pids.pop(attempt), 0)
         kill_strays(self._pids.values())  # also in a session of its own: it is ours now

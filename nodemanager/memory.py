@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import resource
 
+from cluster.units import format_size
+
+
+def in_words(allowed_bytes: int) -> str:
+    """What the topology allows, for those who wanted more."""
+    return f"compute.memory allows {format_size(allowed_bytes)} an attempt"
+
 
 def limit_memory(size_bytes: int) -> None:
     """Let allocations fail that would take this process above ``size_bytes``."""

@@ -75,6 +75,13 @@ class AttemptNotForked(Event, frozen=True, kw_only=True):
     reason: Text
 
 
+class AttemptTooLarge(Event, frozen=True, kw_only=True):
+    """An attempt is being killed: with what it started it uses more memory than it may."""
+
+    attempt: AttemptId
+    reason: str
+
+
 class AttemptExited(Event, frozen=True, kw_only=True):
     """An attempt's process is gone."""
 
