@@ -79,7 +79,7 @@ class AttemptTooLarge(Event, frozen=True, kw_only=True):
     """An attempt is being killed: with what it started it uses more memory than it may."""
 
     attempt: AttemptId
-    reason: str
+    reason: Text
 
 
 class AttemptExited(Event, frozen=True, kw_only=True):
