@@ -126,9 +126,11 @@ class Fetches:
         fetch = self._under_way.get(flow)
         if fetch is None:
             return  # cancelled
-        outputs, gone = fetch.order.outputs, isinstance(answer, PeerLost)
-        if not isinstance(answer, OutputsFound):
-            self._comes_to_nothing(fetch, str(answer), outputs if gone else ())
+        outputs = fetch.order.outputs
+        if isinstance(answer, PeerLost):
+            self._comes_to_nothing(fetch, str(answer), outputs, gone=True)
+        elif isinstance(answer, Refusal):
+            self._comes_to_nothing(fetch, str(answer), ())
         elif answer.lost or len(answer.parts) != len(outputs):
             self._comes_to_nothing(fetch, answer.reason, answer.lost)
         else:
@@ -136,11 +138,13 @@ class Fetches:
             fetch.assembly = Assembly(answer.parts, seeds)
             fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
 
-    def _comes_to_nothing(self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...]) -> None:
+    def _comes_to_nothing(
+        self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...], gone: bool = False
+    ) -> None:
         """The source, or what serves it, will send none of a fetch."""
         del self._under_way[fetch.order.flow]
         fetch.incoming.failed("nothing will be sent")
-        self._failed(fetch.order, reason, lost)
+        self._failed(fetch.order, reason, lost, gone)
 
     def _take(self, flow: FlowId, data: memoryview) -> None:
         fetch = self._under_way.get(flow)
@@ -188,7 +192,7 @@ class Fetches:
                 del self._under_way[flow]
                 reason = f"nodemanager-{rack} is gone"
                 fetch.incoming.failed(reason)
-                self._failed(fetch.order, reason, fetch.order.outputs)
+                self._failed(fetch.order, reason, fetch.order.outputs, gone=True)
 
     # Results -----------------------------------------------------------------------------------
     def _finished(self, order: FetchOutput, parts: Sequence[memoryview]) -> None:
@@ -199,6 +203,12 @@ class Fetches:
                 self._ready.append((stage_of(attempt).split(".")[1], data))
         self._umbilical.send(FlowFinished(flow=order.flow))
 
-    def _failed(self, order: FetchOutput, reason: str, lost: tuple[AttemptId, ...] = ()) -> None:
+    def _failed(
+        self,
+        order: FetchOutput,
+        reason: str,
+        lost: tuple[AttemptId, ...] = (),
+        gone: bool = False,
+    ) -> None:
         told = shortened(reason, REASON_LETTERS_MAX)
-        self._umbilical.send(FlowFailed(flow=order.flow, reason=told, lost=lost))
+        self._umbilical.send(FlowFailed(flow=order.flow, reason=told, lost=lost, gone=gone))

@@ -179,15 +179,15 @@ class Attempts:
                 self._lose_outputs_on(stage, node)
 
     def fetch_failed(self, event: FlowFailed) -> None:
-        """A fetch broke off; output that can't be had counts as a failure of who made it."""
+        """A fetch broke off; output that can't be had mostly counts as a failure of who made it."""
         known = self._shuffle.reader_of(event.flow)
         if known is None:
             return
-        lost = self._shuffle.flow_failed(event)
+        lost, to_blame = self._shuffle.flow_failed(event)
         reader, node = known
         for output in lost:
             self._lose_output(output)
-            if output.task.stage.job.state == "running":
+            if to_blame and output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
                 self._count_failure(output, reason, "")
         if reader in reader.task.live:

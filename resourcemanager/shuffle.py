@@ -89,11 +89,15 @@ class Shuffle:
         elif not reader.fetches:
             self._fetch_merged(fetch.reader)
 
-    def flow_failed(self, event: FlowFailed) -> list[Attempt]:
-        """A fetch broke off: it is tried again.  Returns the outputs that now count as lost."""
+    def flow_failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
+        """A fetch broke off: it is tried again.
+
+        Returns the outputs that now count as lost, and whether those who made them are to blame:
+        not when their NodeManager is gone, unless one reader says so again and again.
+        """
         fetch = self._forget(event.flow)
         if fetch is None:
-            return []
+            return [], False
         reader, node = fetch.progress, fetch.node
         self._ask_again(fetch)  # for what was not lost
         outputs = fetch.outputs.attempts
@@ -101,13 +105,15 @@ class Shuffle:
         if fetch.bundle is not None:  # what is on other nodes can still be had
             lost = [output for output in lost if output.node is node]
         reader.tries[node.id] = reader.tries.get(node.id, 0) + 1
-        if not lost and reader.tries[node.id] >= TRIES_MAX:
+        tried_enough = reader.tries[node.id] >= TRIES_MAX
+        if not lost and tried_enough:
             lost = list(outputs)
             if fetch.bundle is not None:
                 lost = [output for output in lost if output.node is node]
-        if lost:
+        to_blame = tried_enough or not event.gone
+        if lost and to_blame:
             reader.tries.pop(node.id, None)
-        return [output for output in lost if not output.output_lost]
+        return [output for output in lost if not output.output_lost], to_blame
 
     def try_again(self, reader: Attempt, node: Node) -> None:
         """Fetch what is left to fetch from a node, after a fetch that broke off."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,9 +150,7 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("slots", f"{summary['slot_utilization']:.0%} used"),
     ]
     if summary["deaths"]:
-        rows.append(
-            ("died", ", ".join(f"{row['name']} ({row['how']})" for row in summary["deaths"]))
-        )
+        rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:
         rows.append(("fidelity", _fidelity(summary["fidelity"])))
     return rows
@@ -210,6 +209,16 @@ def _shares(counts: dict[str, int]) -> str:
     total = sum(counts.values())
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
     return ", ".join(f"{n / total:.0%} {words[level]}" for level, n in counts.items() if n)
+
+
+def _died(deaths: list[dict[str, Any]]) -> str:
+    """Which daemons died meanwhile, how often, and how they did so last."""
+    times = Counter(row["name"] for row in deaths)
+    how = {row["name"]: row["how"] for row in deaths}
+    return ", ".join(
+        f"{name} ({how[name]})" if count == 1 else f"{name} {count} times ({how[name]})"
+        for name, count in times.items()
+    )
 
 
 def _fidelity(fidelity: dict[str, float]) -> str:

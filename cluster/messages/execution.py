@@ -116,13 +116,17 @@ class FlowFinished(Event, frozen=True, kw_only=True):
 
 
 class FlowFailed(Event, frozen=True, kw_only=True):
-    """A fetch broke off; ``lost`` are the attempts whose output can't be read any more."""
+    """A fetch broke off; ``lost`` are the attempts whose output can't be read any more.
+
+    With ``gone``, that is because the NodeManager is gone that served it: no fault of theirs.
+    """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     flow: FlowId
     reason: Text
     lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
+    gone: bool = False
 
 
 # What an attempt works on ------------------------------------------------------------------------

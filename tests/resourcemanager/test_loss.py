@@ -130,6 +130,28 @@ def test_output_that_is_said_to_be_lost_is_made_again_at_once():
     assert [t for t, _ in run.launches("j0.m")] == ["j0.m0", "j0.m1", "j0.m2", "j0.m3", "j0.m0"]
 
 
+def gone(flow):
+    reason = "nodemanager-r0 is gone"
+    return FlowFailed(flow=flow.flow, reason=reason, lost=flow.outputs, gone=True)
+
+
+def test_nobody_is_blamed_for_output_whose_nodemanager_is_gone():
+    c = tiny_cluster(racks=1, nodes=2, slots=2)
+    c.flow_fate = lambda flow: gone(flow) if len(c.flows()) < 3 else None
+    c.submit("j0", maps=1, reduces=1, max_attempts=1)
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert len(run.launches("j0.m")) == 3
+    assert c.core.records[JobId("j0")].failures == []
+
+
+def test_a_nodemanager_that_is_always_gone_ends_the_job():
+    c = tiny_cluster(racks=1, nodes=2, slots=2)
+    c.flow_fate = gone
+    c.submit("j0", maps=1, reduces=1)
+    assert c.run().ended["j0"].startswith("task j0.m0 failed 4 of 4 attempts")
+
+
 def test_output_that_is_always_lost_ends_the_job():
     c = tiny_cluster(racks=1, nodes=2, slots=2)
     c.flow_fate = lambda flow: FlowFailed(flow=flow.flow, reason="bad", lost=flow.outputs)

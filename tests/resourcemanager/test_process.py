@@ -335,3 +335,13 @@ def test_a_fetch_whose_flow_is_refused_is_tried_again(office: Office):
     cancelled = reader.ordered(CancelFlow)[0].flow
     first, again = [f for f in reader.ordered(FetchOutput) if f.src != reader.node][:2]
     assert (first.flow, first.outputs) == (cancelled, again.outputs)
+
+
+def test_a_job_fails_when_no_nodemanager_comes(folder: RunFolder):
+    office = Office(folder, without_nodes=0.2)
+    office.store("/in", [(70, "r0n0")])
+    job = office.submit()
+    office.client.call(WatchJob(job=job), Done)
+    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
+    assert "no node has been alive for 0.2 s (liveness.without_nodes" in office.told[-1].reason
+    office.close()
