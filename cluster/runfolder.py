@@ -76,6 +76,10 @@ class RunFolder:
     def sockets(self) -> Path:
         return self.path / "sockets"
 
+    def port(self, name: str) -> Path:
+        """The file with the TCP port of the server called ``name``, if the transport is TCP."""
+        return self.sockets / f"{name}.port"
+
     @property
     def keys(self) -> Path:
         return self.path / "keys"

@@ -84,6 +84,7 @@ class Supervisor:
         specs: list[DaemonSpec],
         lifeline: int | None = None,
         restarts: Restarts | None = None,
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self._folder = folder
         self._config = config
@@ -93,6 +94,7 @@ class Supervisor:
         self._unready: dict[str, float] = {}  #: {name: when it must be ready at the latest}
         self._started = False  #: all daemons have been ready
         self._restarts = restarts or Restarts()
+        self._start_timeout_s = start_timeout_s
         self._due: list[tuple[float, DaemonSpec]] = []  #: what is to be started again, and when
         self._ready_in, self._ready_out = os.pipe()
 
@@ -121,7 +123,7 @@ class Supervisor:
     def _fork(self, spec: DaemonSpec) -> int:
         pid = fork(partial(self._become, spec))
         self._running[pid] = spec
-        self._unready[spec.name] = time.monotonic() + START_TIMEOUT_S
+        self._unready[spec.name] = time.monotonic() + self._start_timeout_s
         self._folder.record_process(spec.role, spec.name, pid)
         return pid
 
@@ -201,6 +203,8 @@ class Supervisor:
             if spec is None:
                 continue  # an orphan that was adopted: see below
             how = how_it_ended(status)
+            # until there is a new one: where the dead one was, nobody is to look for it
+            self._folder.port(spec.name).unlink(missing_ok=True)
             was_unready = self._unready.pop(spec.name, None) is not None
             failed = not self._started and (was_unready or spec.critical)
             next_ = "the start has failed" if failed else self._what_next(spec)
@@ -254,12 +258,12 @@ class Supervisor:
         if not late:
             return None
         if not self._started:
-            reason = f"not up within {START_TIMEOUT_S:g} s: {', '.join(late)}"
+            reason = f"not up within {self._start_timeout_s:g} s: {', '.join(late)}"
             self._tell(event="failed", reason=reason)
             return Ending.START_FAILED
         for pid, spec in self._running.items():
             if spec.name in late:
-                log.error("%s was not up within %g s: killing it", spec.name, START_TIMEOUT_S)
+                log.error("%s was not up within %g s: killing it", spec.name, self._start_timeout_s)
                 os.kill(pid, signal.SIGKILL)
                 del self._unready[spec.name]
         return None

@@ -96,7 +96,7 @@ class Transport:
         else:
             self._keys.secure_server(socket)
             port = socket.bind_to_random_port("tcp://127.0.0.1")
-            published = self.folder.sockets / f"{name}.port"
+            published = self.folder.port(name)
             unfinished = published.with_suffix(".new")
             unfinished.write_text(str(port))
             unfinished.replace(published)
@@ -151,7 +151,7 @@ class Transport:
         if self._keys is None:
             return self._ipc(name)
         try:
-            return f"tcp://127.0.0.1:{int((self.folder.sockets / f'{name}.port').read_text())}"
+            return f"tcp://127.0.0.1:{int(self.folder.port(name).read_text())}"
         except FileNotFoundError:
             return None
 

@@ -57,12 +57,21 @@ def breaks_later(daemon):
     daemon.ready()
     time.sleep(60)
 
-mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs, "later": breaks_later}
+def hangs_later(daemon):
+    path = daemon.folder.path / "starts"
+    if not path.exists():
+        path.touch()
+        daemon.ready()
+    time.sleep(60)
+
+mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs, "later": breaks_later,
+         "slow": hangs_later}
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0)
          for n, main in enumerate(sys.argv[2].split(","))]
 config = ClusterConfig(topology=load_topology("flat-4x4"))
-restarts = Restarts(deaths_max=3)
-sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0, restarts=restarts).run())
+supervisor = Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0,
+                        restarts=Restarts(deaths_max=3), start_timeout_s=float(sys.argv[3]))
+sys.exit(supervisor.run())
 """
 
 
@@ -70,10 +79,10 @@ sys.exit(Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0, restarts=
 def start(tmp_path_factory):
     started = []
 
-    def start(mains, pass_fds=()):
+    def start(mains, pass_fds=(), start_timeout_s=30.0):
         folder = RunFolder.create(tmp_path_factory.mktemp("s"))
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder.path), mains],
+            [sys.executable, "-c", PROGRAM, str(folder.path), mains, str(start_timeout_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -177,6 +186,29 @@ def test_a_daemon_that_dies_again_and_again_is_given_up(start):
     assert "RuntimeError: no disk any more" in folder.log("later-1").read_text()
     process.send_signal(signal.SIGTERM)
     assert told(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
+
+
+def test_a_daemon_that_hangs_when_started_again_is_killed(start):
+    folder, process = start("serve,slow", start_timeout_s=1.5)
+    assert told(process) == {"event": "ready"}
+    os.kill(pids_of(folder, "slow-1")[0], signal.SIGKILL)
+    events = [told(process) for _ in range(5)]
+    assert [event["event"] for event in events] == ["died", "started-again"] * 2 + ["died"]
+    assert {event.get("how") for event in events} == {None, "signal 9 (SIGKILL)"}
+    assert events[-1]["next"].startswith("it is not started again")
+    process.send_signal(signal.SIGTERM)
+    assert told(process) == {"event": "stopped"}
+
+
+def test_a_dead_daemons_port_is_not_looked_for(start):
+    folder, process = start("serve,serve")
+    assert told(process) == {"event": "ready"}
+    folder.port("serve-1").write_text("1")  # as over TCP
+    os.kill(pids_of(folder, "serve-1")[0], signal.SIGKILL)
+    assert told(process)["name"] == "serve-1"
+    assert not folder.port("serve-1").exists()
+    process.send_signal(signal.SIGTERM)
     assert process.wait() == Ending.ASKED
 
 
