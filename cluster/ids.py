@@ -25,7 +25,18 @@ else:  # a million names are made in a simulation: str(...) is a tenth of NewTyp
 
 STAGE_NAME = re.compile(r"[a-z]+")
 _NODE = re.compile(r"(r\d+)n\d+")
+_JOB = re.compile(r"j\d+")
 _ATTEMPT = re.compile(r"(((j\d+)\.([a-z]+))(\d+))\.(\d+)")
+
+
+def is_job(name: str) -> bool:
+    """Whether that is a job's name, and so no path to somewhere else."""
+    return _JOB.fullmatch(name) is not None
+
+
+def is_attempt(name: str) -> bool:
+    """Whether that is an attempt's name."""
+    return _ATTEMPT.fullmatch(name) is not None
 
 
 def rack_id(index: int) -> RackId:

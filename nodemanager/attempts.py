@@ -19,7 +19,7 @@ import msgspec
 
 from cluster.config import Daemon
 from cluster.errors import PeerError
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
 from cluster.messages.execution import (
     AttemptDue,
     AttemptFailed,
@@ -103,10 +103,16 @@ class Attempts:
     # Orders ------------------------------------------------------------------------------------
     def load(self, order: LoadJob) -> None:
         """Get ready for attempts of a job."""
+        if not is_job(order.job):
+            log.error("%r is no job: the order to load it is ignored", order.job)
+            return
         self._containers.load(order)
 
     def launch(self, order: LaunchAttempt) -> None:
         """Run an attempt."""
+        if not is_attempt(order.attempt):
+            log.error("%r is no attempt: the order to launch it is ignored", order.attempt)
+            return
         if order.attempt in self._running:
             log.warning("%s runs already: a second order to launch it is ignored", order.attempt)
             return
@@ -144,6 +150,9 @@ class Attempts:
 
     def discard(self, order: DiscardJob) -> None:
         """Kill what is left of a job; once all is dead, remove its shuffle output."""
+        if not is_job(order.job):  # what is removed is found by that name
+            log.error("%r is no job: the order to discard it is ignored", order.job)
+            return
         self._discarded.add(order.job)
         for attempt, running in list(self._running.items()):
             if job_of(attempt) == order.job:

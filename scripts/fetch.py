@@ -98,6 +98,8 @@ def _fetch(trace: PublicTrace, target: Path) -> None:
                 right = f"need one that ends in {trace.sha256[-12:]}"
                 raise UsageError(f"{trace.url}: its SHA-256 ends in {found[-12:]}: {right}")
             Path(partly.name).chmod(0o644)
+            if os.path.lexists(target) and not _begins(Path(partly.name), target):
+                raise UsageError(f"{target}: is another file than the one published: move it away")
             target.unlink(missing_ok=True)
             target.hardlink_to(partly.name)
     except urllib.error.URLError as error:
@@ -105,6 +107,15 @@ def _fetch(trace: PublicTrace, target: Path) -> None:
         raise UsageError(f"{trace.url}: {error.reason}: {right}") from None
     except OSError as error:
         raise UsageError(f"{target}: {error.strerror or error}") from None
+
+
+def _begins(whole: Path, part: Path) -> bool:
+    """Whether a file is nothing but the beginning of another: one that was cut short."""
+    if part.is_symlink() or not part.is_file():
+        return False
+    data = part.read_bytes()
+    with whole.open("rb") as file:
+        return file.read(len(data)) == data
 
 
 def _sha256(path: Path) -> str:

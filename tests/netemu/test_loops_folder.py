@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cluster import ownfolder
 from netemu.schedulers.compiled import loops_folder
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,9 +24,13 @@ def test_a_change_of_any_source_is_another_folder(tmp_path):
     assert loops_folder([one, other], tmp_path) == before
 
 
-def test_older_loops_are_removed_and_a_folder_of_the_users_is_respected(tmp_path):
-    (tmp_path / "loops-0123456789abcdef").mkdir()
-    (tmp_path / "theirs").mkdir()
+def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
+    older = tmp_path / "loops-0123456789abcdef"
+    older.mkdir(mode=0o700)
+    ownfolder.mark(older, "compiled loops")
+    for name in ("loops-of-mine", "loops-fedcba9876543210", "theirs"):
+        (tmp_path / name).mkdir(mode=0o700)
+        (tmp_path / name / "thesis.txt").write_text("years of work")
     program = "import netemu.schedulers.compiled, numba; print(numba.config.CACHE_DIR)"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -36,4 +41,7 @@ def test_older_loops_are_removed_and_a_folder_of_the_users_is_respected(tmp_path
         check=True,
     )
     assert Path(done.stdout.strip()).parent == tmp_path
-    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+    made = Path(done.stdout.strip()).name
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {made, "loops-of-mine", "loops-fedcba9876543210", "theirs"}
+    assert len(list(tmp_path.glob("*/thesis.txt"))) == 3

@@ -5,10 +5,12 @@ import os
 import signal
 import time
 
+import msgspec
 import psutil
 import pytest
 
 from cluster.errors import Refused
+from cluster.ids import AttemptId
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -17,6 +19,7 @@ from cluster.messages.execution import (
     AttemptSucceeded,
     DiscardJob,
     KillAttempt,
+    LoadJob,
     UmbilicalHello,
 )
 from cluster.wire import Done, Message
@@ -415,3 +418,21 @@ def test_a_module_that_writes_into_its_helpers_sockets_is_ended(cluster, job):
     cluster.load(other, job_source())
     cluster.launch(f"{other}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{other}.m0.0"), AttemptSucceeded)
+
+
+def test_names_that_lead_elsewhere_are_no_names(cluster, job, tmp_path):
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    cluster.load(job, job_source())
+    before = sorted(path.name for path in cluster.folder.path.iterdir())
+    for name in (str(tmp_path), "../../../../" + str(tmp_path), "../../../jobs", "..", ""):
+        cluster.tell("r0", DiscardJob(job=name))
+        cluster.tell("r0", LoadJob(job=f"{name}/x", package=package_of("", cluster)))
+    order = cluster.launch_order(f"{job}.m1.0", partitions=1)
+    odd = AttemptId(f"{job}.m1.0/../../elsewhere")
+    cluster.tell("r0", msgspec.structs.replace(order, attempt=odd))
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    names = {path.name for path in cluster.folder.path.iterdir()} - {"packed.py"}
+    assert names == set(before) - {"packed.py"}

@@ -47,6 +47,30 @@ def test_a_trace_that_was_cut_short_is_fetched_again(published, tmp_path):
     assert target.read_bytes() == TEXT
 
 
+def other_contents(target):
+    target.write_bytes(b"1\t2\t4")
+
+
+def longer(target):
+    target.write_bytes(TEXT + b"4\t5\t6\n")
+
+
+def link(target):
+    target.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("make", [other_contents, longer, link])
+def test_a_users_own_version_is_not_replaced(published, tmp_path, make):
+    target = tmp_path / "traces" / "swim/jobs.tsv"
+    target.parent.mkdir(parents=True)
+    make(target)
+    before = target.lstat()
+    with pytest.raises(UsageError, match=r"jobs.tsv: is another file than .*: move it away"):
+        fetch(tmp_path / "traces")
+    assert target.lstat() == before
+    assert [path.name for path in target.parent.iterdir()] == ["jobs.tsv"]
+
+
 def test_other_contents_than_the_known_ones_are_refused(published, tmp_path):
     published.write_bytes(b"something else")
     with pytest.raises(UsageError, match=r"its SHA-256 ends in .*: need one that ends in"):

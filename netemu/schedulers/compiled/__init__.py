@@ -13,15 +13,18 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from numba import config
 
+from cluster import ownfolder
+
 #: What numba needs of SciPy, for linear algebra only.
 _BLAS = "scipy.linalg.cython_blas"
+_PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
 _SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "rowtable.py")
 
@@ -35,7 +38,7 @@ def loops_folder(sources: Iterable[Path], parent: Path) -> Path:
 
 
 def _keep_loops() -> None:
-    """Have numba use this source's folder; those of older source are removed."""
+    """Have numba use this source's folder; those that we made for older source are removed."""
     settings, parent = vars(config), _HERE / "__pycache__"
     if settings["CACHE_DIR"]:
         parent = Path(settings["CACHE_DIR"])
@@ -43,8 +46,12 @@ def _keep_loops() -> None:
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         parent = Path(caches) / "railyard"
     folder = loops_folder(_SOURCES, parent)
-    for other in set(parent.glob("loops-*")) - {folder}:
-        shutil.rmtree(other, ignore_errors=True)
+    with suppress(OSError):  # several come at once, or no place for it: numba sees to that
+        parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        ownfolder.mark(folder, _PURPOSE)
+        for other in set(parent.glob("loops-*")) - {folder}:
+            ownfolder.remove(other, _PURPOSE)
     settings["CACHE_DIR"] = str(folder)
 
 
