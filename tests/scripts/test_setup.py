@@ -66,6 +66,26 @@ def test_first_use_sets_up_and_later_uses_do_not(checkout):
     assert installs(checkout) == 1
 
 
+def test_a_users_own_environment_is_not_emptied(checkout):
+    own = checkout / ".venv" / "lib" / "thesis.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("years of work")
+    status, _, errors = run(checkout, "scripts/run-job", "terasort")
+    assert status == 1
+    assert errors.startswith(f"railyard: {checkout}/.venv is not Railyard's, and has no Python")
+    assert errors.endswith(": move it away\n")
+    assert own.read_text() == "years of work"
+
+
+def test_an_environment_of_ours_that_is_broken_is_made_anew(checkout):
+    run(checkout, "scripts/bench")
+    (checkout / ".venv" / "bin" / "python").unlink()
+    (checkout / ".venv" / "ready").unlink()
+    (checkout / ".venv" / "old").mkdir()
+    assert run(checkout, "scripts/bench")[1] == f"{checkout}: railyard bench\n"
+    assert not (checkout / ".venv" / "old").exists()
+
+
 def test_changed_project_is_set_up_again(checkout):
     run(checkout, "scripts/bench")
     (checkout / "pyproject.toml").write_text("[project]\nname = 'other'\n")
