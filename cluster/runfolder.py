@@ -20,12 +20,14 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from cluster import ownfolder
 from cluster.errors import UsageError
+from cluster.resources import unusable
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +55,16 @@ class RunFolder:
         if length > _PATH_BYTES_MAX:
             right = f"at most {_PATH_BYTES_MAX} bytes; set RAILYARD_HOME to a shorter folder"
             raise UsageError(f"{parent}: too long for Unix-domain sockets: need {right}")
+        path = None
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             ownfolder.mark(path, _PURPOSE)
             for name in ("sockets", "logs", "nodes", "attempts", "jobs"):
                 (path / name).mkdir(mode=0o700)
         except OSError as error:
-            raise UsageError(f"{parent}: cannot hold run folders: {error.strerror}") from None
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)  # made here, this very moment
+            raise unusable(f"{parent}: cannot hold run folders", error, parent) from None
         return cls(path)
 
     def is_ours(self) -> bool:

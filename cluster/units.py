@@ -135,7 +135,7 @@ def _number(match: re.Match[str]) -> Fraction:
 
 
 def _with_prefix(value: float, unit: str) -> str:
-    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= 0.9995 * factor:  # which three digits round up to 1
             return f"{value / factor:.3g} {prefix}{unit}"
     return f"{value:.0f} {unit}"

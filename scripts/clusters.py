@@ -20,6 +20,7 @@ from pathlib import Path
 
 from cluster.errors import RailyardError, UsageError
 from cluster.members import kill_members
+from cluster.resources import unusable
 from cluster.runfolder import PREFIX, RunFolder
 from scripts.home import clusters_folder, make_clusters_folder
 
@@ -51,7 +52,8 @@ def new_folder(*, current: bool) -> tuple[RunFolder, int]:
             if current:
                 (place / _CURRENT).symlink_to(folder.path.name)
         except OSError as error:
-            raise UsageError(f"{place}: cannot hold run folders: {error.strerror}") from None
+            folder.remove()
+            raise unusable(f"{place}: cannot hold run folders", error, place) from None
     return folder, alive
 
 

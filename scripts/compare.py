@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from cluster.errors import RailyardError, UsageError
+from cluster.shown import printable
 from cluster.units import format_count
 from scripts.options import (
     COUNT,
@@ -142,7 +143,8 @@ def compare(
         from scripts.report.page import write_page
 
         write_page(folder, rows, contest.told())
-        click.echo(f"{folder / 'index.html'} has it all, with pictures", err=True)
+        page = printable(str(folder / "index.html"))
+        click.echo(f"{page} has it all, with pictures", err=True)
     bad = [run for row in rows for run in row.runs if run["verified"] is False]
     if bad:
         runs = format_count(len(bad), "run")

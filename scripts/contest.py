@@ -26,6 +26,7 @@ from scripts.options import DEFAULT_TOPOLOGY, ClusterChoice, tell_of_missing_cir
 from scripts.placed import placed_as_in
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES
+from scripts.room import require_room_for_mix
 from scripts.scatter import Emulated, scatter
 from scripts.sweep import parse_on, sweep
 from scripts.virtual import VirtualRun, run_virtually
@@ -80,7 +81,10 @@ class Contest:
         #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
         self._works: dict[int, SeveralJobs] = {}
         for seed in terms.seeds if not self._is_virtual_only() else ():
-            self._works[seed] = SeveralJobs(_mix(terms, seed), self._topology, seed)
+            mix = _mix(terms, seed)
+            if "wall" in terms.clocks:
+                require_room_for_mix(None, mix, self._topology)
+            self._works[seed] = SeveralJobs(mix, self._topology, seed)
 
     @property
     def title(self) -> str:

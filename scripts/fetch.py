@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from cluster.errors import UsageError
+from cluster.shown import printable
 from cluster.units import format_size
 
 _GITHUB = "https://raw.githubusercontent.com"
@@ -76,10 +77,11 @@ def fetch(into: Path) -> None:
     for trace in TRACES:
         target = into / trace.name
         if target.is_file() and _sha256(target) == trace.sha256:
-            click.echo(f"{target}: is there")
+            click.echo(f"{printable(str(target))}: is there")
             continue
         _fetch(trace, target)
-        click.echo(f"{target}: {format_size(target.stat().st_size)}, {trace.about}")
+        size = format_size(target.stat().st_size)
+        click.echo(f"{printable(str(target))}: {size}, {trace.about}")
 
 
 def _fetch(trace: PublicTrace, target: Path) -> None:

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from cluster.diskspace import cause_of
 from cluster.errors import RailyardError, UsageError
 from cluster.ids import RackId
+from cluster.resources import cause_of
 from cluster.shown import printable
 from dfs.client import DfsClient
 from dfs.messages import FileStatus, PlacementHint

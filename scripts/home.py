@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cluster.errors import UsageError
+from cluster.resources import unusable
 
 _NAME = "clusters"
 _RIGHT = "set RAILYARD_HOME to a folder of your own"
@@ -21,20 +22,20 @@ _RIGHT = "set RAILYARD_HOME to a folder of your own"
 
 def clusters_folder() -> Path | None:
     """The folder of run folders; None if there is none yet.  ``UsageError`` if it is not ours."""
-    path = _home()
+    path = home()
     try:
         _check_home(path)
         _check_own(path / _NAME)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{path}: cannot hold run folders: {error.strerror}") from None
+        raise unusable(f"{path}: cannot hold run folders", error, path) from None
     return path / _NAME
 
 
 def make_clusters_folder() -> Path:
     """The folder of run folders, made if there is none yet.  ``UsageError`` if it is not ours."""
-    path = _home()
+    path = home()
     try:
         with suppress(FileExistsError):  # whatever it is, it is looked at
             path.mkdir(mode=0o700, parents=True)
@@ -43,11 +44,12 @@ def make_clusters_folder() -> Path:
             (path / _NAME).mkdir(mode=0o700)
         _check_own(path / _NAME)
     except OSError as error:
-        raise UsageError(f"{path}: cannot hold run folders: {error.strerror}") from None
+        raise unusable(f"{path}: cannot hold run folders", error, path) from None
     return path / _NAME
 
 
-def _home() -> Path:
+def home() -> Path:
+    """Where clusters are kept, there or not: $RAILYARD_HOME, or one of this user's in /tmp."""
     chosen = _chosen_home()
     return chosen or Path(tempfile.gettempdir()).absolute() / f"railyard-{os.geteuid()}"
 

@@ -8,9 +8,9 @@ killed.  A cluster that is left running has no lifeline.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +23,16 @@ from typing import Any
 from cluster.config import ClusterConfig
 from cluster.errors import RailyardError
 from cluster.members import marked, signal_member
+from cluster.resources import (
+    Exhausted,
+    allowed_descriptors,
+    cause_of,
+    exhausted,
+    free_bytes,
+    is_full,
+)
 from cluster.runfolder import RunFolder
+from cluster.topology import Topology
 from scripts import clusters
 from scripts.interrupts import check, deferred
 
@@ -35,6 +44,9 @@ DAEMONS = (*CENTRAL, "DataNode", "NodeManager")
 _START_TIMEOUT_S = 40.0
 _STOP_TIMEOUT_S = 10.0
 _LOG_TAIL_LINES = 12
+#: Open files of a daemon: by itself, and for each rack that talks to it.
+_DESCRIPTORS = 64
+_DESCRIPTORS_A_RACK = 4
 
 
 class ClusterFailed(RailyardError):
@@ -51,14 +63,28 @@ class StartedCluster:
         self._lifeline: int | None = None
 
     def spawn(self, alive: int, *, leave_running: bool) -> None:
-        """Start the supervisor; ``alive`` is the locked file that it is to keep open."""
+        """Start the supervisor; ``alive`` is the locked file that it is to keep open.
+
+        Raises ``ClusterFailed`` if the disk is full, for instance.
+        """
+        inherited = [alive]
+        try:
+            self._spawn(inherited, leave_running=leave_running)
+        except OSError as error:
+            of_disk = cause_of(error, self.folder.path)
+            why = of_disk if is_full(error) else exhausted(error) or of_disk
+            raise ClusterFailed(f"the cluster did not start: {why}") from error
+        finally:
+            for fd in inherited:
+                os.close(fd)
+
+    def _spawn(self, inherited: list[int], *, leave_running: bool) -> None:
         self.config.save(self.folder)
         if self.config.transport == "tcp":
             from cluster.security import Keys
 
             Keys.create(self.folder.keys)
         command = [sys.executable, "-m", "scripts.cluster_main", str(self.folder.path)]
-        inherited = [alive]
         if not leave_running:
             theirs, self._lifeline = os.pipe()
             command.append(str(theirs))
@@ -74,8 +100,6 @@ class StartedCluster:
                 pass_fds=inherited,
                 start_new_session=True,
             )
-        for fd in inherited:
-            os.close(fd)
 
     def _environment(self) -> dict[str, str]:
         """That of the supervisor and all that descends from it."""
@@ -120,10 +144,24 @@ class StartedCluster:
             clusters.forget(self.folder)
 
     def _start_failure(self, reason: str) -> str:
-        if shutil.disk_usage(self.folder.path).free == 0:
-            reason += f" (no space is left for {self.folder.path})"
+        if free_bytes(self.folder.path) == 0:
+            full = OSError(errno.ENOSPC, "")
+            reason += f" ({cause_of(full, self.folder.path)})"
         names = [row["name"] for row in self.folder.deaths()] or ["supervisor"]
         return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
+
+
+def require_descriptors(topology: Topology) -> None:
+    """Raise ``Exhausted`` if this system's limit on open files is below what a cluster takes.
+
+    The NameNode has a connection from each slot and several from each rack.
+    """
+    need = _DESCRIPTORS + topology.slots + _DESCRIPTORS_A_RACK * topology.racks.count
+    has = allowed_descriptors()
+    if has < need:
+        what = f"{topology.name} has {topology.racks.count} racks and {topology.slots} slots"
+        right = f"need at least {need} open files a process, not {has} (ulimit -n)"
+        raise Exhausted(f"{what}: {right}")
 
 
 def told_by(folder: RunFolder) -> Iterator[dict[str, str]]:
@@ -136,6 +174,7 @@ def told_by(folder: RunFolder) -> Iterator[dict[str, str]]:
 @contextmanager
 def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
     """A cluster for as long as the block runs; it is being started when the block begins."""
+    require_descriptors(config.topology)
     started: StartedCluster | None = None
     try:
         with deferred():
@@ -150,6 +189,7 @@ def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
 
 def leave_running(config: ClusterConfig) -> StartedCluster:
     """Start a cluster that stays when this process ends, as the current one."""
+    require_descriptors(config.topology)
     started: StartedCluster | None = None
     try:
         with deferred():

@@ -36,6 +36,7 @@ def _run() -> int:
     import click
 
     from cluster.errors import RailyardError, UsageError
+    from cluster.resources import exhausted
     from cluster.shown import printable, printable_lines
     from scripts.commands import railyard
 
@@ -54,6 +55,11 @@ def _run() -> int:
     except BrokenPipeError:  # as in "railyard fs cat ... | head"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception as error:
+        words = exhausted(error)
+        if words is None:
+            raise  # a mistake of ours: see docs/decisions/0004
+        return _say(1, printable(words, _LETTERS_MAX))
     return status if isinstance(status, int) else 0
 
 

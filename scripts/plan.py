@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cluster.errors import COUNT_MAX, UsageError
+from cluster.shown import printable
 from cluster.topology import Topology, load_topology
 from cluster.units import format_count, format_duration, format_size
 from scripts.options import (
@@ -234,7 +235,7 @@ def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
     if "run" in figures:
         rows.append(("run", _run_in_words(figures["run"])))
     for name, text in rows:
-        click.echo(f"{name:<10} {text}")
+        click.echo(f"{name:<10} {printable(text)}")
 
 
 def _run_in_words(run: dict[str, Any]) -> str:

@@ -18,8 +18,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from cluster.shown import printable_lines
 from cluster.units import format_count, format_duration, format_size
 from resourcemanager.messages import JobProgress, StageProgress
+from scripts.cells import cell
 
 _LINE_EVERY_S = 2.0
 #: Of more jobs at once only so many are shown: a terminal has few lines.
@@ -91,7 +93,7 @@ class Lines:
         self.say(f"{_headline(batch)}{running}")
 
     def say(self, words: str) -> None:
-        print(words, file=sys.stderr, flush=True)
+        print(printable_lines(words), file=sys.stderr, flush=True)
 
 
 class Bars:
@@ -111,12 +113,12 @@ class Bars:
             running = f"  {stage.running} running" if stage.running else ""
             told = f"{stage.done}/{stage.tasks}{running}"
             rows.add_row(name_of(stage), _bar(stage.progress), told)
-        head = Text(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
+        head = cell(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
         if progress.failed_attempts:
             head.append(
                 f"  {format_count(progress.failed_attempts, 'failed attempt')}", style="yellow"
             )
-        waiting = [Text(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
+        waiting = [cell(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
         self._live.update(Group(head, rows, *waiting), refresh=True)
 
     def show_all(self, batch: BatchProgress) -> None:
@@ -124,13 +126,13 @@ class Bars:
         for name, job in list(batch.running.items())[:_BARS_MAX]:
             tasks = sum(stage.tasks for stage in job.stages)
             done = sum(stage.done for stage in job.stages)
-            rows.add_row(name, _bar(_share(job)), f"{done}/{tasks} tasks")
+            rows.add_row(cell(name), _bar(_share(job)), f"{done}/{tasks} tasks")
         more = len(batch.running) - _BARS_MAX
         others = [Text(f"and {more} more", style="dim")] if more > 0 else []
         self._live.update(Group(Text(_headline(batch), style="bold"), rows, *others), refresh=True)
 
     def say(self, words: str) -> None:
-        self._live.console.print(words, highlight=False, markup=False)
+        self._live.console.print(printable_lines(words), highlight=False, markup=False)
 
 
 def name_of(stage: StageProgress) -> str:

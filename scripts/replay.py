@@ -18,6 +18,7 @@ def replay(folder: str, trace: Path | None) -> None:
 
     DIR is what run or simulate wrote with --out, or an events.jsonl file.
     """
+    from cluster.shown import printable
     from cluster.units import format_count, format_duration
     from netemu.circuitlog import read_circuits
     from resourcemanager.eventlog import replay as steps_of
@@ -30,7 +31,9 @@ def replay(folder: str, trace: Path | None) -> None:
     commands = sum(len(step.commands) for step in steps)
     took = format_duration(steps[-1].at_s if steps else 0.0)
     told = f"{format_count(len(steps), 'event')} in {took}"
-    click.echo(f"{path}: {told}, {format_count(commands, 'command')}: the same as then")
+    click.echo(
+        f"{printable(str(path))}: {told}, {format_count(commands, 'command')}: the same as then"
+    )
     if trace is not None:
         circuits = read_circuits(path.parent / "network.jsonl")
         trace.write_text(json.dumps(chrome_trace(steps, circuits)), encoding="utf-8")

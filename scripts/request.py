@@ -48,12 +48,10 @@ class Prepared:
 def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     """Raise ``UsageError`` for a wish that makes no sense, ``InputError`` for unreadable input."""
     sample = find(wish.job)
-    if wish.inputs and wish.size_bytes is not None:
-        raise UsageError("--size: --input says what to read: need one of the two")
+    _require_one_source(wish)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
     source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
-    size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
-    stored_bytes = 0 if wish.inputs else stored_size(size_bytes, topology)
+    stored_bytes = 0 if wish.inputs else incoming_bytes(wish, topology)
     plan = sample.plan(
         Request(
             folder=folder,
@@ -74,6 +72,25 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     if copies and plan.check_sizes is not None:
         plan.check_sizes([readable_size(local) for local in copies.values()])
     return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
+
+
+def incoming_bytes(wish: Wish, topology: Topology) -> int:
+    """Real bytes of what will be generated, or copied in; what is in the store is there already.
+
+    Raises as ``prepare`` does.
+    """
+    find(wish.job)
+    _require_one_source(wish)
+    if not wish.inputs:
+        size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
+        return stored_size(size_bytes, topology)
+    paths = [path for path in wish.inputs if not path.startswith(STORE_PREFIX)]
+    return sum(readable_size(Path(path)) for path in paths)
+
+
+def _require_one_source(wish: Wish) -> None:
+    if wish.inputs and wish.size_bytes is not None:
+        raise UsageError("--size: --input says what to read: need one of the two")
 
 
 def _input(

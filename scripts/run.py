@@ -27,7 +27,8 @@ from scripts.options import (
     writable_file,
 )
 from scripts.progress import progress_view
-from scripts.request import DEFAULT_SIZE_BYTES, Wish, prepare
+from scripts.request import DEFAULT_SIZE_BYTES, Wish, incoming_bytes, prepare
+from scripts.room import require_room, require_room_for_mix
 from scripts.summary import write_json
 from scripts.trial import survived
 from scripts.work import SeveralJobs, SingleJob, Work, run_on, session_for
@@ -130,6 +131,7 @@ def run(
             params=params,
             seed=seed,
         )
+        require_room(up, config.topology, jobs[0], *[incoming_bytes(wish, config.topology)] * 2)
         work: Work = SingleJob(
             survived(
                 user_files(jobs), partial(prepare, wish, config.topology, cluster_is_up=bool(up))
@@ -149,6 +151,7 @@ def run(
             params=params,
         )
         mix = read_mix(jobs, defaults, seed)
+        require_room_for_mix(up, mix, config.topology)
         work = SeveralJobs(mix, config.topology, seed)
     with progress_view() as view, session_for(up, config, view) as session:
         ran = run_on(session, work, view, results_folder)

@@ -14,10 +14,18 @@ from typing import Any
 from cluster.config import ClusterConfig
 from cluster.errors import PeerLost, UsageError
 from cluster.lastinglink import LastingLink
+from cluster.processes import allow_many_descriptors
 from cluster.runfolder import RunFolder
 from cluster.transport import Transport
 from scripts import clusters, interrupts
-from scripts.launch import CENTRAL, ClusterFailed, log_tail, own_cluster, told_by
+from scripts.launch import (
+    CENTRAL,
+    ClusterFailed,
+    log_tail,
+    own_cluster,
+    require_descriptors,
+    told_by,
+)
 
 _WATCH_PERIOD_S = 0.1
 #: How long after a lost connection the supervisor may take to say which daemon died.
@@ -28,6 +36,8 @@ class Session:
     """Links to a cluster's daemons, and a watch over their lives."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
+        require_descriptors(config.topology)
+        allow_many_descriptors()
         self.folder = folder
         self.config = config
         self.transport = Transport(folder)

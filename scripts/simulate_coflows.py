@@ -83,9 +83,11 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
     from rich.console import Console
     from rich.table import Table
 
+    from scripts.cells import cell
+
     sent = format_size(sum(coflow.size_bytes for coflow in trace.coflows))
     title = f"{trace.name}: {len(trace.coflows)} coflows, {trace.width} flows, {sent}"
-    table = Table(title=f"{title}, on {topology.name}", title_justify="left", box=SIMPLE)
+    table = Table(title=cell(f"{title}, on {topology.name}"), title_justify="left", box=SIMPLE)
     table.add_column("flow scheduler")
     columns = ("CCT mean", "median", "p95", "p99", "last ended after", "network used", "CPU")
     for column in columns:

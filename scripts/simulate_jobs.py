@@ -12,6 +12,7 @@ import click
 
 from cluster.config import ClusterConfig
 from cluster.errors import UsageError
+from cluster.shown import printable
 from cluster.tomlfile import build
 from cluster.units import format_count, format_duration, format_size
 from jobs.mixes import Defaults, read_mix
@@ -79,7 +80,7 @@ def simulate_jobs(config: ClusterConfig, wanted: Wanted) -> int:
         with (folder / "trace.json").open("w", encoding="utf-8") as file:
             json.dump(chrome_trace(replay(folder / "events.jsonl"), record.circuits()), file)
     for label, text in _rows(run, summary, cpu_s):
-        click.echo(f"{label:<11}{text}")
+        click.echo(f"{label:<11}{printable(text)}")
     return 0 if all(job["ok"] for job in summary["jobs"]) else 1
 
 

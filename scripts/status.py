@@ -11,10 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.errors import PeerLost, Refused
+from cluster.shown import printable
 from cluster.transport import Describe, Description, Link
 from cluster.units import format_count, format_duration, format_size
 from dfs.client import DfsClient
 from resourcemanager.messages import ClusterStatus, GetClusterStatus
+from scripts.cells import cell
 from scripts.launch import daemons_of
 from scripts.session import Session, running_session
 
@@ -33,14 +35,14 @@ def status() -> None:
         dead = {row["pid"] for row in deaths}
         described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
         cluster = _ask_manager(session) if "resourcemanager" in described else None
-        console.print(_headline(session, cluster))
+        console.print(_headline(session, cluster), markup=False)
         console.print(_daemons(rows, deaths, described))
         if cluster is not None:
             console.print(_nodes(cluster))
             if cluster.jobs:
                 console.print(_jobs(cluster))
         if "namenode" in described:
-            console.print(_files(session))
+            console.print(_files(session), markup=False)
 
 
 def _ask_manager(session: Session) -> ClusterStatus:
@@ -50,13 +52,14 @@ def _ask_manager(session: Session) -> ClusterStatus:
 def _headline(session: Session, cluster: ClusterStatus | None) -> str:
     if cluster is None:
         name = session.config.topology.name
-        return f"{name}: the ResourceManager does not answer\nrun folder {session.folder.path}"
+        folder = printable(str(session.folder.path))
+        return f"{name}: the ResourceManager does not answer\nrun folder {folder}"
     slots = sum(node.slots for node in cluster.nodes if node.alive)
     busy = sum(len(node.attempts) for node in cluster.nodes)
     return (
         f"{cluster.topology}: scheduler {cluster.scheduler}, flows {cluster.flow_scheduler}, "
         f"up for {format_duration(cluster.now_s)}, {busy} of {slots} slots busy\n"
-        f"run folder {session.folder.path}"
+        f"run folder {printable(str(session.folder.path))}"
     )
 
 
@@ -116,7 +119,7 @@ def _nodes(cluster: ClusterStatus) -> Table:
             rack,
             str(len(alive)),
             str(sum(node.slots for node in alive)),
-            "  ".join([running, *lost]).strip(),
+            cell("  ".join([running, *lost]).strip()),
         )
     return table
 
@@ -127,13 +130,13 @@ def _jobs(cluster: ClusterStatus) -> Table:
         end_s = cluster.now_s if job.finished_s is None else job.finished_s
         table.add_row(
             job.job,
-            job.name,
-            job.user,
-            job.queue,
+            cell(job.name),
+            cell(job.user),
+            cell(job.queue),
             job.state,
             f"{job.progress:.0%}",
             format_duration(end_s - job.submitted_s),
-            job.waiting,
+            cell(job.waiting),
         )
     return table
 

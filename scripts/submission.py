@@ -163,7 +163,7 @@ class _Batch:
 
 def failure_report(name: str, end: JobEnded) -> str:
     """Why a job failed: the reason, then the task that broke, where, and what it said."""
-    lines = [f"{name} ({end.job}) failed: {end.reason}"]
+    lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
     if end.failures:
         lines += _describe(end.failures[-1])
         others = len(end.failures) - 1
@@ -174,7 +174,8 @@ def failure_report(name: str, end: JobEnded) -> str:
 
 def _describe(failure: TaskFailure) -> list[str]:
     lines = [
-        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: {failure.reason}"
+        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
+        f"{printable(failure.reason)}"
     ]
     said = failure.stderr.strip("\n").split("\n")
     if said != [""]:

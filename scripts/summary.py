@@ -17,6 +17,7 @@ import click
 
 from cluster.ids import job_of
 from cluster.runfolder import RunFolder
+from cluster.shown import printable
 from cluster.topology import Topology
 from cluster.units import format_count, format_duration, format_size
 from resourcemanager.eventlog import replay
@@ -29,6 +30,7 @@ from scripts.workplace import Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 #: Beyond these the emulation could not keep its word (see the README).
 _LAG_MS_MAX = 20.0
@@ -83,13 +85,15 @@ def save_logs(folder: RunFolder, results: Path) -> None:
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print the table that ends a run."""
     for label, text in _rows(summary, outcome, topology):
-        click.echo(f"{label:<11}{text}")
+        click.echo(f"{label:<11}{printable(text)}")
 
 
 def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
     """Print a table of a mix's jobs, and what they have in common below it."""
     from rich.box import SIMPLE
     from rich.table import Table
+
+    from scripts.cells import cell
 
     table = Table(box=SIMPLE)
     table.add_column("job")
@@ -99,7 +103,7 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
     begin_s = min(job["submitted_s"] for job in summary["jobs"])
     for job, result in zip(summary["jobs"], outcome.results, strict=True):
         table.add_row(
-            job["name"],
+            cell(job["name"]),
             format_duration(job["submitted_s"] - begin_s),
             *(_time_or_dash(job[key]) for key in ("jct_s", "cct_s")),
             *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle", "output")),
@@ -118,7 +122,7 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
         *_common_rows(summary),
     ]
     for label, text in rows:
-        click.echo(f"{label:<11}{text}")
+        click.echo(f"{label:<11}{printable(text)}")
 
 
 def plain_console() -> Console:
@@ -135,12 +139,16 @@ def _time_or_dash(seconds: float | None) -> str:
     return "-" if seconds is None else format_duration(seconds)
 
 
-def _verdict(result: Result) -> str:
+def _verdict(result: Result) -> Text:
+    from scripts.cells import cell
+
     if not result.ended.ok:
-        return "[red]FAILED[/]"
+        return cell("FAILED", "red")
     if result.verdict is None:
-        return ""
-    return "[green]verified[/]" if result.verdict.ok else f"[red]WRONG: {result.verdict.detail}[/]"
+        return cell("")
+    if result.verdict.ok:
+        return cell("verified", "green")
+    return cell(f"WRONG: {result.verdict.detail}", "red")
 
 
 def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ line nobody would be left to say so.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
@@ -44,6 +45,7 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):  # what it prints will be printed by the one that counts
             os.dup2(nothing, descriptor)
+        sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         try:
             plan()
         finally:

@@ -52,15 +52,17 @@ def _table(made: Workload, seed: int) -> None:
     from rich.table import Table
 
     from jobs.workloads.figures import general
+    from scripts.cells import cell
 
     title = f"{made.name}, seed {seed}\n{made.source}"
-    table = Table(title=title, title_justify="left", box=SIMPLE)
+    table = Table(title=cell(title), title_justify="left", box=SIMPLE)
     table.add_column("")
     table.add_column("here", justify="right")
     table.add_column("published", justify="right")
     table.add_column("")
     for figure in made.figures:
-        table.add_row(figure.name, _value(figure.measured, figure.unit), *_published(figure))
+        here = _value(figure.measured, figure.unit)
+        table.add_row(cell(figure.name), here, *_published(figure))
     table.add_section()
     told = {figure.name for figure in made.figures}
     for figure in general(made.jobs):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster.errors import UsageError
 from cluster.ids import JobId
+from cluster.shown import printable
 from dfs.client import DfsClient
 from jobs.package import load_job
 from jobs.sample import Plan, Step, Verdict
@@ -80,7 +81,7 @@ class Workplace:
         """Copy the local input files into the block store."""
         racks = self._racks.get(plan.measured.input, ())
         for path, local in self._locals.items():
-            self._view.say(f"storing {local} as {path}")
+            self._view.say(f"storing {printable(str(local))} as {path}")
             copy_in(self.store, str(local), path, racks=racks)
 
     def check(self, plan: Plan) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.diskspace import cause_of
 from cluster.errors import PeerUnable, UsageError
+from cluster.resources import cause_of
 from dfs.namenode.journal import Change, FileBlock, Inode
 
 _LAYOUT = 1

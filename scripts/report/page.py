@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from cluster.shown import printable
 from cluster.units import format_count, format_duration, format_size
 from scripts.agreement import agreements
 from scripts.comparetable import CLOCK_WORDS, label_rows, shown
@@ -37,7 +38,9 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
     plots.mkdir()
     labels = label_rows(rows)
     colours = _colours(rows, labels)
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_readable
+    )
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     page = template.render(
         told=told,
@@ -59,6 +62,11 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
         fidelity=_fidelity(rows),
     )
     (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def _readable(value: Any) -> Any:
+    """What is put into the page: text of others can only be read, HTML of ours stays."""
+    return printable(value) if type(value) is str else value
 
 
 def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, int]:

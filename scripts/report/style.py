@@ -81,6 +81,7 @@ def themed(theme: Theme) -> Iterator[None]:
             "font.family": _FONTS,
             "font.size": 9.5,
             "text.color": theme.ink,
+            "text.parse_math": False,  # a job may be called $x
             "axes.labelcolor": theme.muted,
             "axes.edgecolor": theme.line,
             "axes.facecolor": theme.ground,

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import psutil
@@ -12,6 +13,7 @@ from cluster.errors import RailyardError
 from cluster.runfolder import RunFolder
 from scripts import clusters, launch
 from tests.command_line import interrupt, wait_for
+from tests.fulldisk import small_disk
 
 SMALL = ("--topology", "unlimited-2x2")
 
@@ -236,3 +238,38 @@ def test_what_killed_processes_left_in_the_home_folder_is_removed(railyard, monk
     finally:
         os.close(alive)
         lives.remove()
+
+
+def test_too_few_descriptors_are_told_before_anything_starts(railyard):
+    limited = [
+        "bash",
+        "-c",
+        'ulimit -n 24; exec "$@"',
+        "bash",
+        sys.executable,
+        "-m",
+        "scripts.main",
+    ]
+    done = subprocess.run(
+        [*limited, "up", "--topology", "unlimited-2x2"],
+        env=railyard.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "need at least 76 open files a process, not 24 (ulimit -n)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert railyard.nothing_left()
+
+
+def test_a_disk_that_is_full_at_the_start_is_named(railyard):
+    with small_disk(railyard.home, 2**21) as disk:
+        for room in (0, 4096, 16384):
+            disk.free()
+            disk.fill(but_bytes=room)
+            done = railyard.run("up", "--topology", "unlimited-2x2")
+            assert done.returncode == 1, done.stderr
+            assert f"no space left on {disk.path}" in done.stderr
+            assert "Traceback" not in done.stderr
+            assert not list(disk.path.glob("clusters/c-*"))

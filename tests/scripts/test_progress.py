@@ -93,3 +93,8 @@ def test_lines_of_many_jobs(batch, capsys):
     assert said.startswith(
         "running  2.00 s  3 of 16 jobs done, under way: words-1 56%, words-2 56%"
     )
+
+
+def test_nothing_that_is_said_reaches_the_terminal_unescaped(capsys):
+    Lines().say("job \x1b[2J\u202e\u200b\x9b31m of somebody\nnext")
+    assert capsys.readouterr().err == "job \\x1b[2J\\u202e\\u200b\\x9b31m of somebody\nnext\n"

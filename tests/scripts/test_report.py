@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 from cluster.config import ClusterConfig
 from cluster.topology import load_topology
@@ -14,7 +15,7 @@ from jobs.workloads.measured import measured_workload
 from resourcemanager.eventlog import replay
 from scripts.comparison import Contender, compared
 from scripts.contest import Contest, Terms
-from scripts.report.page import write_page
+from scripts.report.page import _readable, write_page
 from scripts.report.results import Results
 from scripts.report.style import DARK, LIGHT, render
 from scripts.report.timeline import draw_run
@@ -132,3 +133,9 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     page = (tmp_path / "out" / "index.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_names_can_only_be_read_in_the_page():
+    assert _readable("a\u202e\x1b<b>") == "a\\u202e\\x1b<b>"  # which Jinja then escapes
+    ours = Markup("<b>\n</b>")
+    assert _readable(ours) is ours

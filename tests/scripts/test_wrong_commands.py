@@ -54,6 +54,8 @@ CASES = {
         "storage.replication = 1000000: need at most 32, the number of nodes",
     ),
     "size of a million data centres": (["run", "terasort", "--size", "999999999PB"], "1000PB"),
+    "size beyond the disk": (["run", "terasort", "--size", "1000PB"], "takes about 7 PB of real"),
+    "sizes beyond the disk": (["compare", "terasort", "--size", "1000PB"], "takes about 7 PB of"),
     "jobs without end": (["run", "mix,jobs=1000000000"], "jobs: need a whole number <= 10000"),
     "reduces without end": (["run", "terasort", "--reduces", "1000000000"], "not in the range"),
     "more reduces than records": (
