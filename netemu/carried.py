@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -81,3 +81,24 @@ class Carried:
             self._by_kind[kind] += more
         self._sent.clear()
         self._routes.clear()
+
+
+def sent_bytes(flows: Iterable[Flow]) -> list[float]:
+    """Bytes that each flow has sent by now; one pass over the rows of each group."""
+    service: dict[object, list[float]] = {}
+    sent: list[float] = []
+    for flow in flows:
+        if flow.group is None:
+            sent.append(flow.sent_bytes)
+            continue
+        group = flow.belongs
+        if group not in service:
+            service[group] = group.service()
+        sent.append(flow.sent_at(service[group][flow.group.row]))
+    return sent
+
+
+def under_way(flows: Collection[Flow]) -> list[tuple[Route, float]]:
+    """What open flows have sent on their present routes."""
+    sent = sent_bytes(flows)
+    return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]

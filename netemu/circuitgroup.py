@@ -174,8 +174,8 @@ class CircuitGroup:
         self.stale = False
         self.first_finish_s = np.inf
 
-    def take_due(self, slack_s: float) -> list[Flow]:
-        """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
+    def take_due(self, by_s: float) -> list[Flow]:
+        """Remove and return the flows that have sent all now, or will have by then."""
         self._settle()
         now_s = self._world.now_s
         taken: list[Flow] = []
@@ -183,11 +183,11 @@ class CircuitGroup:
             if not lane.members or not lane.rate:
                 continue
             first = lane.first()
-            if now_s + (first.needs - lane.served) / lane.rate > now_s + slack_s:
+            if now_s + (first.needs - lane.served) / lane.rate > by_s:
                 continue
             # exactly where its first flow finishes, so that rounding never piles up
             lane.served = max(lane.served, first.needs)
-            gone = lane.take(first.needs * ROUNDING + lane.rate * slack_s)
+            gone = lane.take(first.needs * ROUNDING + lane.rate * (by_s - now_s))
             weight = sum(flow.weight for flow in gone)
             lane.change(-weight, -sum(flow.weight * flow.needs for flow in gone))
             taken += gone

@@ -9,7 +9,9 @@ here.  It never does I/O and knows nothing of real bytes.
     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
                              scheduler wants to decide again
 
-Everything that happens at one time is decided on once, when time or rates are next asked for.
+Everything that happens at one instant is decided on once: flows that end are ended by ``advance``,
+then come the driver's own calls, and rates are set when they are next asked for, or time goes on.
+Times that differ by rounding only are one instant (``instant_s``).
 """
 
 from __future__ import annotations
@@ -23,17 +25,18 @@ import numpy as np
 from cluster.errors import InvariantError
 from cluster.ids import CoflowId, FlowId
 from cluster.topology import Topology
-from netemu.carried import Carried
+from netemu.carried import Carried, sent_bytes, under_way
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuitlog import CircuitChange, CircuitState
 from netemu.circuitplane import CircuitPlane
 from netemu.finishes import Finishes
 from netemu.flowclasses import Coflow, Finished, Flow
 from netemu.flowgroups import FlowGroup
+from netemu.instants import instant_s
 from netemu.linkloads import LinkLoads
 from netemu.optical import OpticalSwitch
 from netemu.pipe import Pipe
-from netemu.routes import Network, Route, check_capacity
+from netemu.routes import Network, check_capacity
 from netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
 from netemu.world import World
 
@@ -52,14 +55,14 @@ class Fabric:
     ) -> None:
         self.network = Network(topology)
         self._scheduler = scheduler
-        #: flows that finish this close together finish at once; more for a rough, quick answer
-        self.together_s = 1e-9
+        #: flows that finish this close together finish at once; for a rough, quick answer
+        self.together_s = 0.0
         #: from so many open flows on, compiled loops set rates; ``CROWD`` is a good number
         self.compiles_at = np.inf
         # the last link is no link: it fills up short routes
         self._capacities = np.append(self.network.capacities, np.inf)
         #: what all racks' links together can carry; inf if one of them is unlimited
-        self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
+        self.cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         unlimited = set(np.flatnonzero(np.isinf(self.network.capacities)).tolist())
         self._world = World(len(self._capacities), unlimited, scheduler.rows_stay)
         self._flows: dict[FlowId, Flow] = {}
@@ -182,7 +185,7 @@ class Fabric:
         limited = np.isfinite(self._capacities[number])
         self._capacities[number] = bytes_per_s
         self._loads.limit(self._capacities)
-        self.cross_rack_bytes_per_s = self._cross_rack_bytes_per_s()
+        self.cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         self._capacity_changed = True
         if self._plane is not None:
             self._plane.limits_changed()
@@ -196,15 +199,20 @@ class Fabric:
     def advance(self, now_s: float) -> list[Finished]:
         """Let time pass until ``now_s``; returns what finished on the way, in order.
 
-        Raises ``InvariantError`` if ``now_s`` is in the past.
+        What finishes at that very instant does so, too, but what comes of it is decided on later,
+        together with all else that happens then.  Raises ``InvariantError`` if ``now_s`` is in the
+        past.
         """
         world = self._world
         if now_s < world.now_s:
             raise InvariantError(f"the network's clock is at {world.now_s}, beyond {now_s}")
         finished: list[Finished] = []
-        while (due_s := self.next_event_s()) <= now_s:
+        slack_s = instant_s(now_s)
+        decided = now_s == world.now_s  #: or will be, as no time passes until then
+        while (due_s := self._happens_s(now_s, slack_s, decided)) <= now_s:
             world.now_s = due_s
-            ended = self._take_ended()
+            decided = now_s - due_s <= slack_s
+            ended = self._take_ended(now_s + slack_s if decided else due_s)
             self._carried.book_ended(ended)
             self._close(ended)
             for flow in ended:
@@ -241,13 +249,12 @@ class Fabric:
 
     def sent_bytes(self, flow: FlowId) -> int:
         """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
-        self._refresh()
         found = self._flows[flow]
         return int(found.belongs.sent_bytes_of(found))
 
     def sent_bytes_of(self, flows: Iterable[FlowId]) -> list[int]:
         """Like ``sent_bytes`` of each, at less than a third of the cost."""
-        return [int(sent) for sent in self._sent([self._flows[flow] for flow in flows])]
+        return [int(sent) for sent in sent_bytes([self._flows[flow] for flow in flows])]
 
     def rate_bytes_per_s(self, flow: FlowId) -> float:
         """The rate at which an open flow sends; ``KeyError`` if it is not open."""
@@ -274,11 +281,11 @@ class Fabric:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
-        return self._carried.by_category(self._under_way())
+        return self._carried.by_category(under_way(self._flows.values()))
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = self._carried.by_link(self._under_way())
+        totals = self._carried.by_link(under_way(self._flows.values()))
         return {name: totals[number] for name, number in self.network.number.items()}
 
     def circuits(self) -> list[CircuitState]:
@@ -327,6 +334,24 @@ class Fabric:
         if not isinstance(circuit, Pipe):
             self._sending[circuit] = None
             self._note_change(circuit)
+
+    # Inside: time --------------------------------------------------------------------------------
+    def _happens_s(self, until_s: float, slack_s: float, later: bool) -> float:
+        """When something happens next, up to then or just after; inf if nothing does.
+
+        ``later``: what is to be decided on will be later.
+        """
+        decide_s = np.inf
+        if not (later and self._stale):
+            self._refresh()
+            decide_s = self._decide_s
+        now_s = self._world.now_s
+        if self._instant:
+            return now_s
+        first_s = self._finishes.first_s()
+        if first_s <= until_s + slack_s:
+            first_s = min(first_s, until_s)
+        return max(min(first_s, decide_s), now_s)
 
     # Inside: flows and their groups --------------------------------------------------------------
     def _group_of(self, spec: FlowSpec) -> FlowGroup:
@@ -380,16 +405,18 @@ class Fabric:
         self._changed[group] = None
         self._stale = True
 
-    def _take_ended(self) -> list[Flow]:
-        """The flows that finish now; those that wait for more bytes only stop."""
+    def _take_ended(self, by_s: float) -> list[Flow]:
+        """The flows that finish now, or by then; those that wait for more bytes only stop."""
         if self._instant:  # alone: those that are nearly due have their own time
             instant = list(self._instant)
             self._instant.clear()
             return instant
         ended: list[Flow] = []
-        while self._finishes.first_s() <= self._world.now_s + self.together_s:
+        now_s = self._world.now_s
+        by_s = max(by_s, now_s + max(instant_s(now_s), self.together_s))
+        while self._finishes.first_s() <= by_s:
             group = self._finishes.take()
-            due = group.take_due(self.together_s)
+            due = group.take_due(by_s)
             if self._plane is not None:
                 for flow in due:
                     self._plane.rests(flow, self._world.now_s)
@@ -464,28 +491,3 @@ class Fabric:
     def _note_finishes(self) -> None:
         self._finishes.note(self._world.retimed)
         self._world.retimed.clear()
-
-    # Inside: small things ------------------------------------------------------------------------
-    def _cross_rack_bytes_per_s(self) -> float:
-        links = [self.network.number[name] for name in self.network.cross_rack]
-        return float(self._capacities[links].sum())
-
-    def _sent(self, flows: list[Flow]) -> list[float]:
-        """Bytes sent by each; one pass over the rows of each group."""
-        self._refresh()
-        service: dict[AnyGroup | Pipe, list[float]] = {}
-        sent = []
-        for flow in flows:
-            if flow.group is None:
-                sent.append(flow.sent_bytes)
-                continue
-            group = flow.belongs
-            if group not in service:
-                service[group] = group.service()
-            sent.append(flow.sent_at(service[group][flow.group.row]))
-        return sent
-
-    def _under_way(self) -> list[tuple[Route, float]]:
-        flows = list(self._flows.values())
-        sent = self._sent(flows)
-        return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]

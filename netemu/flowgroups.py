@@ -216,12 +216,12 @@ class FlowGroup:
         self.first_finish_s = np.inf
         self.load = np.zeros(len(self.load))
 
-    def take_due(self, slack_s: float) -> list[Flow]:
-        """Remove and return the flows that have sent all now, or within ``slack_s`` from now.
+    def take_due(self, by_s: float) -> list[Flow]:
+        """Remove and return the flows that have sent all now, or will have by then.
 
         It is not noted of those that nobody will ask: that are complete, and never wanted circuits.
         """
-        due = self._due(self._world.now_s + slack_s)
+        due = self._due(by_s)
         self.stale = True
         taken: list[Flow] = []
         stay: list[int] = []
@@ -234,7 +234,7 @@ class FlowGroup:
                 flow_class.only = None
                 taken.append(flow)
             else:
-                some = self._take_some(flow_class, float(self.rates[row]), slack_s)
+                some = self._take_some(flow_class, float(self.rates[row]), by_s)
                 taken += some
                 if flow_class.members:
                     weight = sum(flow.weight for flow in some)
@@ -378,13 +378,14 @@ class FlowGroup:
         self.rows.column(SINCE_S)[row] = self._world.now_s
         return served
 
-    def _take_some(self, group: FlowClass, rate: float, slack_s: float) -> list[Flow]:
+    def _take_some(self, group: FlowClass, rate: float, by_s: float) -> list[Flow]:
         """The members that finish along with the class's first."""
         row, first = group.row, group.first()
         # exactly where its first flow finishes, so that rounding never piles up
         self.rows.column(SERVED)[row] = max(self._settle(row), first.needs)
-        enough = first.needs * ROUNDING + rate * slack_s if rate < np.inf else np.inf
-        return group.take(enough)
+        if rate == np.inf:
+            return group.take(np.inf)
+        return group.take(first.needs * ROUNDING + rate * (by_s - self._world.now_s))
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
         """Let rows whose service is known as of now go on with other flows.

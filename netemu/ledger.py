@@ -106,7 +106,7 @@ class Ledger:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._dark:
+        if self._dark and now_s > self.fabric.now_s:  # at one instant, rates are asked for last
             lit_s = self.next_lit_s()
             if min(self.fabric.next_event_s(), lit_s) <= now_s:
                 self._look_soon(now_s)

@@ -121,13 +121,11 @@ class Pipe(FlowClass, eq=False, kw_only=True):
         self._lighter(flow)
         self.stale = True
 
-    def take_due(self, slack_s: float) -> list[Flow]:
-        """Remove and return the flows that have sent all now, or within ``slack_s`` from now."""
+    def take_due(self, by_s: float) -> list[Flow]:
+        """Remove and return the flows that have sent all, or will have by then: at least one."""
         self._settle()
         self.stale = True
-        needs, slack = self.first().needs, self.rate * slack_s
-        if needs - self.served > slack:
-            return []
+        needs, slack = self.first().needs, self.rate * (by_s - self.world.now_s)
         # exactly where its first flow finishes, so that rounding never piles up
         if needs > self.served:
             self.served = needs

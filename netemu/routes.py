@@ -142,6 +142,10 @@ class Network:
             return name
         raise unknown_name("link", name, [*self.cross_rack, *self.ports])
 
+    def cross_rack_bytes_per_s(self, capacities: NDArray[np.float64]) -> float:
+        """What the links between racks can carry in all, of these capacities by number."""
+        return float(capacities[[self.number[name] for name in self.cross_rack]].sum())
+
     def between(self, near: int, far: int) -> Path:
         """The switches between two racks of a tree, or what all within one rack cross."""
         return self._numbers(*self._names_between(near, far))

@@ -26,6 +26,7 @@ from cluster.messages.execution import (
 )
 from jobs.workloads.model import Workload
 from netemu.fabric import CROWD, Fabric
+from netemu.instants import instant_s
 from netemu.schedulers import flow_scheduler
 from resourcemanager.commands import CloseCoflow, OpenCoflow
 from resourcemanager.core import Core
@@ -104,9 +105,12 @@ class Simulation:
     def step(self) -> None:
         """Jump to the next time at which things happen, and let them."""
         heap, network = self.heap, self.network
-        due_s = min(network.next_s(), heap.next_s())
+        network_s, heap_s = network.next_s(), heap.next_s()
+        due_s = min(network_s, heap_s)
         if due_s == math.inf:
             raise InvariantError(f"at {heap.now_s:.3f} s nothing will happen: {self._who_waits()}")
+        if heap_s - due_s <= instant_s(due_s):  # flows that end then do so at the same instant
+            due_s = heap_s
         heap.now_s = due_s
         network.advance()
         heap.run_due()

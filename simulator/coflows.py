@@ -23,6 +23,7 @@ from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.topology import Topology
 from jobs.workloads.coflows import CoflowTrace, TraceCoflow
 from netemu.fabric import CROWD, Fabric
+from netemu.instants import instant_s
 from netemu.messages import NetworkStats
 from netemu.schedulers.base import FlowScheduler, FlowSpec
 from netemu.statistics import link_skew, network_utilization
@@ -59,7 +60,7 @@ class CoflowRun:
         self.topology = topology
         self.fabric = Fabric(topology, scheduler, has_circuit_log=False)
         self.fabric.compiles_at = CROWD
-        self.events = 0  #: times at which something finished
+        self.events = 0  #: times at which something happened
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows
         self._scheduler = scheduler
@@ -110,23 +111,30 @@ class CoflowRun:
 
     # Inside --------------------------------------------------------------------------------------
     def _run_until(self, until_s: float, watch: Callable[[CoflowRun], None]) -> None:
-        fabric = self.fabric
-        while (due_s := fabric.next_event_s()) <= until_s and due_s < math.inf:
-            self._pass(due_s)
-            self.events += 1
-            for ended in fabric.advance(due_s):
-                assert ended.coflow is not None
-                self._end_flow(ended.coflow, ended.finished_s)
-            watch(self)
-        if until_s < math.inf:
-            self._pass(until_s)
-            fabric.advance(until_s)
+        """Let all happen that does until then; what that instant brings besides is still to come.
 
-    def _pass(self, until_s: float) -> None:
-        if self.fabric.open_flows:
-            passed_s = until_s - self.fabric.now_s
+        So nobody asks the network for rates any more once it is that time.
+        """
+        fabric, before_s = self.fabric, until_s
+        if until_s < math.inf:
+            before_s -= instant_s(until_s)
+        while fabric.now_s < before_s and (due_s := fabric.next_event_s()) < before_s:
+            self._advance(due_s)
+            self.events += 1
+            watch(self)
+        if fabric.now_s < until_s < math.inf:
+            self._advance(until_s)
+            self.events += 1
+
+    def _advance(self, until_s: float) -> None:
+        fabric = self.fabric
+        if fabric.open_flows:
+            passed_s = until_s - fabric.now_s
             self._active_s += passed_s
-            self._room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
+            self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+        for flow in fabric.advance(until_s):
+            assert flow.coflow is not None
+            self._end_flow(flow.coflow, flow.finished_s)
 
     def _begin(self, coflow: TraceCoflow) -> None:
         name = CoflowId(coflow.name)

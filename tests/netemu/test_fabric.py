@@ -285,9 +285,12 @@ def replay(flows, scheduler="maxmin", watch=lambda f: None):
 
     def advance(now_s):
         while f.next_event_s() <= now_s:
-            done.update({ended.flow: ended.finished_s for ended in f.advance(f.next_event_s())})
+            take(f.advance(f.next_event_s()))
             watch(f)
-        f.advance(now_s)
+        take(f.advance(now_s))  # what is due but for rounding
+
+    def take(ends):
+        done.update({ended.flow: ended.finished_s for ended in ends})
 
     for name, (start_s, src, dst, size_bytes, weight) in sorted(
         flows.items(), key=lambda item: item[1][0]

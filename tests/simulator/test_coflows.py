@@ -95,6 +95,18 @@ def test_any_flow_scheduler_lets_all_finish_and_none_too_early(scheduler):
         assert job["cct_s"] >= 0.32 * (1 - 1e-9)  # 40 MB into one port
 
 
+def test_a_circuit_that_is_lit_is_kept_for_a_coflow_that_arrives_as_its_user_ends():
+    """a needs 1.01 s; next goes on at once on its circuit, which other would have taken down."""
+    summary = run(
+        coflow("a", 0.0, [0], [(1, 125)]),
+        coflow("other", 0.0, [0], [(2, 250)]),
+        coflow("next", 1.01, [0], [(1, 25)]),
+        scheduler="sunflow",
+        topology="ports-150x1,racks.count=4,ocs.port=1Gbps,delta=10ms,elephant=1",
+    )
+    assert ccts_s(summary) == {"a": 1.01, "next": 0.2, "other": 3.22}
+
+
 def test_a_topology_that_is_too_small_is_told():
     with pytest.raises(UsageError, match="tetrium-8 has 8 racks: need at least the 9 racks of t"):
         CoflowRun(CoflowTrace(name="t", racks=9, coflows=()), load_topology("tetrium-8"), MaxMin())
