@@ -71,7 +71,7 @@ def hand_out(group: Group, traffic: Traffic) -> None:
         if more > 0:
             rates[row] += more
             for link in links:
-                left[link] = left[link] - more if left[link] > more else 0.0
+                left[link] = rest_of(left[link], more)
     group.set_rates(np.divide(rates, weights, out=rates, where=weights > 0))
 
 
@@ -82,6 +82,11 @@ def free_of(capacities: Floats, paths: Numbers, bytes_per_s: Floats) -> Floats:
     # rounding must neither look like free bandwidth nor like a link that carries too much
     free[np.abs(free) <= 1e-9 * used] = 0.0
     return free
+
+
+def rest_of(left: float, taken: float) -> float:
+    """What is left of a link, never below 0; of an unlimited one, all of it."""
+    return left if left == np.inf else max(left - taken, 0.0)
 
 
 def _by_priority(group: Group, rows: np.ndarray) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from netemu.flowgroups import FlowGroup
 from netemu.routes import pack
 from netemu.rowtable import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, WEIGHT, RowTable
-from netemu.schedulers.afap import AsFastAsPossible, free_of, hand_out
+from netemu.schedulers.afap import AsFastAsPossible, free_of, hand_out, rest_of
 from netemu.schedulers.base import Floats, Numbers, Traffic
 from netemu.schedulers.filling import load_of
 
@@ -87,7 +87,7 @@ class CrowdAsFastAsPossible(AsFastAsPossible):
                     heappop(waiting)
                 sends[row] = changed[row] = sends.get(row, 0.0) + more
                 for link in links:
-                    left[link] = left[link] - more if left[link] > more else 0.0
+                    left[link] = rest_of(left[link], more)
         _set_rates(group, changed, traffic.now_s)
         self._note(group, np.array(list(sends), dtype=np.int64), np.array(list(sends.values())))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+import resource
+from collections.abc import Iterator
 
 import pytest
 
 from cluster.ids import CoflowId, FlowId, NodeId
 from cluster.topology import load_topology
 from netemu.fabric import Fabric
-from netemu.schedulers import flow_scheduler
+from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from netemu.schedulers.base import FlowSpec
 
 #: What rates may differ by: rounding, which decides of near-equal shares too.
@@ -137,3 +139,74 @@ def spec(flow: str, src: str, dst: str, coflow: CoflowId) -> FlowSpec:
     return FlowSpec(
         flow=FlowId(flow), src=NodeId(src), dst=NodeId(dst), size_bytes=10**9, coflow=coflow
     )
+
+
+@pytest.mark.parametrize("lacks_bytes", [5e-4, 1e-5])
+@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+def test_aalo_moves_a_coflow_that_is_at_its_limit_as_its_rates_are_set(
+    compiles_at: float, lacks_bytes: float
+) -> None:
+    """What it lacks to 10 MB is rounding: the other one, which has sent nothing, goes first."""
+    fabric = Fabric(load_topology("ports-150x1,racks.count=2"), flow_scheduler("aalo"))
+    fabric.compiles_at = compiles_at
+    most_bytes_per_s = fabric.capacities_bytes_per_s()["r0.up"]
+    for name in ("first", "second"):
+        fabric.register_coflow(CoflowId(name))
+        fabric.start(spec(name, "r0n0", "r1n0", CoflowId(name)))
+    fabric.next_event_s()
+    fabric.advance((10e6 - lacks_bytes) / most_bytes_per_s)
+    fabric.set_capacity("r0.up", most_bytes_per_s / 2)
+    half = most_bytes_per_s / 2
+    assert fabric.rates_bytes_per_s() == {"first": 0.0, "second": half}
+    fabric.advance(fabric.now_s + 9e6 / half)
+    assert fabric.rates_bytes_per_s() == {"first": 0.0, "second": half}
+    fabric.advance(fabric.now_s + 2e6 / half)
+    assert fabric.rates_bytes_per_s() == {"first": half, "second": 0.0}
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Two more GB at most: a loop without an end must not take all that the machine has."""
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        now_bytes = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now_bytes + 2 * 10**9, usual[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, usual)
+
+
+UNLIMITED = "ports-150x1,racks.count=3,racks.nodes=2"
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
+def test_a_flow_with_an_unlimited_rate_is_taken_over_by_the_loops(name: str) -> None:
+    """The simple version gave it its rate at this very instant: 0 s at an unlimited rate."""
+    fabric = Fabric(load_topology(UNLIMITED), flow_scheduler(name))
+    fabric.compiles_at = 3
+    start_within_rack(fabric, "a")
+    assert fabric.rate_bytes_per_s(FlowId("a")) == math.inf
+    for number in range(3):
+        start_within_rack(fabric, f"f{number}")
+    assert fabric.next_event_s() == 0.0
+    assert len(fabric.advance(0.0)) == 4
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+@pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
+def test_a_link_gets_a_limit_at_the_instant_at_which_it_had_none(
+    name: str, compiles_at: float
+) -> None:
+    fabric = Fabric(load_topology(UNLIMITED), flow_scheduler(name))
+    fabric.compiles_at = compiles_at
+    for number in range(3):
+        start_within_rack(fabric, f"f{number}")
+    assert fabric.rate_bytes_per_s(FlowId("f0")) == math.inf
+    fabric.set_capacity("r0n0.up", 3e8)
+    assert sum(fabric.rates_bytes_per_s().values()) == pytest.approx(3e8)
+
+
+def start_within_rack(fabric: Fabric, flow: str) -> None:
+    ends = NodeId("r0n0"), NodeId("r0n1")
+    fabric.start(FlowSpec(flow=FlowId(flow), src=ends[0], dst=ends[1], size_bytes=10**9))

@@ -14,7 +14,13 @@ from netemu.rowtable import RATE, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.compiled.filling import fill, scratch
 from netemu.schedulers.compiled.linklists import count_rows, link_rows
-from netemu.schedulers.compiled.rows import change_rate, first_finish, load_links, sum_up
+from netemu.schedulers.compiled.rows import (
+    change_rate,
+    differs,
+    first_finish,
+    load_links,
+    sum_up,
+)
 from netemu.schedulers.filling import Bools
 
 #: How far what rows need may exceed a capacity: rounding.
@@ -268,7 +274,7 @@ def _set_rates(
             for position in range(1, len(entries)):
                 rate = min(rate, levels[entries[position, place]])
             before = table[RATE, row]
-            if abs(rate - before) > before * _STAYS:
+            if differs(rate, before, _STAYS):
                 total_more += (rate - before) * table[WEIGHT, row]
                 change_rate(table, row, rate, now_s)
                 changed = True
@@ -333,10 +339,10 @@ def level_in_order(
         more = np.nan
         if fresh[slot]:
             fill_rows(table, paths[slot], count, levels[slot], load, left, now_s)
-            differs = True
+            is_new = True
             fresh[slot] = False
         else:
-            differs, more = level_rows(
+            is_new, more = level_rows(
                 table,
                 paths[slot],
                 entries,
@@ -354,7 +360,7 @@ def level_in_order(
                 now_s,
                 work,
             )
-        if differs or changed[slot]:
+        if is_new or changed[slot]:
             if np.isfinite(more):
                 first_finish_s[slot] = first_finish(table, count)
                 bytes_per_s[slot] += more

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from netemu.rowtable import FINISH_S, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
+from netemu.rowtable import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
 from netemu.schedulers.base import Floats, Numbers
 from netemu.schedulers.compiled.filling import Indices, fill
-from netemu.schedulers.compiled.rows import change_rate
+from netemu.schedulers.compiled.rows import change_rate, differs, sent_since
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
@@ -83,7 +83,7 @@ def enter(
 ) -> None:
     """Put a row at a place of the line."""
     weight = table[WEIGHT, row]
-    served = table[SERVED, row] + table[RATE, row] * max(now_s - table[SINCE_S, row], 0.0)
+    served = table[SERVED, row] + sent_since(table, row, now_s)
     left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
     facts[place, LEFT] = facts[place, WERE_LEFT] = left_bytes
     facts[place, AS_OF_S], facts[place, SENDS] = now_s, table[RATE, row] * weight
@@ -157,7 +157,7 @@ def share(
     _take(ways, weights, left, rates, floats, numbers)
     for number in range(some):
         place, row = first + number, marks[first + number, ROW]
-        if abs(rates[number] - table[RATE, row]) > table[RATE, row] * _STAYS:
+        if differs(rates[number], table[RATE, row], _STAYS):
             change_rate(table, row, rates[number], now_s)
             facts[place, SENDS] = rates[number] * weights[number]
             facts[place, WERE_LEFT], facts[place, AS_OF_S] = facts[place, LEFT], now_s

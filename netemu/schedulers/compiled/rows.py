@@ -13,11 +13,28 @@ _LEAST_BYTES = 1e-6
 
 
 @njit(cache=True)
+def sent_since(table: Floats, row: int, now_s: float) -> float:
+    """Bytes for each unit of weight that a row has sent since its rate was set.
+
+    0 if no time has passed: 0 s at an unlimited rate would be no number.
+    """
+    passed_s = now_s - table[SINCE_S, row]
+    sent: float = table[RATE, row] * passed_s if passed_s > 0 else 0.0
+    return sent
+
+
+@njit(cache=True)
+def differs(rate: float, before: float, rounding: float) -> bool:
+    """Whether a rate is another than before, by more than a share that is rounding."""
+    if before == np.inf:
+        return rate < np.inf
+    return abs(rate - before) > before * rounding
+
+
+@njit(cache=True)
 def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
     """Serve a row at these bytes/s for each unit of weight from now on."""
-    passed_s = now_s - table[SINCE_S, row]
-    if passed_s > 0:
-        table[SERVED, row] += table[RATE, row] * passed_s
+    table[SERVED, row] += sent_since(table, row, now_s)
     table[SINCE_S, row] = now_s
     table[RATE, row] = rate
     if rate > 0:
@@ -31,11 +48,7 @@ def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
     """What each row has left to send, more than 0; rows that have ended have nothing."""
     remaining = np.empty(count)
     for row in range(count):
-        served = table[SERVED, row]
-        passed_s = now_s - table[SINCE_S, row]
-        if passed_s > 0:
-            served += table[RATE, row] * passed_s
-        weight = table[WEIGHT, row]
+        served, weight = table[SERVED, row] + sent_since(table, row, now_s), table[WEIGHT, row]
         remaining[row] = max(table[TOTAL, row] - served * weight, _LEAST_BYTES)
         if weight == 0:
             remaining[row] = 0.0
