@@ -95,7 +95,9 @@ def _in_order(traffic: Traffic) -> list[Group]:
 
 def _next_move_s(traffic: Traffic) -> float:
     """When the first coflow moves to its next queue."""
-    return min((move_s(group, traffic.now_s) for group in traffic.groups), default=np.inf)
+    now_s = traffic.now_s
+    moves_s = (move_s(group, queue_of(group), now_s) for group in traffic.groups)
+    return min(moves_s, default=np.inf)
 
 
 def queue_of(group: Group) -> int:
@@ -103,10 +105,20 @@ def queue_of(group: Group) -> int:
     return bisect_right(_LIMITS_BYTES, group.sent_bytes() + _ROUNDING_BYTES)
 
 
-def move_s(group: Group, now_s: float) -> float:
-    """When a coflow moves to its next queue if its rate stays; inf if it never does."""
-    rate, queue = group.rate_bytes_per_s, queue_of(group)
+def move_s(group: Group, queue: int, now_s: float) -> float:
+    """When a coflow that is served in this queue leaves it if its rate stays; inf if never."""
+    # not before the clock moves: at 1e9 s, microseconds are the last digits
+    return max(_limit_s(group, queue, now_s, 0.0), now_s + math.ulp(now_s))
+
+
+def reach_s(group: Group, queue: int, now_s: float) -> float:
+    """From when on it would be in the next one if it were looked at: it lacks rounding only."""
+    return _limit_s(group, queue, now_s, _ROUNDING_BYTES)
+
+
+def _limit_s(group: Group, queue: int, now_s: float, lacks_bytes: float) -> float:
+    """When it lacks so many bytes only to its queue's limit; inf if it never does."""
+    rate = group.rate_bytes_per_s
     if not 0 < rate < np.inf or queue == len(_LIMITS_BYTES):
         return np.inf
-    # not before the clock moves: at 1e9 s, microseconds are the last digits
-    return now_s + max((_LIMITS_BYTES[queue] - group.sent_bytes()) / rate, math.ulp(now_s))
+    return now_s + (_LIMITS_BYTES[queue] - lacks_bytes - group.sent_bytes()) / rate

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
 
-from netemu.schedulers.aalo import move_s, queue_of
+from netemu.schedulers.aalo import move_s, queue_of, reach_s
 from netemu.schedulers.base import Group, Traffic
 from netemu.schedulers.inorder import by_arrival
+
+#: A heap with so many times more entries than there are coflows is made anew.
+_MOSTLY_VOID = 4
 
 
 class Queues:
@@ -17,7 +23,10 @@ class Queues:
         self.order: list[Group] = []
         #: what they are ordered by: queue, arrival
         self._places: dict[Group, tuple[int, tuple[float, str]]] = {}
-        self._moves_s: dict[Group, float] = {}
+        #: heap of (when a coflow is as good as at its queue's limit, number, when it moves, coflow)
+        self._moves: list[tuple[float, int, float, Group]] = []
+        self._latest: dict[Group, int] = {}  #: the number of its entry that is not void
+        self._numbers = count()
 
     def update(self, traffic: Traffic) -> None:
         """Put coflows in order, as of now."""
@@ -29,21 +38,42 @@ class Queues:
                     self._place(group)
             for group in [group for group in self.order if group not in traffic.groups]:
                 self._take_out(group)
-                self._moves_s.pop(group, None)
-        if self.next_move_s() <= traffic.now_s:
-            due = [group for group, at_s in self._moves_s.items() if at_s <= traffic.now_s]
-            for group in due:
+                self._latest.pop(group, None)
+        moves, due = self._moves, []
+        while moves and moves[0][0] <= traffic.now_s:
+            _, number, _, group = heappop(moves)
+            if self._latest.get(group) == number:
                 self._place(group)
-            self.take_rates(due, traffic.now_s)
+                due.append(group)
+        self.take_rates(due, traffic.now_s)
 
     def take_rates(self, groups: Iterable[Group], now_s: float) -> None:
-        """Note that coflows send at other rates from now on."""
+        """Note that coflows send at other rates from now on.
+
+        The limit that one goes to is that of the queue in which it has been served.
+        """
         for group in groups:
-            self._moves_s[group] = move_s(group, now_s)
+            queue = self._places[group][0]
+            self._latest[group] = number = next(self._numbers)
+            moves_s = move_s(group, queue, now_s)
+            if moves_s < inf:
+                near_s = max(reach_s(group, queue, now_s), now_s)
+                heappush(self._moves, (near_s, number, moves_s, group))
+        if len(self._moves) > _MOSTLY_VOID * (len(self.order) + _MOSTLY_VOID):
+            self._moves = [m for m in self._moves if self._latest.get(m[3]) == m[1]]
+            heapify(self._moves)
 
     def next_move_s(self) -> float:
         """When the first of them moves; inf if none does."""
-        return min(self._moves_s.values(), default=float("inf"))
+        moves = self._moves
+        while moves and self._latest.get(moves[0][3]) != moves[0][1]:
+            heappop(moves)
+        if not moves:
+            return inf
+        first_s = moves[0][2]
+        if all(move[0] >= first_s for move in moves[1:3]):  # and so are all below them
+            return first_s
+        return min(move[2] for move in moves if self._latest.get(move[3]) == move[1])
 
     # Inside --------------------------------------------------------------------------------------
     def _place(self, group: Group) -> None:
