@@ -19,10 +19,10 @@ import numpy as np
 
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
 from netemu.schedulers.filling import Bools, fill
+from netemu.schedulers.ties import ranks
 
-#: Flows are equally long if what they have left differs by less than this: rounding.  A day after
-#: the beginning, the last digit of a time is worth .02 bytes at 8 Gbps.
-SAME_SHARE = 1e-9
+#: Flows are equally long if what they have left differs by less than this, or by the share that is
+#: rounding: a day after the beginning, the last digit of a time is worth .02 bytes at 8 Gbps.
 SAME_BYTES = 0.1
 
 
@@ -59,7 +59,8 @@ def _greedy(group: Group, left: Floats) -> Floats:
     weights = group.weights
     rates = np.zeros(len(weights))
     rows = np.flatnonzero(weights)
-    rank, paths = _ranks(group.remaining_bytes()[rows]), group.paths.take(rows, axis=1)
+    rank = ranks(group.remaining_bytes()[rows], SAME_BYTES)
+    paths = group.paths.take(rows, axis=1)
     while True:
         open_rows = left.take(paths).min(axis=0) > 0
         rows, rank, paths = rows[open_rows], rank[open_rows], paths[:, open_rows]
@@ -69,16 +70,6 @@ def _greedy(group: Group, left: Floats) -> Floats:
         rates[rows[served]] = fill(paths[:, served], weights[rows[served]], left)
         rest = ~served
         rows, rank, paths = rows[rest], rank[rest], paths[:, rest]
-
-
-def _ranks(remaining_bytes: Floats) -> Numbers:
-    """0 for the shortest, 1 for the next longer ones, and so on."""
-    order = np.argsort(remaining_bytes)
-    ordered = remaining_bytes[order]
-    longer = ordered[1:] > ordered[:-1] * (1 + SAME_SHARE) + SAME_BYTES
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.concatenate([[0], np.cumsum(longer)])
-    return ranks
 
 
 def _first_everywhere(rank: Numbers, paths: Numbers, links: int) -> Bools:

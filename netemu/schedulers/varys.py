@@ -11,8 +11,9 @@ Left open there, chosen here (results of Varys depend on it):
 - Backfill goes by coflow, in SEBF order, and inside of one in proportion to what remains of each
   flow: flows that share a link still end together.
 - A coflow one of whose links is used up gets nothing but backfill.
-- Ties in SEBF: the earlier arrival, then the name.  The paper's guard against starvation (a share
-  of time for all) is left out: it is for networks that never empty.
+- Ties in SEBF, which are bottlenecks that differ by rounding only: the earlier arrival, then the
+  name.  The paper's guard against starvation (a share of time for all) is left out: it is for
+  networks that never empty.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netemu.instants import instant_s
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
 from netemu.schedulers.filling import bits, fill, load_of, rounding_of
 from netemu.schedulers.inorder import by_arrival
+from netemu.schedulers.ties import ranks
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
 CANCELS = 1e-3
@@ -71,7 +74,7 @@ class Varys(FlowScheduler):
         self._capacities = traffic.capacities
         demands = {group: self._demand(group, traffic) for group in traffic.groups}
         self._demands = demands
-        order = sorted(demands, key=lambda group: (demands[group].bottleneck_s, by_arrival(group)))
+        order = _smallest_bottleneck_first(demands, traffic.now_s)
         left = traffic.capacities.copy()
         rounding = rounding_of(left)
         speeds: dict[Group, float] = {}  # 1/Γ: the share of what remains that is sent each second
@@ -110,6 +113,13 @@ class Varys(FlowScheduler):
                 return _sum_up(group, traffic)
         known.known_s = traffic.now_s
         return known
+
+
+def _smallest_bottleneck_first(demands: dict[Group, _Demand], now_s: float) -> list[Group]:
+    """SEBF."""
+    rank = ranks(np.array([demand.bottleneck_s for demand in demands.values()]), instant_s(now_s))
+    place = dict(zip(demands, rank.tolist(), strict=True))
+    return sorted(demands, key=lambda group: (place[group], by_arrival(group)))
 
 
 def _sum_up(group: Group, traffic: Traffic) -> _Demand:

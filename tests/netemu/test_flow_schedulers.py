@@ -1,6 +1,7 @@
 """What each flow scheduler does, by hand-made examples, and what all of them must keep."""
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -139,6 +140,44 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
     ends |= {ended.flow: ended.finished_s for ended in f.advance(10.0)}
     assert ends == pytest.approx({"a": 2, "b": 4.5, "c": 5.5})
+
+
+@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+def test_afap_gives_all_that_nothing_limits_their_rates_at_once(compiles_at):
+    f = fabric("afap", nodes=2)
+    f.compiles_at = compiles_at
+    for number in range(5):
+        f.start(FlowSpec(flow=f"f{number}", src="r0n0", dst="r0n1", size_bytes=GB))
+    assert f.rates_bytes_per_s() == {f"f{number}": math.inf for number in range(5)}
+
+
+@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(compiles_at):
+    """When "a" comes, "z" has exactly as much left, but for the rounding of what it has sent."""
+    later = []
+    for seed in range(200):
+        dice = random.Random(seed)
+        f = fabric("varys")
+        f.compiles_at = compiles_at
+        left_mb, sent_ms = dice.randint(1, 500), dice.randint(1, 500)
+        for name in ("z", "a"):  # which goes by arrival, not by name
+            f.register_coflow(name)
+        begin(f, "z", 0, 1, (left_mb + sent_ms) * 10**6)
+        for moment in sorted(dice.sample(range(1, sent_ms + 1), min(sent_ms, 3))):
+            f.advance(moment / 1000)
+            f.set_capacity("r2.up", GB / moment)  # which is of no interest to them
+            f.next_event_s()
+        f.advance(sent_ms / 1000)
+        begin(f, "a", 0, 1, left_mb * 10**6)
+        if f.rate_bytes_per_s("z") == 0:
+            later.append(seed)
+    assert later == []
+
+
+def begin(f, coflow, src, dst, size_bytes):
+    ends = f"r{src}n0", f"r{dst}n0"
+    spec = FlowSpec(flow=coflow, src=ends[0], dst=ends[1], size_bytes=size_bytes, coflow=coflow)
+    f.start(spec)
 
 
 def test_aalo_serves_who_has_sent_least():

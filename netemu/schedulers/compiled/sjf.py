@@ -45,7 +45,8 @@ from netemu.schedulers.compiled.waiting import (
     remove,
 )
 from netemu.schedulers.filling import rounding_of
-from netemu.schedulers.sjf import SAME_BYTES, SAME_SHARE, ShortestFirst
+from netemu.schedulers.sjf import SAME_BYTES, ShortestFirst
+from netemu.schedulers.ties import SAME_SHARE
 
 
 @njit(cache=True)

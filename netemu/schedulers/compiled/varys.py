@@ -6,13 +6,21 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
+from netemu.instants import instant_s
 from netemu.rowtable import RATE, WEIGHT
 from netemu.schedulers.base import Floats, Group, Numbers, Traffic
 from netemu.schedulers.compiled.filling import fill, scratch
-from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
+from netemu.schedulers.compiled.rows import (
+    change_rate,
+    differs,
+    load_links,
+    remaining_bytes,
+    sum_up,
+)
 from netemu.schedulers.compiled.slots import Slots, grown
 from netemu.schedulers.filling import Bools
 from netemu.schedulers.inorder import by_arrival
+from netemu.schedulers.ties import ranks
 from netemu.schedulers.varys import CANCELS, LAST_MOMENTS, Varys
 
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
@@ -131,16 +139,16 @@ def serve(
         rates = np.zeros(count)
         if more:
             fill(paths[slot], bytes_left, left, levels, rates, floats, numbers)
-        differs = anew[slot]
+        is_new = anew[slot]
         for row in range(count):
             rate, before = (
                 bytes_left[row] / table[WEIGHT, row] * (speed + rates[row]),
                 table[RATE, row],
             )
-            if abs(rate - before) > before * _STAYS:
+            if differs(rate, before, _STAYS):
                 change_rate(table, row, rate, now_s)
-                differs = True
-        if not differs:
+                is_new = True
+        if not is_new:
             continue
         load_links(table, paths[slot], count, loads[slot])
         bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
@@ -232,7 +240,8 @@ class CompiledVarys(Varys):
             traffic.capacities,
         )
         self._decided_s = traffic.now_s
-        order = numbers[np.argsort(gammas_s, kind="stable")]
+        smallest_first = np.argsort(ranks(gammas_s, instant_s(traffic.now_s)), kind="stable")
+        order = numbers[smallest_first]  # which are by arrival
         left = traffic.capacities.copy()
         touched = serve(
             order,
