@@ -3,6 +3,9 @@
 Flows of coflows of a hundred go between 150 racks at random.  Their number stays the same while
 it is measured: one arrives, one ends.  An event is done when the new rates, and the time of the
 next event, are known.
+
+And whether those rates are right: random small networks, in which each flow must end when it does
+by exact fractions, under the simple and the compiled version of each flow scheduler.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import sys
 import time
 from typing import Any
 
+from benchmarks._differential import disagreements
+from benchmarks._exactrates import EXACT
 from cluster.ids import CoflowId, FlowId, node_id, rack_id
 from cluster.topology import load_topology
 from netemu.fabric import CROWD, Fabric
@@ -40,13 +45,16 @@ RACKS = 150
 COFLOW_WIDTH = 100
 #: An event is measured so often, or for so long, but a few times at least.
 EVENTS_MAX = 100
+#: So many random cases are compared with exact fractions, in all and in a quick run.
+CASES = 10_000
+CASES_QUICK = 700
 EVENTS_MIN = 3
 MEASURED_S_MAX = 2.0
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Measure those flow schedulers that there are; ``quick`` goes to 10,000 flows only."""
-    rows: list[dict[str, Any]] = []
+    rows = _agreement(CASES_QUICK if quick else CASES)
     for name, (topology, bound_ms) in SETUPS.items():
         if name not in FLOW_SCHEDULERS:
             print(f"  no flow scheduler {name}: left out", file=sys.stderr)
@@ -66,6 +74,28 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
         crowds = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= CROWD]
         if len(crowds) > 1:
             rows.append(_growth(name, crowds))
+    return rows
+
+
+def _agreement(cases: int) -> list[dict[str, Any]]:
+    """How often a flow ends at another time than by exact fractions."""
+    rows: list[dict[str, Any]] = []
+    for name in EXACT:
+        seeds = range(cases // len(EXACT))
+        print(f"  {name}, {len(seeds)} cases against exact fractions ...", file=sys.stderr)
+        wrong = [first for seed in seeds if (first := next(disagreements(name, seed), ""))]
+        rows.append(
+            {
+                "name": f"{name}: cases of {len(seeds)} that differ from exact fractions",
+                "value": len(wrong),
+                "unit": "",
+                "reference": 0,
+                "ratio": None,
+                "bound": 0,
+                "ok": not wrong,
+                "note": wrong[0] if wrong else "simple and compiled",
+            }
+        )
     return rows
 
 

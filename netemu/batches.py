@@ -7,6 +7,7 @@ has for circuits.
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left, insort
 from operator import attrgetter
@@ -36,6 +37,7 @@ class Batch:
         "demand",
         "dst",
         "dst_bit",
+        "ends_s",
         "flows",
         "group",
         "held_since",
@@ -55,6 +57,8 @@ class Batch:
         self.flows: dict[Flow, None] = {}  #: those that have something to send
         self.rides = rides  #: whether by circuit
         self.circuit: Circuit | None = None
+        #: when it will have sent all by its circuit, as far as is known
+        self.ends_s = math.inf
         self.held_since = 0  #: circuits are numbered as they are given
         self.group: CircuitGroup | Pipe | None = None  #: its flows on the circuit
         self.waits = False  #: whether it is without a circuit and wants one

@@ -21,10 +21,10 @@ Who gets a circuit: ``netemu.circuits``; the order of coflows is the flow schedu
 from __future__ import annotations
 
 import heapq
+import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import chain, count
-from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,13 +35,15 @@ from netemu.batches import Batch, Demand
 from netemu.circuitgroup import CircuitGroup
 from netemu.circuits import Matching
 from netemu.flowclasses import Flow
+from netemu.instants import instant_s
 from netemu.optical import Circuit, OpticalSwitch
 from netemu.pipe import Pipe
 from netemu.routes import Network
 from netemu.schedulers.base import CoflowsOnCircuits, Floats
+from netemu.schedulers.ties import ranks
 from netemu.world import World
 
-_PLACE = attrgetter("place")
+_NOWHERE = math.inf, math.inf, ""  # of a coflow whose place has not been looked for
 
 
 class Carrier(Protocol):
@@ -121,6 +123,8 @@ class CircuitPlane:
                 batch.group.fill()
             if batch.rides and batch.circuit is None:
                 self._grown[batch] = None
+            elif batch.circuit is not None and flow.sent_bytes < flow.size_bytes:
+                self._expect_end(batch, batch.circuit, self._left_bytes(batch), now_s)
             return
         if batch.rides:
             self._grown.pop(batch, None)
@@ -152,10 +156,11 @@ class CircuitPlane:
         if self._small:
             self._sort_out()
         if self._grown:
-            self._count_grown()
-        if self._reorder or self._rematch:
+            self._count_grown(now_s)
+        look_again = self._matching.look_again_s <= now_s + instant_s(now_s)
+        if self._reorder or self._rematch or look_again:
             self._match(now_s)
-        return self._light_up(now_s)
+        return min(self._light_up(now_s), self._matching.look_again_s)
 
     def load_of_pipes(self) -> Floats:
         """Bytes/s that pipes, which no flow scheduler looks at, put on each link."""
@@ -204,7 +209,7 @@ class CircuitPlane:
         left_bytes = _left_bytes(batch) if works else 0.0
         return left_bytes if left_bytes >= self._elephant_bytes else 0.0
 
-    def _count_grown(self) -> None:
+    def _count_grown(self, now_s: float) -> None:
         for batch in self._grown:
             if isinstance(batch.group, Pipe):
                 batch.group.fill()
@@ -212,6 +217,7 @@ class CircuitPlane:
                 self._queue(batch, _left_bytes(batch))
             else:
                 self._count(batch)
+                self._expect_end(batch, batch.circuit, batch.counted_bytes, now_s)
                 self._reorder = True
         self._grown.clear()
 
@@ -219,13 +225,22 @@ class CircuitPlane:
         """Have a batch wait for a circuit from now on, or with more, or less, than before."""
         demand = batch.demand
         demand.count(batch, left_bytes)
-        self._matching.wait(batch, left_bytes)
+        self._matching.wait(batch, round(left_bytes))  # rounding must not tell equals apart
         self._fresh[demand] = self._riding[demand] = None
         self._reorder = True
 
     def _count(self, batch: Batch) -> None:
-        left_bytes = _left_bytes(batch) if batch.group is None else batch.group.left_bytes()
-        batch.demand.count(batch, left_bytes)
+        batch.demand.count(batch, self._left_bytes(batch))
+
+    def _left_bytes(self, batch: Batch) -> float:
+        return _left_bytes(batch) if batch.group is None else batch.group.left_bytes()
+
+    def _expect_end(self, batch: Batch, circuit: Circuit, left_bytes: float, now_s: float) -> None:
+        """Note when a batch will be done, if its circuit carries nothing else."""
+        rate = self.switch.bytes_per_s(circuit)
+        if isinstance(batch.group, CircuitGroup) and batch.group.rate_bytes_per_s:
+            rate = batch.group.rate_bytes_per_s  # others use the nodes' links
+        self._matching.expect_end(batch, max(circuit.ready_s, now_s) + left_bytes / rate)
 
     def _get_off(self, batch: Batch, now_s: float) -> None:
         """A batch rides no more."""
@@ -247,27 +262,37 @@ class CircuitPlane:
 
     # Inside: circuits ----------------------------------------------------------------------------
     def _match(self, now_s: float) -> None:
-        order = self._new_order() if self._reorder else None
+        order = self._new_order(now_s) if self._reorder else None
+        if not self._alone:
+            self._expect_ends(now_s)
         cut, taken = self._matching.choose(now_s, self._fresh, order)
         self._reorder = self._rematch = False
         self._fresh.clear()
         for batch in cut:
             self._let_go(batch, now_s)
             self._count(batch)
-            self._matching.wait(batch, batch.counted_bytes)
+            self._matching.wait(batch, round(batch.counted_bytes))
         if cut and self.switch.wavelengths > 1:  # spare circuits first, before others make them go
             taken.sort(key=lambda batch: self.switch.spare(batch.src, batch.dst) is None)
         for batch in taken:
             batch.circuit = self.switch.connect(batch, now_s)
+            self._expect_end(batch, batch.circuit, batch.counted_bytes, now_s)
             self._board(batch, batch.circuit)
 
-    def _new_order(self) -> list[Demand] | None:
+    def _expect_ends(self, now_s: float) -> None:
+        """Note anew when batches will be done."""
+        for demand in self._riding:
+            for batch in demand.serving:
+                if batch.circuit is not None:
+                    self._expect_end(batch, batch.circuit, self._left_bytes(batch), now_s)
+
+    def _new_order(self, now_s: float) -> list[Demand] | None:
         """The coflows that ride, in order; None if the order is as it was."""
         for demand in self._riding:
             for batch in demand.serving:
                 self._count(batch)
         self._find_places([demand for demand in self._riding if demand.place is None])
-        riding = sorted(self._riding, key=_PLACE)
+        riding = _in_order(self._riding, now_s)
         return None if riding == self._matching.order else riding
 
     def _find_places(self, moved: list[Demand]) -> None:
@@ -355,6 +380,7 @@ class CircuitPlane:
                 self._disband(batch)  # in other lanes from now on, maybe, or with others
                 if batch.circuit is not None:
                     self._board(batch, batch.circuit)
+        self._expect_ends(now_s)
 
     def _ports_changed(self, now_s: float, bytes_per_s: Floats) -> None:
         before = self._port_bytes_per_s
@@ -387,6 +413,17 @@ class CircuitPlane:
             for batch in demand.batches()
             if (batch.src if is_out else batch.dst) == rack
         ]
+
+
+def _in_order(demands: Collection[Demand], now_s: float) -> list[Demand]:
+    """By urgency, of which those that differ by rounding only are equal; by arrival; by name."""
+    places = [demand.place or _NOWHERE for demand in demands]
+    rank = ranks(np.array([urgency_s for urgency_s, _, _ in places]), instant_s(now_s)).tolist()
+    line = [
+        (number, came_s, key, demand)
+        for number, (_, came_s, key), demand in zip(rank, places, demands, strict=True)
+    ]
+    return [demand for *_, demand in sorted(line)]
 
 
 def _left_bytes(batch: Batch) -> float:

@@ -6,8 +6,13 @@ within a coflow nothing is preempted, so a batch keeps its circuit until it is d
 ports that a later one holds as free, so the later ones send in the gaps that the earlier leave, and
 are cut when those want the port.
 
-Sunflow reserves all of that ahead of time; deciding when a port falls free comes to the same, as no
-coflow's choices depend on those after it, and it needs no repair when flows grow or ports fail.
+Sunflow reserves all of that ahead of time.  Here it is decided when a port falls free, which needs
+no repair when flows grow or ports fail, and comes to the same as long as it is known which gaps are
+too short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut
+before it carries.  Such gaps are left alone, as Sunflow's authors do; a circuit that is up may use
+them.  So where circuits end within δ, it is looked ahead who will take their ports then, and those
+at the other ends (``netemu.gaps``).  Where ports have several circuits, it is not: there is
+nearly always another one to go on with.
 
 The order within a coflow is not published.  This one reproduces Fig. 2 of the Co-scheduler paper:
 batches whose circuit is up, then by size, the largest first, then by distance (dst - src) modulo
@@ -19,10 +24,13 @@ can gain a circuit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from netemu.batches import Batch, Demand, Turn, bits
+from netemu.gaps import Gaps
+from netemu.instants import instant_s
 from netemu.optical import Circuit, OpticalSwitch
 
 #: Whether a batch's circuit would not carry at once, its turn, whether it stands for the port that
@@ -44,6 +52,10 @@ class Matching:
         #: ports that have fallen free since the last choice
         self._freed_out = self._freed_in = 0
         self._held = 0  #: how often a batch has got a circuit
+        #: ports that wait for the one who will want them within δ, and the first time one does
+        self._booked_out = self._booked_in = 0
+        self.look_again_s = math.inf
+        self._gaps = Gaps([])
         self._cut: list[Batch] = []
         self._taken: list[Batch] = []
 
@@ -77,6 +89,10 @@ class Matching:
         self._freed_out |= batch.src_bit
         self._freed_in |= batch.dst_bit
 
+    def expect_end(self, batch: Batch, at_s: float) -> None:
+        """A batch that has a circuit will have sent all by then."""
+        batch.ends_s = at_s
+
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
         bit = 1 << rack
@@ -90,7 +106,7 @@ class Matching:
     def choose(
         self, now_s: float, fresh: dict[Demand, None], order: list[Demand] | None = None
     ) -> tuple[list[Batch], list[Batch]]:
-        """Who loses a circuit and who gains one, now.
+        """Who loses a circuit and who gains one, now; to be asked again at ``look_again_s``.
 
         ``fresh`` are coflows with batches that wait since the last choice; ``order`` is the order
         of coflows if it is another than before: then everything is looked at.
@@ -101,6 +117,13 @@ class Matching:
                 demand.rank = rank
         self._cut, self._taken = [], []
         room = _Room(self._works_out, self._works_in, self._room)
+        if self.look_again_s <= now_s + instant_s(now_s):
+            self._freed_out |= self._booked_out
+            self._freed_in |= self._booked_in
+            self._forget_gaps()
+        if order is not None:
+            self._forget_gaps()
+        gaps = self._gaps = Gaps(self._ending_soon(now_s))
         news = len(fresh)
         for demand in self.order:
             if self._cut and self._room > 1:
@@ -113,12 +136,30 @@ class Matching:
                     self._serve(demand, room, now_s)
                 else:
                     self._serve_freed(demand, room, now_s)
+            gaps.book(demand, room.out, room.into)
             if order is None and not (news or self._freed_out or self._freed_in):
                 break
         self._freed_out = self._freed_in = 0
+        self._booked_out |= gaps.out
+        self._booked_in |= gaps.into
+        self.look_again_s = min(self.look_again_s, gaps.look_again_s)
         return self._cut, self._taken
 
     # Inside --------------------------------------------------------------------------------------
+    def _forget_gaps(self) -> None:
+        """No port waits for anybody any more."""
+        self._booked_out = self._booked_in = 0
+        self.look_again_s = math.inf
+
+    def _ending_soon(self, now_s: float) -> list[Batch]:
+        """Who will leave its ports within δ, the first one first."""
+        if self._room > 1 or not self._switch.delta_s:
+            return []
+        until_s = now_s + self._switch.delta_s + instant_s(now_s)
+        holders = [batch for port in self._at_out for batch in port]
+        soon = [batch for batch in holders if now_s + instant_s(now_s) < batch.ends_s <= until_s]
+        return sorted(soon, key=_end_of)
+
     def _keep_after_all(self, demand: Demand) -> None:
         """Have a coflow that was cut keep as much as it can, the oldest circuits first.
 
@@ -158,8 +199,13 @@ class Matching:
         wanted: list[tuple[bool, Turn]] = []
         for src in bits(demand.out_bits & room.out):
             row, lit = demand.rows[src], self._lit_from(src, demand, now_s)
-            dsts = bits(demand.dst_bits[src] & room.into)
-            wanted += [(dst not in lit, row[dst].turn) for dst in dsts]
+            dsts = demand.dst_bits[src] & room.into
+            dark = self._gaps.long_out(src, dsts)
+            wanted += [
+                (dst not in lit, row[dst].turn)
+                for dst in bits(dsts)
+                if dst in lit or dark >> dst & 1
+            ]
         wanted.sort()
         for _, turn in wanted:
             if room.out >> turn[2] & 1 and room.into >> turn[3] & 1:
@@ -208,6 +254,9 @@ class Matching:
                     first = batch
         is_dark = first is None
         if first is None:
+            dsts = self._gaps.long_out(src, dsts)
+            if not dsts:
+                return
             first = demand.first_out(src, dsts)
         heappush(choices, (is_dark, first.turn, True, first))
 
@@ -225,6 +274,9 @@ class Matching:
                     first = batch
         is_dark = first is None
         if first is None:
+            srcs = self._gaps.long_in(dst, srcs)
+            if not srcs:
+                return
             first = demand.first_in(dst, srcs)
         heappush(choices, (is_dark, first.turn, False, first))
 
@@ -257,6 +309,10 @@ class Matching:
     def _lose(self, batch: Batch) -> None:
         self.release(batch)
         self._cut.append(batch)
+
+
+def _end_of(batch: Batch) -> float:
+    return batch.ends_s
 
 
 def _rank_of(batch: Batch) -> int:

@@ -13,10 +13,10 @@ def forgetting(run):
     plane = run.fabric._plane
     new_order = plane._new_order
 
-    def all_anew():
+    def all_anew(now_s):
         for demand in plane._riding:
             demand.place = None
-        return new_order()
+        return new_order(now_s)
 
     plane._new_order = all_anew
     return run

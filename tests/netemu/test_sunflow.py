@@ -346,3 +346,41 @@ def test_a_circuits_lane_that_has_run_empty_is_left_out():
         "a/r0n0>r1n0": pytest.approx(1.0, abs=1e-6),
         "a/r0n1>r1n1": pytest.approx(2.0, abs=1e-6),
     }
+
+
+@pytest.mark.parametrize("gap_s", [0.0, 0.05, 0.1])
+def test_a_gap_of_delta_or_less_is_left_alone(gap_s):
+    """Coflow "first" has 0 to 1, and wants 2 to 1 when that ends, at 1.1 s, until 1.7 s.
+
+    "other" has 2 to 3; its circuit would be cut before it carries.
+    """
+    f = fabric(racks=4, delta_s=0.1)
+    begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
+    f.advance(1.1 - gap_s)
+    begin(f, "other", {(2, 3): 5 * GB})
+    made = {(c.src, c.dst) for c in f.circuits()}
+    assert ("r2", "r3") not in made
+    ends = ends_of_coflows(f)
+    assert ends == pytest.approx({"first": 1.7, "other": 1.7 + 0.1 + 5.0})
+
+
+def test_a_gap_that_is_longer_than_delta_is_used():
+    f = fabric(racks=4, delta_s=0.1)
+    begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
+    f.advance(0.9)
+    begin(f, "other", {(2, 3): 5 * GB})
+    # .1 s of the gap of .2 s is dark; the rest comes after 1.7 s
+    assert ends_of_coflows(f) == pytest.approx({"first": 1.7, "other": 1.7 + 0.1 + 4.9})
+
+
+def test_a_gap_is_used_after_all_if_who_was_to_end_it_gives_up():
+    f = fabric(racks=4, delta_s=0.1)
+    begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
+    f.advance(1.05)
+    begin(f, "other", {(2, 3): 5 * GB})
+    f.next_event_s()
+    for flow in list(f.coflow("first").flows):
+        if "2" in flow.split("/")[1]:
+            f.cancel(flow)
+    ends = ends_of_coflows(f)
+    assert ends["other"] <= 1.1 + 0.1 + 5.0 + 1e-9

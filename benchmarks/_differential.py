@@ -1,0 +1,273 @@
+"""Random cases in which a flow scheduler's versions must agree: simple, compiled, exact fractions.
+
+A case is a small network and what happens to it: coflows and single flows that come at any times,
+also at the very ends of others, of sizes down to nothing, over links that are unlimited, limited
+or shut; flows that are cancelled; links that change.  Each version says when each flow ends.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from benchmarks._exactcircuits import lower_bound_s, reserve
+from benchmarks._exactrates import Act, Exact, ExactFlow, ExactNetwork, ends_s
+from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.tomlfile import build
+from cluster.topology import Topology
+from netemu.fabric import Fabric
+from netemu.flowclasses import Finished
+from netemu.schedulers import flow_scheduler
+from netemu.schedulers.base import FlowSpec
+
+#: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
+CLOSE_S = 1e-6
+CLOSE_SHARE = 1e-6
+#: How many flows a case may have; exact fractions grow with each event.
+FLOWS_MAX = 14
+_RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
+_SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 5 * 10**6, 10**7, 2 * 10**7, 10**8)
+_LARGE = 10**15
+_NEVER = Fraction(-1)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A flow comes."""
+
+    spec: FlowSpec
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A link gets another capacity."""
+
+    link: str
+    bytes_per_s: Exact
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """A flow that may be open is given up."""
+
+    flow: FlowId
+
+
+Deed = Start | Limit | Cancel
+
+
+@dataclass
+class Case:
+    """A network, and what happens to it: [(time, what happens then)]."""
+
+    topology: Topology
+    moments: list[tuple[Fraction, list[Deed]]]
+
+    def __str__(self) -> str:
+        links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
+        moments = [f"at {float(at_s)!r} s: {deeds}" for at_s, deeds in self.moments]
+        return "\n".join([f"links: {links}", *moments])
+
+
+def random_case(scheduler: str, seed: int) -> Case:
+    """The same seed, the same case."""
+    dice = random.Random(seed)
+    racks, nodes = dice.randint(2, 3), dice.randint(1, 2)
+    data = {
+        "name": "case",
+        "racks": {"count": racks, "nodes": nodes},
+        "links": {
+            "nic": dice.choice(["unlimited", f"{dice.choice(_RATES) * 8}bps"]),
+            "uplink": "unlimited" if dice.random() < 0.1 else f"{dice.choice(_RATES) * 8}bps",
+        },
+    }
+    case = Case(build(data, Topology, "case"), [])
+    names = [NodeId(f"r{rack}n{node}") for rack in range(racks) for node in range(nodes)]
+    links = list(Fabric(case.topology, flow_scheduler("maxmin")).network.number)
+    large = dice.random() < 0.1
+    flows, coflows, at_s = 0, 0, Fraction(0)
+    for _ in range(dice.randint(2, 7)):
+        at_s = _next_moment_s(scheduler, case, at_s, dice)
+        deeds: list[Deed] = []
+        for _ in range(dice.choice([1, 1, 2, 3])):
+            kind = dice.random()
+            if kind < 0.75 and flows < FLOWS_MAX:
+                width = dice.choice([1, 1, 2, 3, 4])
+                coflow = CoflowId(f"c{coflows}") if dice.random() < 0.8 else None
+                coflows += 1
+                for _ in range(width if coflow else 1):
+                    deeds.append(Start(_random_flow(f"f{flows}", coflow, names, large, dice)))
+                    flows += 1
+            elif kind < 0.9:
+                rate = dice.choice([0, *_RATES, *_RATES, math.inf])
+                deeds.append(Limit(dice.choice(links), _exact(rate)))
+            elif flows:
+                deeds.append(Cancel(FlowId(f"f{dice.randrange(flows)}")))
+        dice.shuffle(deeds)
+        if case.moments and case.moments[-1][0] == at_s:
+            case.moments[-1][1].extend(deeds)
+        else:
+            case.moments.append((at_s, deeds))
+    return case
+
+
+def _exact(rate: float) -> Exact:
+    return rate if rate == math.inf else Fraction(rate)
+
+
+def _random_flow(
+    name: str, coflow: CoflowId | None, nodes: list[NodeId], large: bool, dice: random.Random
+) -> FlowSpec:
+    sizes = (_LARGE, _LARGE // 3) if large else _SIZES
+    exactly = dice.random() < 0.7
+    return FlowSpec(
+        flow=FlowId(name),
+        src=dice.choice(nodes),
+        dst=dice.choice(nodes),
+        size_bytes=dice.choice(sizes) if exactly else dice.randint(1, 2 * 10**7),
+        coflow=coflow,
+        weight=dice.choice([1.0, 1.0, 1.0, 2.0, 0.5]),
+        priority=dice.choice([(), (1.0,), (2.0,), (1.0, 2.0)]),
+    )
+
+
+def _next_moment_s(scheduler: str, case: Case, after_s: Fraction, dice: random.Random) -> Fraction:
+    """Some time later, now, or as a flow ends by what has happened so far."""
+    kind = dice.random()
+    if kind < 0.5:
+        later_s = sorted(set(exact_ends_s(scheduler, case).values()))
+        later_s = [end_s for end_s in later_s if end_s > after_s]
+        if later_s:
+            return later_s[dice.randrange(min(3, len(later_s)))]
+    if kind < 0.6:
+        return after_s
+    return after_s + Fraction(dice.choice([dice.randint(1, 3000), 10 * dice.randint(1, 300)]), 1000)
+
+
+# The versions ------------------------------------------------------------------------------------
+def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
+    """When each flow ends by exact fractions."""
+    fabric = Fabric(case.topology, flow_scheduler("maxmin"))  # for its links and ways only
+    named = {number: name for name, number in fabric.network.number.items()}
+    capacities = {n: _exact(rate) for n, rate in fabric.capacities_bytes_per_s().items()}
+
+    def act(deed: Deed) -> Act:
+        def start(network: ExactNetwork, now_s: Fraction) -> None:
+            assert isinstance(deed, Start)
+            spec = deed.spec
+            links = tuple(named[n] for n in fabric.network.route(spec.src, spec.dst).links)
+            coflow = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
+            size_bytes, weight = Fraction(spec.size_bytes), Fraction(spec.weight)
+            flow = ExactFlow(spec.flow, links, size_bytes, coflow, now_s, weight, spec.priority)
+            network.arrived_s.setdefault(coflow, now_s)
+            network.flows.append(flow)
+
+        def limit(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
+            assert isinstance(deed, Limit)
+            network.capacities[deed.link] = deed.bytes_per_s
+
+        def cancel(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
+            assert isinstance(deed, Cancel)
+            network.flows = [flow for flow in network.flows if flow.name != deed.flow]
+            network.rates = {f: rate for f, rate in network.rates.items() if f.name != deed.flow}
+
+        return {Start: start, Limit: limit, Cancel: cancel}[type(deed)]
+
+    moments = [(at_s, [act(deed) for deed in deeds]) for at_s, deeds in case.moments]
+    return ends_s(scheduler, capacities, moments)
+
+
+def fabric_ends_s(scheduler: str, case: Case, compiles_at: float) -> dict[str, float]:
+    """When each flow ends in the network; flows that never do are left out."""
+    fabric, ends = Fabric(case.topology, flow_scheduler(scheduler)), dict[str, float]()
+    fabric.compiles_at = compiles_at
+    known: set[CoflowId] = set()
+
+    def take(ended: list[Finished]) -> None:
+        ends.update({one.flow: one.finished_s for one in ended})
+
+    for at_s, deeds in case.moments:
+        take(fabric.advance(float(at_s)))
+        for deed in deeds:
+            if isinstance(deed, Start):
+                if deed.spec.coflow is not None and deed.spec.coflow not in known:
+                    known.add(deed.spec.coflow)
+                    fabric.register_coflow(deed.spec.coflow)
+                fabric.start(deed.spec)
+            elif isinstance(deed, Limit):
+                fabric.set_capacity(deed.link, float(deed.bytes_per_s))
+            else:
+                fabric.cancel(deed.flow)
+    while (due_s := fabric.next_event_s()) < math.inf:
+        take(fabric.advance(due_s))
+    return ends
+
+
+def disagreements(scheduler: str, seed: int, *, compiled: bool = True) -> Iterator[str]:
+    """Where the network's versions differ from exact fractions; nothing, if all is well."""
+    case = random_case(scheduler, seed)
+    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, compiled)
+
+
+def _differences(
+    scheduler: str, case: Case, expected: Mapping[str, Fraction], seed: int, compiled: bool
+) -> Iterator[str]:
+    for version, compiles_at in (("simple", math.inf), ("compiled", 0.0))[: 1 + compiled]:
+        found = fabric_ends_s(scheduler, case, compiles_at)
+        for flow in sorted(expected.keys() | found.keys()):
+            right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
+            if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
+                yield f"{scheduler}, {version}, seed {seed}: {flow} ends at {end_s}: {right_s}"
+
+
+# Circuits ----------------------------------------------------------------------------------------
+_CIRCUIT_BYTES_PER_S = 10**9
+
+
+def circuit_disagreements(seed: int, *, compiled: bool = True) -> Iterator[str]:
+    """Where two coflows on circuits end at other times than if all were reserved ahead."""
+    dice = random.Random(seed)
+    racks, delta_s = dice.randint(2, 5), Fraction(dice.choice([0, 10, 100, 300, 1000]), 1000)
+    pairs = [(src, dst) for src in range(racks) for dst in range(racks) if src != dst]
+    coflows = {
+        name: {
+            pair: dice.randint(1, 20) * 10**8
+            for pair in dice.sample(pairs, dice.randint(1, len(pairs)))
+        }
+        for name in ("a", "b")
+    }
+
+    def urgency(name: str) -> tuple[Fraction, str]:
+        return lower_bound_s(coflows[name], _CIRCUIT_BYTES_PER_S, delta_s), name
+
+    order = sorted(coflows, key=urgency)
+    plan = reserve([coflows[name] for name in order], racks, _CIRCUIT_BYTES_PER_S, delta_s)
+    expected = {
+        f"{name}.{src}.{dst}": end_s
+        for name, ends in zip(order, plan, strict=True)
+        for (src, dst), end_s in ends.items()
+    }
+    data = {
+        "name": "case",
+        "racks": {"count": racks, "nodes": 1},
+        "links": {"nic": "unlimited", "uplink": "8Gbps"},
+        "ocs": {"port": "8Gbps", "reconfigure": f"{float(delta_s)}s", "elephant": "1B"},
+    }
+    deeds: list[Deed] = [
+        Start(
+            FlowSpec(
+                flow=FlowId(f"{name}.{src}.{dst}"),
+                src=NodeId(f"r{src}n0"),
+                dst=NodeId(f"r{dst}n0"),
+                size_bytes=size,
+                coflow=CoflowId(name),
+            )
+        )
+        for name, sizes in coflows.items()
+        for (src, dst), size in sizes.items()
+    ]
+    case = Case(build(data, Topology, "case"), [(Fraction(0), deeds)])
+    yield from _differences("sunflow", case, expected, seed, compiled)

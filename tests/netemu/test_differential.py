@@ -1,0 +1,25 @@
+"""Flows end when they do by exact fractions, under both versions of each flow scheduler."""
+
+import pytest
+
+from benchmarks._differential import circuit_disagreements, disagreements
+from benchmarks._exactrates import EXACT
+
+#: ``scripts/bench fabric`` goes through 10,000 cases in all.
+CASES = 40
+#: Of circuits, gaps that are too short are in one case of a hundred.
+CIRCUIT_CASES = 200
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["simple", "compiled"])
+@pytest.mark.parametrize("scheduler", sorted(EXACT))
+def test_flows_end_when_they_do_by_exact_fractions(scheduler, compiled):
+    for seed in range(CASES):
+        found = list(disagreements(scheduler, seed, compiled=compiled))
+        assert not found, "\n".join(found)
+
+
+def test_circuits_are_those_that_are_reserved_ahead():
+    for seed in range(CIRCUIT_CASES):
+        found = list(circuit_disagreements(seed, compiled=False))
+        assert not found, "\n".join(found)
