@@ -176,6 +176,11 @@ class Home:
     def is_up(self) -> bool:
         return any(_CURRENT in {*inner, *files} for _, inner, files in os.walk(self.path))
 
+    @property
+    def lives(self) -> bool:
+        """Whether a cluster's supervisor lives."""
+        return bool(self.rows("Supervisor"))
+
     # Processes ---------------------------------------------------------------------------------
     def run_folders(self) -> list[Path]:
         """The folders of clusters, dead or alive."""
@@ -193,7 +198,7 @@ class Home:
         rows = []
         for folder in self.run_folders():
             rows += [row for row in _lines(folder / "processes.jsonl") if row.get("role") == role]
-        return [row for row in rows if _lives(row["pid"])]
+        return [row for row in rows if lives(row["pid"])]
 
     def living(self) -> list[int]:
         """All processes that were started with this home."""
@@ -281,7 +286,7 @@ def pid_of(row: dict[str, Any]) -> int:
     return int(row["pid"])
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
     """Whether there is such a process that has not ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -17,7 +17,7 @@ import msgpack
 import zmq
 
 from benchmarks.attacks._frames import Frame, Frames
-from benchmarks.attacks._home import Broken, require
+from benchmarks.attacks._home import Broken, lives, require
 from benchmarks.attacks._ids import of_nothing
 from benchmarks.attacks._messages import message_shapes
 from cluster.topology import Topology
@@ -180,6 +180,7 @@ class Sender:
                     target.jobs.add(str(message["job"]))
                 if asked >= number >= _DESCRIBE and message.get("type") == "description":
                     return message
+            require(lives(target.pid), f"{target.name} (process {target.pid}) has ended")
         raise Broken(f"{target.name} does not answer within {_ANSWER_S:g} s")
 
     def _answers(

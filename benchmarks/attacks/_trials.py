@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.attacks._home import Broken, Grounds, Home
 
 #: Most of a trial's time nothing is computed: something is stopped, paced or waited for.
-WORKERS = 3
+WORKERS = 4
 SEED = 1
 _SHOWN = 3
 

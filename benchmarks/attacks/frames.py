@@ -83,7 +83,7 @@ class Attack:
             sender.close()
         living = {pid_of(row) for role in _ROLES for row in home.rows(role)}
         gone = [name for pid, name in daemons.items() if pid not in living]
-        megabytes = max(psutil.Process(pid).memory_info().rss for pid in living) / 1e6
+        megabytes = max((_resident_bytes(pid) for pid in living), default=0) / 1e6
         return [
             *map(self._row_of_daemon, sender.targets),
             tally("daemons", len(daemons), len(daemons) - len(gone), [f"{n} died" for n in gone]),
@@ -109,6 +109,9 @@ class Attack:
                 sender.batch(batch)
             except Broken as broken:
                 say("frames", f"{broken}; {self._again(batch)}\n{self._log_of(sender, batch)}")
+            if not self._home.lives:
+                say("frames", "the cluster has ended")
+                return
             now_s = time.monotonic()
             if now_s - begun_s > _TIME_S_MAX:
                 say("frames", f"out of time after {_TIME_S_MAX:g} s")
@@ -120,17 +123,22 @@ class Attack:
     def _row_of_daemon(self, target: Target) -> dict[str, Any]:
         note = target.broken or f"seed {self._seed}; slowest {target.slowest_s:.2f} s"
         row = tally(f"frames to {target.name}", target.tried, target.held, [])
-        return row | {"note": note, "ok": row["ok"] and not target.broken}
+        held = row["ok"] and not target.broken
+        return row | {"note": note, "ok": held if target.tried else None}
 
     def _log_of(self, sender: Sender, batch: int) -> str:
         """The end of what the daemon wrote that a batch went to."""
         target = sender.targets[batch % len(sender.targets)]
-        log = self._home.run_folder() / "logs" / f"{target.name}.log"
-        return "\n".join(line[:300] for line in log.read_text().splitlines()[-_LOG_LINES:])
+        for log in self._home.path.rglob(f"logs/{target.name}.log"):
+            return "\n".join(line[:300] for line in log.read_text().splitlines()[-_LOG_LINES:])
+        return "its log is gone"
 
     # Beside --------------------------------------------------------------------------------------
+    def _goes_on(self) -> bool:
+        return self._home.lives and not self._over.is_set()
+
     def _run_jobs(self) -> None:
-        while not self._over.is_set():
+        while self._goes_on():
             name = _JOBS[self._jobs % len(_JOBS)]
             first = self._sent
             self._jobs += 1
@@ -144,7 +152,7 @@ class Attack:
                 say("frames", words)
 
     def _ask_and_read(self, kept: bytes) -> None:
-        while not self._over.is_set():
+        while self._goes_on():
             self._answers += 1
             first = self._sent
             try:
@@ -161,6 +169,8 @@ class Attack:
 
     def _broken_afterwards(self, kept: bytes) -> list[str]:
         home = self._home
+        if not home.lives:
+            return ["it has ended"]
         try:
             home.wait_for("fsck to be healthy", lambda: home.run("fs", "fsck").status == 0)
             ran = home.run("fs", "cat", "/kept")
@@ -176,6 +186,10 @@ class Attack:
     @staticmethod
     def _row(name: str, tried: int, broken: list[str]) -> dict[str, Any]:
         return tally(name, tried, tried - len(broken), broken)
+
+
+def _resident_bytes(pid: int) -> int:
+    return int(psutil.Process(pid).memory_info().rss)
 
 
 def _memory_row(megabytes: float) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def trials() -> list[Trial]:
             name=f"our-names-{name}",
             row=f"a {name} of the user's under each name that Railyard uses",
             attack=partial(_our_names, make),
-            quick=name != "link",
+            quick=name == "folder",
         )
         for name, make in named.items()
     ]
@@ -45,7 +45,7 @@ def trials() -> list[Trial]:
             attack=_like_ours,
             quick=True,
         ),
-        Trial(name="notes", row="a thesis in c-notes", attack=_notes, quick=True),
+        Trial(name="notes", row="a thesis in c-notes", attack=_notes),
         Trial(name="linked", row="links to a user's folders", attack=_linked, quick=True),
         Trial(name="home-is-link", row="a home that is a link", attack=_home_is_link),
         Trial(name="home-is-file", row="a home that is a file", attack=_home_is_file),
@@ -81,12 +81,10 @@ def _use(home: Home, theirs: list[Path]) -> None:
     before = {name: entry for folder in theirs for name, entry in _tree(folder).items()}
     require(before, "the user has nothing to lose")
     steps = (
+        ("up", "--topology", str(SMALL)),
+        ("kill",),
         ("run", "topwords", "--size", "100MB", "--topology", str(SMALL)),
         ("up", "--topology", str(SMALL)),
-        ("status",),
-        ("kill",),
-        ("down",),
-        ("run", "topwords", "--size", "100MB", "--topology", str(SMALL)),
         ("down",),
     )
     for step in steps:
