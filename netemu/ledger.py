@@ -246,7 +246,10 @@ class Ledger:
 
     # Inside ------------------------------------------------------------------------------------
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """The sender of its own open flow is another peer now; the flow may have grown."""
+        """The sender of its own flow is another peer now; the flow may have grown, or ended."""
+        if self._unclaimed.pop(spec.flow, None) is not None:
+            self._outbox(sender).finished.append(spec.flow)
+            return
         known_bytes = self._growing.get(spec.flow)
         if known_bytes is not None:
             self.grow(spec.flow, spec.size_bytes - known_bytes, spec.more)
@@ -292,7 +295,7 @@ class Ledger:
         for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
             more_bytes = sent_bytes - sender.told_bytes
             waited_s = now_s - sender.told_s
-            if more_bytes > fastest_bytes_per_s * waited_s:
+            if waited_s and more_bytes > fastest_bytes_per_s * waited_s:  # not one just come
                 fastest_bytes_per_s = more_bytes / waited_s
             if more_bytes >= self._worth_bytes:
                 self._grant(flow, sender, sent_bytes)

@@ -17,6 +17,7 @@ from benchmarks.attacks._ids import Ids
 #: What MessagePack can carry, and where machines' whole numbers end.
 _WHOLE = (0, 1, -1, 2, 255, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**62, 2**62 + 1)
 _WHOLE_EDGES = (2**63 - 1, 2**63, 2**64 - 1, -(2**31), -(2**63))
+_LEAST, _MOST = -(2**63), 2**64 - 1
 _REAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-310, 5e-324, 1e308, 1.7e308, -1e308, 1e18, 1e-9)
 _NOT_FINITE = (math.nan, math.inf, -math.inf)
 _TEXTS = (
@@ -245,7 +246,8 @@ def _edges_of(kind: inspect.IntType | inspect.FloatType) -> list[Any]:
         if bound is None:
             continue
         if isinstance(kind, inspect.IntType):
-            found += [bound - 1, bound, bound + 1]
+            near = (bound - 1, bound, bound + 1)
+            found += [whole for whole in near if _LEAST <= whole <= _MOST]
         else:
             found += [math.nextafter(bound, -math.inf), bound, math.nextafter(bound, math.inf)]
     return found

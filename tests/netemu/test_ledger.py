@@ -351,6 +351,23 @@ def test_an_order_given_twice_changes_nothing(ledger):
     assert (ledger.opened, ledger.finished) == (1, 1)
 
 
+def test_one_that_opens_again_what_nobody_sent_hears_that_it_is_over(ledger):
+    ledger.open(spec("a", size_bytes=0), None)
+    ledger.advance(0.1)
+    ledger.open(spec("a", size_bytes=0), BOB, again=True)
+    assert ledger.take_grants()[BOB].finished == ("a",)
+    ledger.advance(1.0)
+    assert ledger.take_grants() == {}
+
+
+def test_a_sender_may_come_to_an_open_flow_at_the_very_time_of_a_tick(ledger):
+    ledger.open(spec("other"), ANN)
+    ledger.open(spec("a"), None)
+    ledger.advance(TICK_S_MIN)
+    ledger.attach("a", BOB)
+    assert ledger.take_grants()[BOB].total_bytes["a"] == ledger.fabric.sent_bytes("a") > 0
+
+
 def test_one_that_attached_comes_back(ledger):
     ledger.attach("early", ANN)
     ledger.attach("early", BOB, again=True)
