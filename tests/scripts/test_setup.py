@@ -2,10 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
+
+from tests.command_line import wait_for
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 
@@ -14,6 +18,7 @@ case "$*" in
   *"-m venv"*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
   *"-m pip install"*)
     echo installed >> "$LOG"; sleep 0.3
+    [ -z "${HANGS:-}" ] || { echo $$ > "$LOG.pid"; sleep 600; }
     [ -z "${FAIL:-}" ] || { echo "no such package: numpy"; exit 1; }
     printf '#!/bin/bash\\necho "$PWD: railyard $*"\\n' > "$(dirname "$0")/railyard"
     chmod +x "$(dirname "$0")/railyard" ;;
@@ -120,6 +125,23 @@ def test_failed_set_up_says_why_and_is_tried_again(checkout):
     assert "no such package: numpy" in errors
     status, out, _ = run(checkout, "scripts/run-job", "terasort")
     assert (status, out.split()[-1]) == (0, "terasort")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_set_up_leaves_nothing_running_and_is_begun_anew(checkout, number):
+    process = start(checkout, "scripts/run-job", "terasort", HANGS="yes")
+    pip = checkout.parent / "log.pid"
+    wait_for(lambda: pip.exists() and pip.read_text().endswith("\n"), why="pip to run")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert errors.endswith("the next start sets up " + str(checkout / ".venv") + " anew\n")
+    assert not psutil.pid_exists(int(pip.read_text()))
+    (checkout / ".venv" / "bin" / "broken").touch()
+    status, out, errors = run(checkout, "scripts/run-job", "terasort")
+    assert (status, out.split()[-1]) == (0, "terasort")
+    assert "waiting" not in errors
+    assert not (checkout / ".venv" / "unfinished").exists()
 
 
 def test_without_a_new_enough_python_it_says_so(checkout, tmp_path):
