@@ -1,4 +1,4 @@
-"""What a cluster is started with: its topology, its schedulers, its seed, its transport."""
+"""What a cluster is started with: its topology, its schedulers, its seed, what writes promise."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from cluster.lasting import Durability
 from cluster.runfolder import RunFolder
 from cluster.topology import Topology
 
@@ -23,6 +24,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     flow_scheduler: str = "maxmin"
     seed: int = 1
     transport: TransportKind = "ipc"
+    durability: Durability = "safe"
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
     scheduler_options: dict[str, str | int | float | bool] = {}
 

@@ -8,7 +8,7 @@ the block gets its name, and what is read before it is handed out.  Files are re
 memory, never mapped: what changes on the disk meanwhile is an error or makes no difference.
 
 One file rather than two, since making a file costs more than all else that a small block costs.
-No fsync: a block that a power cut damages is found by its checksums, and other nodes have it.
+Whether a block that is complete would outlive a power cut is up to who writes it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Self
 from cluster.bulk import fill, new_buffer, read_range
 from cluster.errors import RailyardError
 from cluster.ids import NodeId
+from cluster.lasting import sync_file, sync_folder
 from cluster.runfolder import RunFolder
 from dfs.checksums import (
     CHECKED_BYTES,
@@ -77,11 +78,32 @@ class BlockWriter:
         for right in self._checked.add(data):
             self._write(right)
 
-    def finish(self) -> None:
-        """Make the block complete: all its bytes were written."""
+    def seal(self) -> None:
+        """Write the end of the block: all its bytes were written."""
         self._write(memoryview(pack_sums(self._sums) + _MAGIC))
-        self._close()
+
+    def publish(self, lasting: bool = False) -> None:
+        """Make the sealed block complete.
+
+        ``lasting``: returns once it would outlive a power cut, which takes many milliseconds, and
+        may be called in another thread.  An error leaves nothing.
+        """
+        # Its name before its bytes are on the disk: then both take one commit of the file system,
+        # and what a power cut between the two leaves shows by its checksums.
         self._part.rename(self._final)
+        try:
+            if lasting:
+                sync_file(self._file)
+                sync_folder(self._final.parent)
+        except OSError:
+            self._final.unlink(missing_ok=True)
+            raise
+        finally:
+            self._close()
+
+    def withdraw(self) -> None:
+        """Remove the block, though it is complete."""
+        self._final.unlink(missing_ok=True)
 
     def abort(self) -> None:
         """Forget the block; nothing happens if it is complete."""

@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import click
 
 from cluster.errors import RailyardError, UsageError
+from cluster.lasting import Durability
 from cluster.shown import printable
 from cluster.units import format_count
 from scripts.options import (
     COUNT,
     REDUCES,
     SEED,
+    durability_option,
     new_folder,
     settings,
     size,
@@ -74,6 +76,7 @@ def _options(command: F) -> F:
             help="Simulate there, rather than on this machine's cores.  With --out, it must share "
             "this machine's files.",
         ),
+        durability_option,
         click.option(
             "--json", "json_file", callback=writable_file, help="Write the table as JSON."
         ),
@@ -102,6 +105,7 @@ def compare(
     reduces: int | None,
     scheduler_options: tuple[tuple[str, str], ...],
     on: str | None,
+    durability: Durability | None,
     json_file: Path | None,
     out: str | None,
     topology: str | None,
@@ -129,6 +133,7 @@ def compare(
             reduces=reduces,
             scheduler_options=scheduler_options,
             topology=topology,
+            durability=durability,
             network=network,
             on=on,
         ),

@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster.config import ClusterConfig
 from cluster.errors import UsageError, unknown_name
+from cluster.lasting import Durability
 from cluster.topology import Topology, load_topology
 from jobs.mixes import Defaults, Mix, read_mix
 from jobs.workloads.catalog import workload
@@ -49,6 +50,7 @@ class Terms:
     scheduler_options: tuple[tuple[str, str], ...] = ()
     topology: str | None = None
     network: tuple[tuple[str, str], ...] = ()
+    durability: Durability | None = None  #: of emulated runs
     on: str | None = None  #: where to simulate
     behaviour: Behaviour = field(default_factory=Behaviour)  #: of simulated nodes
     faults: str | None = None  #: of simulated runs: see ``simulator.faultspec``
@@ -158,6 +160,7 @@ class Contest:
             scheduler_options=options_of(recipe, self._terms.scheduler_options),
             seed=seed,
             transport=None,
+            durability=self._terms.durability,
         )
         run = _Run(contender=contender, config=choice.config(), results=None)
         return run if self._folder is None else replace(run, results=self._folder / _name(run))

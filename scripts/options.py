@@ -12,6 +12,7 @@ import click
 
 from cluster.config import ClusterConfig
 from cluster.errors import COUNT_MAX, UsageError, require_name
+from cluster.lasting import Durability
 from cluster.topology import Topology, load_topology
 from cluster.units import number_or_text, parse_size
 from jobs.model import REDUCES_MAX
@@ -37,6 +38,7 @@ class ClusterChoice:
     scheduler_options: tuple[tuple[str, str], ...]
     seed: int | None
     transport: Literal["ipc", "tcp"] | None
+    durability: Durability | None = None
 
     def config(self) -> ClusterConfig:
         """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
@@ -53,6 +55,7 @@ class ClusterChoice:
             flow_scheduler=flow_scheduler(self.flow_scheduler or "maxmin").name,
             seed=1 if self.seed is None else self.seed,
             transport=self.transport or "ipc",
+            durability=self.durability or "safe",
             scheduler_options=options,
         )
 
@@ -62,6 +65,7 @@ class ClusterChoice:
             "--scheduler": (self.scheduler, running.scheduler),
             "--flow-scheduler": (self.flow_scheduler, running.flow_scheduler),
             "--transport": (self.transport, running.transport),
+            "--durability": (self.durability, running.durability),
         }
         for option, (wanted, has) in pairs.items():
             if wanted is not None and wanted != has:
@@ -119,6 +123,15 @@ def topology_options(command: F) -> F:
     return command
 
 
+#: What the block store's acknowledgements promise; see docs/durability.md.
+durability_option = click.option(
+    "--durability",
+    type=click.Choice(["fast", "safe"]),
+    help="safe (default): files are on the disk before they are acknowledged.  fast: they outlive "
+    "any process, but not a power cut.",
+)
+
+
 def cluster_options(command: F) -> F:
     """Add the options that say what cluster to start; they arrive as ``choice``."""
     options = [
@@ -138,6 +151,7 @@ def cluster_options(command: F) -> F:
             type=click.Choice(["ipc", "tcp"]),
             help="How daemons talk: Unix-domain sockets (default) or TCP with CURVE keys.",
         ),
+        durability_option,
     ]
     for option in reversed(options):
         command = option(command)

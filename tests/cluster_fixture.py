@@ -55,7 +55,7 @@ class MiniCluster:
         for name in names:
             self._near.sendall(f"{name}\n".encode())
         waiting = set(names)
-        while waiting:
+        while waiting or not set(names) <= set(self.pids):  # which of the two comes first is open
             line = self._replies.readline()
             assert line, f"the launcher is gone; not ready: {waiting}; {self.logs()}"
             reply = json.loads(line)

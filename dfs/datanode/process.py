@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import os
 
-from cluster.config import Daemon
+from cluster.config import ClusterConfig, Daemon
 from cluster.errors import PeerLost
 from cluster.ids import RackId
 from cluster.memory import keep_freed_memory
 from cluster.priority import CARRIER, take_priority
 from cluster.processes import stop_on_sigterm
-from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from cluster.wire import Done, Event, Refusal
 from dfs.datanode.server import BlockServer
@@ -36,11 +35,18 @@ class DataNode:
     """Registers, sends heartbeats, and does both anew with a NameNode that was started again."""
 
     def __init__(
-        self, transport: Transport, topology: Topology, rack: RackId, network: NetworkClient | None
+        self,
+        transport: Transport,
+        config: ClusterConfig,
+        rack: RackId,
+        network: NetworkClient | None,
     ) -> None:
+        topology = config.topology
         self._transport = transport
         self._rack = rack
-        self._server = BlockServer(transport, topology, rack, network, self._tell)
+        self._server = BlockServer(
+            transport, topology, rack, network, self._tell, config.durability
+        )
         self._namenode = self._connect()
         self.registered = False
         transport.reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
@@ -88,10 +94,11 @@ def main(daemon: Daemon) -> None:
     keep_freed_memory()
     take_priority(CARRIER)
     transport = Transport(daemon.folder)
-    topology = daemon.config.topology
     stop_on_sigterm(transport.reactor)
-    network = NetworkClient(transport, topology)
-    node = DataNode(transport, topology, RackId(daemon.name.removeprefix("datanode-")), network)
+    network = NetworkClient(transport, daemon.config.topology)
+    node = DataNode(
+        transport, daemon.config, RackId(daemon.name.removeprefix("datanode-")), network
+    )
     if transport.reactor.run_until(lambda: node.registered, timeout_s=30.0):
         daemon.ready()
     transport.reactor.run()

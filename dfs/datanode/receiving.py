@@ -24,16 +24,19 @@ class BlockReceiver:
         node: NodeId,
         block: BlockId,
         writer: BlockWriter,
+        publish: Callable[[BlockWriter, Callable[[OSError | None], None]], None],
         on_end: Callable[[BlockWritten | None, str], None],
     ) -> None:
         self.node = node
         self.block = block
         self._writer = writer
+        self._publish = publish  #: makes what was received complete; may take a while
         self._on_end = on_end
         self._transfer: IncomingTransfer | None = None
         self._next: OutgoingBlock | None = None
         self._passed_on: BlockWritten | None = BlockWritten(nodes=())
         self._stored = False
+        self._unwanted = ""  #: why it is given up, though all its bytes are here
 
     def receive_by(self, transfer: IncomingTransfer) -> None:
         """Say by which transfer the bytes come."""
@@ -53,9 +56,19 @@ class BlockReceiver:
     def done(self) -> None:
         """All bytes are here."""
         try:
-            self._writer.finish()
+            self._writer.seal()
         except OSError as error:
             self.failed(f"{self.node} cannot store it: {error.strerror}")
+        else:
+            self._publish(self._writer, self._published)
+
+    def _published(self, error: OSError | None) -> None:
+        if error is not None:
+            self.failed(f"{self.node} cannot store it: {error.strerror}")
+            return
+        if self._unwanted:
+            self._writer.withdraw()
+            self.failed(self._unwanted)
             return
         self._stored = True
         self._maybe_end()
@@ -70,7 +83,8 @@ class BlockReceiver:
     def abort(self, reason: str) -> None:
         """Give the block up, as far as it is not stored."""
         if self._transfer is not None and not self._stored:
-            self._transfer.fail(reason)
+            self._unwanted = reason
+            self._transfer.fail(reason)  # nothing happens if it has ended
 
     def _next_ended(self, answer: BlockWritten) -> None:
         self._next = None

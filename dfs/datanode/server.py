@@ -9,12 +9,14 @@ import functools
 import logging
 from collections.abc import Callable
 
+from cluster.background import Background
 from cluster.errors import PeerError
 from cluster.ids import FlowId, NodeId, RackId
+from cluster.lasting import Durability
 from cluster.topology import Topology
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Refusal
-from dfs.blockfile import ReplicaDamaged, ReplicaError, blocks_folder
+from dfs.blockfile import BlockWriter, ReplicaDamaged, ReplicaError, blocks_folder
 from dfs.checksums import pack_sums, unpack_sums
 from dfs.datanode.receiving import BlockReceiver
 from dfs.datanode.reporter import BlockReporter
@@ -46,6 +48,9 @@ from netemu.transfer import OutgoingTransfer
 
 log = logging.getLogger(__name__)
 
+#: Blocks that are being synced at once: the file system commits those of several together.
+_SYNCS = 4
+
 
 class BlockServer:
     """Serves ``datanode-RACK``.  ``tell`` takes facts for the NameNode."""
@@ -57,6 +62,7 @@ class BlockServer:
         rack: RackId,
         network: NetworkClient | None,
         tell: Callable[[Event | BlockReport], None],
+        durability: Durability = "fast",
     ) -> None:
         self._network = network
         self._tell = tell
@@ -67,9 +73,12 @@ class BlockServer:
             if in_rack == rack
         }
         self._scanner = Scanner(transport.reactor, self._stores, topology.storage, tell)
+        self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
         #: {transfer under way: the node whose replica it reads}
         self._sending: dict[OutgoingTransfer, NodeId] = {}
+        if self._syncing is not None:
+            self._syncing.do(self._sync_folders, self._folders_synced)
         self._peers = Peers(transport, f"datanode-{rack}")
         self._server = transport.server(f"datanode-{rack}")
         self._server.on(WriteBlock, self._write_block)
@@ -126,7 +135,7 @@ class BlockServer:
             del self._receiving[receiver]
             self._server.reply(request, written or Refusal(reason=reason))
 
-        receiver = BlockReceiver(node, message.block, writer, ended)
+        receiver = BlockReceiver(node, message.block, writer, self._publish, ended)
         try:
             transfer = self._transfers.with_peer(request.peer).incoming(
                 message.transfer,
@@ -153,6 +162,27 @@ class BlockServer:
                     following,
                 )
             )
+
+    def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
+        """Make a block complete, so that it lasts as this cluster promises."""
+        if self._syncing is not None:
+            self._syncing.do(lambda: writer.publish(lasting=True), on_end)
+            return
+        try:
+            writer.publish()
+        except OSError as error:
+            on_end(error)
+        else:
+            on_end(None)
+
+    def _sync_folders(self) -> None:
+        """Have the nodes' own folders on the disk, once they are made."""
+        for store in tuple(self._stores.values()):
+            store.sync_parents()
+
+    def _folders_synced(self, error: OSError | None) -> None:
+        if error is not None:
+            log.warning("the nodes' folders cannot be synced: %s", error.strerror)
 
     def _check_write(self, message: WriteBlock) -> None:
         nodes = message.nodes

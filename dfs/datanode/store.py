@@ -8,6 +8,7 @@ from array import array
 from pathlib import Path
 
 from cluster.errors import PeerError
+from cluster.lasting import sync_folder
 from dfs.blockfile import BlockWriter, OpenBlock, read_verified, replica_length, stored_length
 from dfs.messages import BlockId, HeldBlock
 
@@ -32,6 +33,11 @@ class BlockStore:
             return False
         except OSError:
             return True
+
+    def sync_parents(self) -> None:
+        """Have the folder's name on the disk, and those of the folders it is in."""
+        for folder in (self._folder.parent, *self._folder.parent.parents[:2]):
+            sync_folder(folder)
 
     def blocks(self) -> list[BlockId]:
         """The ids of all complete blocks, sorted; raises ``OSError``."""

@@ -1,7 +1,14 @@
-"""The NameNode's process: sockets around the core."""
+"""The NameNode's process: sockets around the core.
+
+With durability ``safe`` nobody is told that a change was made, and nothing is deleted for it, until
+the journal's entry is on the disk.
+"""
 
 from __future__ import annotations
 
+import functools
+
+from cluster.background import Background
 from cluster.config import Daemon
 from cluster.ids import RackId
 from cluster.priority import DECIDER, take_priority
@@ -10,16 +17,27 @@ from cluster.reactor import now_s
 from cluster.transport import Request, Transport
 from cluster.wire import Message
 from dfs.messages import DataNodeHeartbeat, RegisterDataNode
-from dfs.namenode.core import NameNode, Ticked
+from dfs.namenode.core import NameNode, Outcome, Ticked
+from dfs.namenode.groupcommit import GroupCommit
 from dfs.namenode.orders import Order
 from dfs.namenode.sqlite_journal import SqliteJournal
 
 
 class NameNodeServer:
-    """Hands messages to the core, and its orders to the DataNodes."""
+    """Hands messages to the core, and its orders to the DataNodes.
 
-    def __init__(self, transport: Transport, core: NameNode, tick_s: float) -> None:
+    Without ``commits``, changes are acknowledged at once.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        core: NameNode,
+        tick_s: float,
+        commits: GroupCommit | None = None,
+    ) -> None:
         self._core = core
+        self._commits = commits
         self._datanodes: dict[RackId, bytes] = {}
         self._server = transport.server("namenode")
         for kind in core.messages:
@@ -28,11 +46,20 @@ class NameNodeServer:
 
     def _handle(self, request: Request) -> Message | None:
         message = request.message
+        before = self._commits.commits if self._commits is not None else 0
         outcome = self._core.handle(message, now_s())  # refuses racks that there are not
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
+        if self._commits is not None and self._commits.commits != before:
+            self._commits.hold(functools.partial(self._release, request, outcome))
+            return None
         self._send(outcome.orders)
         return outcome.reply
+
+    def _release(self, request: Request, outcome: Outcome) -> None:
+        self._send(outcome.orders)
+        if outcome.reply is not None:
+            self._server.reply(request, outcome.reply)
 
     def _tick(self) -> None:
         self._send(self._core.handle(Ticked(), now_s()).orders)
@@ -50,10 +77,15 @@ def main(daemon: Daemon) -> None:
     transport = Transport(daemon.folder)
     stop_on_sigterm(transport.reactor)
     config = daemon.config
-    journal = SqliteJournal(daemon.folder.journal)
+    safe = config.durability == "safe"
+    journal = SqliteJournal(daemon.folder.journal, lasting=safe)
     core = NameNode(config.topology, journal, now_s(), seed=config.seed)
-    NameNodeServer(transport, core, tick_s=config.topology.liveness.heartbeat)
+    syncing = Background(transport.reactor, threads=1) if safe else None
+    commits = GroupCommit(journal, syncing) if syncing is not None else None
+    NameNodeServer(transport, core, config.topology.liveness.heartbeat, commits)
     daemon.ready()
     transport.reactor.run()
     transport.close()
+    if syncing is not None:
+        syncing.close()
     journal.close()

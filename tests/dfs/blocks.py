@@ -18,4 +18,5 @@ def write(store, block, data):
         size = rng.randint(1, 100_000)
         writer.write(memoryview(data)[start : start + size])
         start += size
-    writer.finish()
+    writer.seal()
+    writer.publish()

@@ -12,6 +12,7 @@ import dfs.namenode.process
 import netemu.emulator
 from cluster.config import ClusterConfig
 from cluster.ids import NodeId
+from cluster.lasting import Durability
 from cluster.topology import Links, Liveness, RackShape, Storage, Topology
 from cluster.transport import Transport
 from cluster.wire import Done
@@ -47,7 +48,9 @@ def small_topology(
 class Dfs(MiniCluster):
     """NameNode, emulator and DataNodes, and clients of them."""
 
-    def __init__(self, parent: Path, topology: Topology, **mains: Main) -> None:
+    def __init__(
+        self, parent: Path, topology: Topology, durability: Durability, **mains: Main
+    ) -> None:
         standard: dict[str, Main] = {
             "network": netemu.emulator.main,
             "namenode": dfs.namenode.process.main,
@@ -55,7 +58,8 @@ class Dfs(MiniCluster):
         for rack in topology.rack_list():
             standard[f"datanode-{rack.id}"] = dfs.datanode.process.main
         other = {name.replace("_", "-"): main for name, main in mains.items()}
-        super().__init__(parent, ClusterConfig(topology=topology), standard | other)
+        config = ClusterConfig(topology=topology, durability=durability)
+        super().__init__(parent, config, standard | other)
         self.topology = topology
         self.transports: list[Transport] = []
 
@@ -104,8 +108,10 @@ def start_dfs() -> Iterator[Callable[..., Dfs]]:
     running: list[Dfs] = []
     with tempfile.TemporaryDirectory(prefix="ry-", dir="/tmp") as parent:
 
-        def start(mains: dict[str, Main] | None = None, **figures: float) -> Dfs:
-            cluster = Dfs(Path(parent), small_topology(**figures), **(mains or {}))
+        def start(
+            mains: dict[str, Main] | None = None, durability: Durability = "safe", **figures: float
+        ) -> Dfs:
+            cluster = Dfs(Path(parent), small_topology(**figures), durability, **(mains or {}))
             running.append(cluster)
             cluster.__enter__()
             return cluster

@@ -72,6 +72,9 @@ def test_another_cluster_than_the_one_that_is_up_is_refused(cluster):
     done = cluster.run("run", "terasort", "--topology", "flat-4x4")
     assert done.returncode == 2
     assert "--topology flat-4x4: the cluster that is up has unlimited-2x2" in done.stderr
+    done = cluster.run("run", "terasort", "--durability", "fast")
+    assert done.returncode == 2
+    assert "--durability fast: the cluster that is up has safe" in done.stderr
 
 
 def test_a_killed_supervisor_takes_its_cluster_along(cluster):

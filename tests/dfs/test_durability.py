@@ -1,0 +1,328 @@
+"""What is acknowledged would outlive a power cut, and what a sync costs is waited for by no other.
+
+A power cut is what was on the disk at the end of the last sync: tests keep a copy of that.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import dfs.blockfile
+import dfs.datanode.process
+import dfs.namenode.process
+import dfs.namenode.sqlite_journal
+from cluster.background import Background
+from cluster.errors import PeerLost, Refused
+from cluster.ids import rack_of
+from cluster.lasting import sync_file
+from cluster.reactor import Reactor
+from cluster.transport import Describe, Description
+from cluster.wire import Done
+from dfs.messages import CreateFile, FileCreated, MakeFolder
+from dfs.namenode.core import NameNode
+from dfs.namenode.groupcommit import GroupCommit
+from dfs.namenode.process import NameNodeServer
+from dfs.namenode.sqlite_journal import SqliteJournal
+from tests.cluster_fixture import wait_for
+from tests.dfs.simulated import topology
+
+DATA = bytes(range(256)) * 400
+
+
+# The journal -------------------------------------------------------------------------------------
+def keep_copies(journal: Path, copies: Path):
+    """A sync of the journal that keeps what is on the disk after it."""
+    copies.mkdir()
+    numbers = itertools.count()
+
+    def sync(file):
+        sync_file(file)
+        new = copies / "new"
+        new.mkdir()
+        for path in journal.parent.glob(f"{journal.name}*"):
+            if not path.name.endswith("-shm"):
+                shutil.copy(path, new / path.name)
+        new.rename(copies / str(next(numbers)))
+
+    return sync
+
+
+def after_power_cut(copies: Path, name: str) -> SqliteJournal:
+    latest = max(
+        (path for path in copies.iterdir() if path.name != "new"), key=lambda p: int(p.name)
+    )
+    return SqliteJournal(latest / name)
+
+
+def test_what_was_synced_is_there_after_a_power_cut(tmp_path, monkeypatch):
+    path, disk = tmp_path / "j", tmp_path / "disk"
+    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", keep_copies(path, disk))
+    journal = SqliteJournal(path, lasting=True)
+    core = NameNode(topology(), journal, now_s=0.0)
+    for number in range(300):
+        core.handle(MakeFolder(path=f"/f{number}"), 0.0)
+        if number == 200:
+            journal.sync()
+    journal.close()
+    after = after_power_cut(disk, "j")
+    starts, inodes = after.load()
+    after.close()
+    assert starts == 1
+    assert {f"f{number}" for number in range(201)} <= {inode.name for inode in inodes}
+
+
+class FakeServer:
+    """As much of ``cluster.transport`` as the NameNode's process uses."""
+
+    def __init__(self):
+        self.handlers, self.replies, self.pushed = {}, [], []
+        self.reactor = Reactor()
+
+    def server(self, _):
+        return self
+
+    def on(self, kind, handler):
+        self.handlers[kind] = handler
+
+    def reply(self, request, message):
+        self.replies.append((request.number, message))
+
+    def push(self, peer, command):
+        self.pushed.append((peer, command))
+
+    def ask(self, number, message):
+        """Its answer, if that comes at once."""
+        return self.handlers[type(message)](FakeRequest(number, message))
+
+
+class FakeRequest:
+    peer = b"peer"
+    payload = None
+
+    def __init__(self, number, message):
+        self.number, self.message = number, message
+
+
+@pytest.fixture
+def slow_disk(tmp_path, monkeypatch):
+    """A NameNode whose syncs end when the test says so: server, and the syncs that run."""
+    running = []
+
+    def sync(_):
+        may_end = threading.Event()
+        running.append(may_end)
+        assert may_end.wait(20)
+
+    server = FakeServer()
+    journal = SqliteJournal(tmp_path / "j")
+    core = NameNode(topology(), journal, now_s=0.0)
+    syncing = Background(server.reactor, threads=1)
+    NameNodeServer(server, core, 1000.0, GroupCommit(journal, syncing))
+    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", sync)
+    yield server, running
+    for sync in running:
+        sync.set()
+    syncing.close()
+    journal.close()
+
+
+def test_changes_are_acknowledged_after_their_sync_many_at_once(slow_disk):
+    server, syncs = slow_disk
+    for number in range(1, 17):
+        assert server.ask(number, MakeFolder(path=f"/f{number}")) is None
+    wait_for(lambda: len(syncs) == 1, "a sync")
+    server.reactor.run_until(lambda: False, timeout_s=0.01)
+    assert server.replies == []
+    syncs[0].set()
+    assert server.reactor.run_until(lambda: len(server.replies) == 1, timeout_s=20)
+    wait_for(lambda: len(syncs) == 2, "a sync for all others")
+    syncs[1].set()
+    assert server.reactor.run_until(lambda: len(server.replies) == 16, timeout_s=20)
+    assert [number for number, _ in server.replies] == list(range(1, 17))
+    assert len(syncs) == 2
+
+
+def test_what_changes_nothing_is_answered_at_once(slow_disk):
+    server, _ = slow_disk
+    assert server.ask(1, MakeFolder(path="/f")) is None
+    assert isinstance(server.ask(2, CreateFile(path="/g")), FileCreated)
+
+
+def test_a_journal_that_cannot_be_synced_ends_the_namenode(start_dfs, capfd):
+    def broken(daemon):
+        loads = []
+
+        def sync(file):
+            if loads:
+                raise OSError(5, "Input/output error")
+            loads.append(file)
+
+        dfs.namenode.sqlite_journal.sync_file = sync
+        dfs.namenode.process.main(daemon)
+
+    cluster = start_dfs(mains={"namenode": broken})
+    client = cluster.client()
+    with pytest.raises(PeerLost, match="namenode is gone"):
+        client.mkdir("/f")
+    assert (
+        "the journal cannot be synced: Input/output error"
+        in capfd.readouterr().err + cluster.logs()
+    )
+
+
+def test_files_that_were_acknowledged_survive_a_power_cut(start_dfs, tmp_path):
+    disk = tmp_path / "disk"
+
+    def copying(daemon):
+        dfs.namenode.sqlite_journal.sync_file = keep_copies(daemon.folder.journal, disk)
+        dfs.namenode.process.main(daemon)
+
+    cluster = start_dfs(mains={"namenode": copying})
+    transport = cluster.transport()
+    links = [transport.link("namenode") for _ in range(16)]
+    done = []
+    for number in range(64):
+        links[number % 16].request(
+            MakeFolder(path=f"/f{number}"),
+            Done,
+            lambda answer, _, number=number: done.append(number if answer == Done() else -1),
+        )
+    assert transport.reactor.run_until(lambda: len(done) > 20, timeout_s=20)
+    os.kill(cluster.pids["namenode"], signal.SIGKILL)
+    acknowledged = {f"f{number}" for number in done}
+    journal = after_power_cut(disk, cluster.folder.journal.name)
+    assert acknowledged <= {inode.name for inode in journal.load()[1]}
+    journal.close()
+
+
+# Blocks ------------------------------------------------------------------------------------------
+def syncing(act, daemon):
+    """A DataNode whose syncs of blocks are ``act``."""
+    dfs.blockfile.sync_file = act
+    dfs.datanode.process.main(daemon)
+
+
+def test_blocks_and_their_names_are_synced_before_they_are_acknowledged(start_dfs, tmp_path):
+    log = tmp_path / "log"
+
+    def noting(daemon):
+        def note(what):
+            with open(log, "a") as file:
+                file.write(f"{what}\n")
+
+        dfs.blockfile.sync_file = lambda file: note(Path(f"/proc/self/fd/{file}").readlink())
+        dfs.blockfile.sync_folder = note
+        dfs.datanode.process.main(daemon)
+
+    cluster = start_dfs(mains={"datanode_r0": noting, "datanode_r1": noting})
+    client = cluster.client()
+    client.write("/f", [DATA])
+    synced = log.read_text().splitlines()
+    for location in client.locations("/f"):
+        for node in location.nodes:
+            path = cluster.block_file(node, location.block)
+            assert str(path) in synced
+            assert str(path.parent) in synced[synced.index(str(path)) :]
+
+
+def test_a_fast_cluster_syncs_nothing(start_dfs):
+    def refused(_):
+        raise OSError(5, "nobody asked for it")
+
+    def namenode(daemon):
+        dfs.namenode.sqlite_journal.sync_file = refused
+        dfs.namenode.process.main(daemon)
+
+    broken = functools.partial(syncing, refused)
+    mains = {"namenode": namenode, "datanode_r0": broken, "datanode_r1": broken}
+    client = start_dfs(durability="fast", mains=mains).client()
+    client.write("/f", [DATA])
+    assert b"".join(client.read("/f")) == DATA
+
+
+def test_others_are_served_while_a_block_is_synced(start_dfs, tmp_path):
+    may_end = tmp_path / "may end"
+
+    def wait(_):
+        while not may_end.exists():
+            time.sleep(0.005)
+
+    cluster = start_dfs(
+        racks=1, nodes=1, replication=1, mains={"datanode_r0": functools.partial(syncing, wait)}
+    )
+    client, link = cluster.client(), cluster.transport().link("datanode-r0")
+
+    def data():
+        yield DATA[:1000]
+
+    write = threading.Thread(target=lambda: client.write("/f", data()))
+    write.start()
+    wait_for(lambda: list(cluster.folder.path.glob("nodes/*/blocks/b*")), "the block")
+    link.call(Describe(), Description)
+    assert write.is_alive(), "the block is not acknowledged yet"
+    may_end.touch()
+    write.join(20)
+    assert not write.is_alive()
+
+
+def test_a_block_that_cannot_be_synced_goes_elsewhere(start_dfs):
+    def broken(_):
+        raise OSError(5, "Input/output error")
+
+    cluster = start_dfs(mains={"datanode_r0": functools.partial(syncing, broken)})
+    client = cluster.client("r0n0")
+    client.write("/f", [DATA])
+    assert {rack_of(node) for each in client.locations("/f") for node in each.nodes} == {"r1"}
+    blocks = functools.partial(cluster.folder.path.glob, "nodes/r0*/blocks/*")
+    wait_for(lambda: not list(blocks()), "nothing to be left of it")
+
+
+def test_a_file_whose_blocks_cannot_be_synced_anywhere_is_refused(start_dfs):
+    def broken(_):
+        raise OSError(5, "Input/output error")
+
+    main = functools.partial(syncing, broken)
+    cluster = start_dfs(mains={"datanode_r0": main, "datanode_r1": main})
+    client = cluster.client()
+    with pytest.raises(Refused, match="cannot store it: Input/output error"):
+        client.write("/f", [DATA])
+    assert not client.exists("/f")
+
+
+def test_a_file_that_is_removed_while_its_block_is_synced_leaves_nothing(start_dfs, tmp_path):
+    may_end = tmp_path / "may end"
+
+    def wait(_):
+        while not may_end.exists():
+            time.sleep(0.005)
+
+    main = functools.partial(syncing, wait)
+    cluster = start_dfs(mains={"datanode_r0": main, "datanode_r1": main})
+    client, other = cluster.client(), cluster.client()
+    refused = []
+
+    def write():
+        try:
+            client.write("/f/g", [DATA[:1000]])
+        except Refused as error:
+            refused.append(error)
+
+    writing = threading.Thread(target=write)
+    other.mkdir("/f")
+    writing.start()
+    blocks = functools.partial(cluster.folder.path.glob, "nodes/*/blocks/*")
+    wait_for(lambda: list(blocks()), "the block")
+    other.remove("/f", recursive=True)
+    may_end.touch()
+    writing.join(20)
+    assert refused
+    wait_for(lambda: not list(blocks()), "the blocks to go")
