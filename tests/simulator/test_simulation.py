@@ -15,10 +15,14 @@ from cluster.errors import InvariantError, UsageError
 from cluster.topology import Compute, Links, RackShape, Storage, Topology
 from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from jobs.workloads.samples import sample_workload
+from resourcemanager.decisions import Pass
 from resourcemanager.eventlog import Diverged, EventLog, replay
+from resourcemanager.policies import TaskPolicy
+from resourcemanager.recipe import Recipe
+from resourcemanager.schedulers.fair import FairOrder
 from simulator.behaviour import Behaviour, fate_of
 from simulator.cluster import Simulation
-from simulator.faults import CapacityDrop, Fault, NodeDown
+from simulator.faults import Fault, NodeDown
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 10**6
@@ -260,12 +264,15 @@ def test_the_same_events_whatever_the_hash_seed(tmp_path: Path):
 
 # What can't be -----------------------------------------------------------------------------------
 def test_jobs_that_will_never_end_are_reported():
-    faults = tuple(
-        CapacityDrop(link=f"{node}.down", share=0.0, at_s=0.0, lasts_s=math.inf)
-        for node in ("r0n0", "r0n1")
-    )
-    with pytest.raises(InvariantError, match="nothing will happen: j1 wait"):
-        simulation(job(maps=2, reduces=1, shuffle=100 * MB), faults=faults).run()
+    class Never(TaskPolicy):
+        def offer(self, job, slot, now_s):
+            return Pass("never")
+
+    never = Recipe(name="never", source="a test", order=FairOrder, tasks=Never)
+    workload = Workload(name="w", source="", jobs=(job(),))
+    run = Simulation(ClusterConfig(topology=topology()), workload, recipe=never)
+    with pytest.raises(InvariantError, match=r"nothing will happen: j1\.m0 pending .* never"):
+        run.run()
 
 
 def test_jobs_fail_when_all_nodes_are_lost_for_good():
