@@ -46,7 +46,7 @@ def commit_many(journal):
 
 
 def test_a_full_disk_refuses_a_change_and_later_ones_are_kept(tmp_path):
-    with small_disk(tmp_path / "disk", 2**20) as disk:
+    with small_disk(tmp_path / "disk", 2**24) as disk:
         journal = SqliteJournal(disk.path / "j")
         disk.fill()
         with pytest.raises(PeerUnable, match=f"cannot be written: no space left on {disk.path}"):
