@@ -87,7 +87,7 @@ def test_jobs_and_files_of_a_cluster_that_is_up(railyard, tmp_path):
     )
     assert sorted(counts.splitlines()) == ["be\t2000", "not\t1000", "or\t1000", "to\t2000"]
     again = railyard.run("run", "wordcount", "--input", "dfs:/hamlet.txt", "--output", "/counts")
-    assert again.returncode == 1
+    assert again.returncode == 2
     assert "/counts: exists already" in again.stderr
 
     assert "r" in railyard.ok("fs", "locations", "/hamlet.txt")

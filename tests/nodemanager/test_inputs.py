@@ -136,7 +136,7 @@ def test_reason_of_an_error_that_cannot_tell():
         def __str__(self):
             raise RuntimeError
 
-    assert reason_of(Mute()) == "Mute: (what it says cannot be told)"
+    assert reason_of(Mute()) == "Mute: (what it says cannot be shown)"
 
 
 def test_an_error_of_ours_needs_a_traceback_only_if_it_came_through_the_users_lines():
