@@ -26,6 +26,7 @@ from cluster.messages.execution import FlowFailed
 from cluster.priority import CARRIER, take_priority
 from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
+from cluster.roles import take_role
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from cluster.wire import Done
@@ -213,6 +214,7 @@ class EmulatedNetwork:
 
     def _become_peer(self, name: str, ready: Callable[[], None]) -> None:
         take_priority(CARRIER)
+        take_role("nodemanager-" + name)  # in whose place it attaches to flows
         transport = Transport(self.folder)
         peer = RackPeer(transport, self.topology, name, self._data)
         stop_on_sigterm(transport.reactor)

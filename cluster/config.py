@@ -25,6 +25,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     seed: int = 1
     transport: TransportKind = "ipc"
     durability: Durability = "safe"
+    #: serve what only tests ask for (``LoseNode``), and let clients say what only daemons may
+    for_tests: bool = False
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
     scheduler_options: dict[str, str | int | float | bool] = {}
 

@@ -44,6 +44,7 @@ from cluster.processes import (
     wake_on_signals,
 )
 from cluster.restarts import PAUSE_S_MAX, Restarts
+from cluster.roles import take_role
 from cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -133,6 +134,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         self._write_to_log(spec.name)
+        take_role(spec.name)
         # The lock that says that the cluster is alive and the lifeline are the supervisor's alone.
         close_descriptors_but({self._ready_out})
         spec.main(

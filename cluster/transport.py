@@ -16,17 +16,21 @@ import functools
 import itertools
 import logging
 import os
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 import zmq
 
+from cluster.addresses import publish_port, tcp_address, unix_address
+from cluster.admission import Admission
 from cluster.bounded import FEW, Count, Name, Pid
+from cluster.config import Daemon
 from cluster.errors import InvariantError, PeerError, PeerLost
 from cluster.fewlines import FewLines
+from cluster.frames import FRAMES_MAX, arrived, configure, configure_server, monitored_event
 from cluster.reactor import Reactor, Timer, now_s
+from cluster.roles import CLIENT, OWN, Sender, process_at, role_of, role_of_process
 from cluster.runfolder import RunFolder
 from cluster.security import Keys
 from cluster.wire import Malformed, Message, Refusal, Unsendable, Vocabulary, pack, unpack
@@ -37,12 +41,8 @@ Payload = bytes | memoryview | None
 M = TypeVar("M", bound=Message)
 E = TypeVar("E", "Server", "Link")
 
-#: No frame may be larger; bulk bytes travel in chunks far below it.
-MAX_FRAME_BYTES = 64 * 2**20
 #: A link without a connection for so long counts as one that waits for its server.
 _UNREACHABLE_S = 1.0
-#: Who sent it (from the socket), header, payload.
-_FRAMES_MAX = 3
 #: A flood on one socket must not starve timers and the other sockets.
 _MESSAGES_A_TURN = 256
 
@@ -62,45 +62,57 @@ class Description(Message, frozen=True, kw_only=True):
     unreachable: Annotated[tuple[Name, ...], FEW] = ()
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True):
     """A message that arrived at a server."""
 
     peer: bytes  #: who sent it; stays the same for as long as its link lives
     number: int  #: pairs the reply with it; 0 = no reply is expected
     message: Message
     payload: memoryview | None
+    header: zmq.Frame | None = None  #: which knows where it came from
 
 
 class Transport:
     """This process's ZeroMQ context, and how names become addresses.
 
-    Make it after the last fork: a context must not be shared between processes.
+    Make it after the last fork: a context must not be shared between processes.  Over TCP its links
+    have the key of ``role``.  With ``for_tests``, servers let clients say what only daemons may.
     """
 
-    def __init__(self, folder: RunFolder, reactor: Reactor | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        reactor: Reactor | None = None,
+        role: str = CLIENT,
+        *,
+        for_tests: bool = False,
+    ) -> None:
         self.folder = folder
         self.reactor = reactor or Reactor()
         self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._keys = Keys.load(folder.keys)
+        self.for_tests = for_tests
+        self._keys = Keys.load(folder.keys, role)
         if self._keys is not None:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
 
+    @classmethod
+    def of(cls, daemon: Daemon) -> Transport:
+        """That of a daemon's process."""
+        role = role_of(daemon.name)
+        return cls(daemon.folder, role=role, for_tests=daemon.config.for_tests)
+
     def server(self, name: str) -> Server:
         """A new server that others reach as ``name``."""
         socket = self.context.socket(zmq.ROUTER)
-        _configure(socket)
-        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        configure_server(socket)
         if self._keys is None:
-            socket.bind(self._ipc(name))
+            socket.bind(unix_address(self.folder, name))
         else:
             self._keys.secure_server(socket)
             port = socket.bind_to_random_port("tcp://127.0.0.1")
-            published = self.folder.port(name)
-            unfinished = published.with_suffix(".new")
-            unfinished.write_text(str(port))
-            unfinished.replace(published)
-        return self._keep(Server(name, socket, self.reactor, self.unreachable))
+            publish_port(self.folder, name, port)
+        return self._keep(Server(name, socket, self.reactor, self.unreachable, self._sender))
 
     def link(
         self,
@@ -117,7 +129,7 @@ class Transport:
         ``LastingLink``.
         """
         socket = self.context.socket(zmq.DEALER)
-        _configure(socket)
+        configure(socket)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
@@ -143,17 +155,21 @@ class Transport:
         self._open.append(end)
         return end
 
-    def _ipc(self, name: str) -> str:
-        return f"ipc://{self.folder.sockets / name}"
+    def _sender(self, header: zmq.Frame) -> Sender:
+        """Who sent a message with this header."""
+        if self._keys is not None:
+            key = str(header.get("User-Id"))
+            role, pid = self._keys.role(key), None
+        else:
+            key = str(header.get("Peer-Address"))
+            pid = process_at(key)
+            role = CLIENT if pid is None else role_of_process(pid)
+        return Sender(OWN if self.for_tests and role == CLIENT else role, pid, key)
 
     def _address(self, name: str) -> str | None:
         """Where to connect to; None while it is not known yet."""
-        if self._keys is None:
-            return self._ipc(name)
-        try:
-            return f"tcp://127.0.0.1:{int(self.folder.port(name).read_text())}"
-        except FileNotFoundError:
-            return None
+        address = unix_address if self._keys is None else tcp_address
+        return address(self.folder, name)
 
 
 class Server:
@@ -165,9 +181,11 @@ class Server:
         socket: zmq.Socket[bytes],
         reactor: Reactor,
         unreachable: Callable[[], tuple[str, ...]],
+        who_sent: Callable[[zmq.Frame], Sender],
     ) -> None:
         self.name = name
         self._unreachable = unreachable
+        self._admission = Admission(who_sent)
         self.requests = 0  #: messages handled
         self.refused = 0  #: messages refused, malformed ones included
         self._socket = socket
@@ -178,14 +196,25 @@ class Server:
         self.on(Describe, self._describe)
         reactor.add(socket, self._receive_all)
 
-    def on(self, kind: type[Message], handler: Callable[[Request], Message | None]) -> None:
-        """Handle messages of class ``kind``.
+    def on(
+        self,
+        kind: type[Message],
+        handler: Callable[[Request], Message | None],
+        only: Iterable[str] = (),
+    ) -> None:
+        """Handle messages of class ``kind``; with ``only``, of no other roles than these.
 
         What the handler returns is the reply; None means that there is none, or that it comes
         later through ``reply``.  A ``PeerError`` that it raises becomes a ``Refusal``.
         """
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
+        self._admission.restrict(kind, only)
+
+    def sender(self, request: Request) -> Sender:
+        """Who sent a request."""
+        assert request.header is not None, "it came from a socket"
+        return self._admission.sender(request.peer, request.header)
 
     def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
         """Answer a request; False if whoever asked is gone.
@@ -230,19 +259,22 @@ class Server:
         return self._send(peer, header, payload)
 
     def _receive_all(self) -> None:
-        for frames in itertools.islice(_arrived(self._socket), _MESSAGES_A_TURN):
+        for frames in itertools.islice(arrived(self._socket), _MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
         peer, number = frames[0].bytes, 0
         try:
-            if not 2 <= len(frames) <= _FRAMES_MAX:
+            if not 2 <= len(frames) <= FRAMES_MAX:
                 raise PeerError("too many frames, or none: a message has 1 or 2")
-            number, message = unpack(frames[1].buffer, self._vocabulary)
-            payload = frames[2].buffer if len(frames) == _FRAMES_MAX else None
+            header = frames[1]
+            number, message = unpack(header.buffer, self._vocabulary)
+            payload = frames[2].buffer if len(frames) == FRAMES_MAX else None
             self.requests += 1
-            request = Request(peer=peer, number=number, message=message, payload=payload)
-            answer = self._handlers[type(message)](request)
+            kind = type(message)
+            self._admission.check(kind, peer, header)
+            request = Request(peer, number, message, payload, header)
+            answer = self._handlers[kind](request)
         except InvariantError:
             raise
         except PeerError as error:
@@ -406,7 +438,7 @@ class Link:
             self._socket.send_multipart(frames, copy=payload is None)
 
     def _receive_all(self) -> None:
-        for frames in itertools.islice(_arrived(self._socket), _MESSAGES_A_TURN):
+        for frames in itertools.islice(arrived(self._socket), _MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
@@ -429,12 +461,12 @@ class Link:
             self._complaints.warning(f"{self.name} refused a message: {message.reason}")
 
     def _on_monitor(self) -> None:
-        event = _monitored_event(self._monitor)
+        event = monitored_event(self._monitor)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             self._stop_waiting()
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            for frames in _arrived(self._socket):  # what came before the end still counts
+            for frames in arrived(self._socket):  # what came before the end still counts
                 self._handle(frames)
             self._lose()
 
@@ -462,37 +494,3 @@ class Link:
     def _loss(self) -> PeerLost:
         how = "is gone" if self._connected else "cannot be reached"
         return PeerLost(f"{self.name} {how}")
-
-
-def _arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
-    """The frames of each message that is there, until the socket is closed.
-
-    Of one that has too many only the first are kept: one more than any message has.
-    """
-    while not socket.closed:
-        try:
-            frames = [socket.recv(flags=zmq.DONTWAIT, copy=False)]
-        except zmq.Again:
-            return
-        while frames[-1].more and len(frames) <= _FRAMES_MAX:
-            frames.append(socket.recv(copy=False))
-        while frames[-1].more:
-            frames[-1] = socket.recv(copy=False)
-        yield frames
-
-
-def _monitored_event(monitor: zmq.Socket[bytes]) -> int:
-    """The event that a monitor socket tells of.
-
-    ``zmq.utils.monitor`` reads it too, but imports asyncio, a tenth of a daemon's start.
-    """
-    number, _value = struct.unpack("=hi", monitor.recv_multipart(zmq.DONTWAIT)[0])
-    return int(number)
-
-
-def _configure(socket: zmq.Socket[bytes]) -> None:
-    # No high-water mark: senders are bound by grants and by their windows, and nothing is dropped.
-    socket.setsockopt(zmq.SNDHWM, 0)
-    socket.setsockopt(zmq.RCVHWM, 0)
-    socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME_BYTES)
-    socket.setsockopt(zmq.LINGER, 1000)

@@ -21,6 +21,7 @@ from cluster.errors import PeerError
 from cluster.priority import CLOCK, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.reactor import Timer, now_s
+from cluster.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
 from cluster.topology import Topology
 from cluster.transport import Request, Transport
 from cluster.units import format_rate
@@ -40,6 +41,7 @@ from netemu.messages import (
     RegisterCoflow,
     SetCapacity,
 )
+from netemu.owners import Owners
 from netemu.publisher import Publisher
 from netemu.schedulers import flow_scheduler
 from netemu.schedulers.base import FlowScheduler, FlowSpec
@@ -75,13 +77,16 @@ class NetworkEmulator:
         self._cpu_samples = 0
         self._cpu_saturated = 0
         self._server = transport.server("network")
+        self._owners = Owners()
+        ledger, fabric = self._ledger, self._fabric
         self._on(OpenFlow, self._open)
-        self._on(GrowFlow, lambda order, _: self._grow(order))
-        self._on(AttachFlow, self._attach)
-        self._on(CloseFlow, lambda order, _: self._ledger.close(order.flow))
-        self._on(RegisterCoflow, lambda order, _: self._fabric.register_coflow(order.coflow))
-        self._on(FinishCoflow, lambda order, _: self._ledger.finish_coflow(order.coflow))
-        self._on(SetCapacity, lambda order, _: self._set_capacity(order))
+        self._on(GrowFlow, self._grow)
+        self._on(CloseFlow, self._close)
+        self._on(AttachFlow, self._attach, (NODE_MANAGER,))
+        only = (RESOURCE_MANAGER,)
+        self._on(RegisterCoflow, lambda order, _: fabric.register_coflow(order.coflow), only)
+        self._on(FinishCoflow, lambda order, _: ledger.finish_coflow(order.coflow), only)
+        self._on(SetCapacity, lambda order, _: self._set_capacity(order), (CLIENT,))
         self._server.on(GetNetworkStats, self._stats)
         self._server.on(GetCircuitChanges, self._circuit_changes)
         self._publisher = Publisher(self._server, self._reactor, self._look)
@@ -90,20 +95,26 @@ class NetworkEmulator:
         self._reactor.call_every(_SWEEP_S, self._sweep)
 
     # Orders ------------------------------------------------------------------------------------
-    def _on(self, kind: type[M], act: Callable[[M, bytes], None]) -> None:
-        """Carry out orders of a class by ``act(order, peer)``; its ``ValueError`` refuses one."""
+    def _on(
+        self, kind: type[M], act: Callable[[M, Request], None], only: tuple[str, ...] = ()
+    ) -> None:
+        """Carry out orders of a class by ``act(order, request)``; its ``ValueError`` refuses one.
+
+        With ``only``, those of these roles.
+        """
 
         def handle(request: Request) -> Message | None:
             self._bring_turn_near(getattr(request.message, "given_s", None))
             try:
-                act(cast("M", request.message), request.peer)
+                act(cast("M", request.message), request)
             except ValueError as error:
                 raise PeerError(str(error)) from None
             return Done() if request.number else None
 
-        self._server.on(kind, handle)
+        self._server.on(kind, handle, only)
 
-    def _open(self, order: OpenFlow, peer: bytes) -> None:
+    def _open(self, order: OpenFlow, request: Request) -> None:
+        self._owners.open(order, self._server.sender(request))
         spec = FlowSpec(
             flow=order.flow,
             src=order.src,
@@ -114,12 +125,18 @@ class NetworkEmulator:
             priority=order.priority,
             more=order.more,
         )
-        self._ledger.open(spec, peer if order.attach else None, again=order.again)
+        peer = request.peer if order.attach else None
+        self._ledger.open(spec, peer, again=order.again)
 
-    def _attach(self, order: AttachFlow, peer: bytes) -> None:
-        self._ledger.attach(order.flow, peer, again=order.again)
+    def _attach(self, order: AttachFlow, request: Request) -> None:
+        self._ledger.attach(order.flow, request.peer, again=order.again)
 
-    def _grow(self, order: GrowFlow) -> None:
+    def _close(self, order: CloseFlow, request: Request) -> None:
+        self._owners.check(order.flow, self._server.sender(request))
+        self._ledger.close(order.flow)
+
+    def _grow(self, order: GrowFlow, request: Request) -> None:
+        self._owners.check(order.flow, self._server.sender(request))
         self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, order: SetCapacity) -> None:
@@ -187,6 +204,7 @@ class NetworkEmulator:
     def _sweep(self) -> None:
         self._bring_turn_near()
         self._ledger.drop_forgotten()
+        self._owners.forget(lambda flow: not self._fabric.is_open(flow))
 
     # Statistics --------------------------------------------------------------------------------
     def _sample_cpu(self) -> None:
@@ -228,7 +246,7 @@ def main(daemon: Daemon) -> None:
     """Run the emulator until SIGTERM, in a process of its own."""
     if not take_priority(CLOCK):
         log.info("no permission to run before other processes: grants may be late under load")
-    transport = Transport(daemon.folder)
+    transport = Transport.of(daemon)
     scheduler = flow_scheduler(daemon.config.flow_scheduler)
     NetworkEmulator(transport, daemon.config.topology, scheduler)
     stop_on_sigterm(transport.reactor)

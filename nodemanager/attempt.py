@@ -20,6 +20,7 @@ from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
 from cluster.priority import fall_back
 from cluster.reactor import now_s
+from cluster.roles import ATTEMPT
 from cluster.transport import Transport
 from dfs.client import DfsClient
 from dfs.messages import FileCreated, PlacementHint
@@ -42,7 +43,7 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
     The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
     ending the process is quicker.
     """
-    transport = Transport(daemon.folder)
+    transport = Transport(daemon.folder, role=ATTEMPT)
     umbilical = Umbilical(transport, order.attempt, rack_of(order.node))
     outcome: AttemptSucceeded | AttemptFailed
     try:

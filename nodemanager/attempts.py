@@ -39,6 +39,7 @@ from cluster.messages.execution import (
 )
 from cluster.processes import how_it_ended
 from cluster.reactor import Reactor, Timer, now_s
+from cluster.roles import ATTEMPT
 from cluster.transport import Request, Server
 from cluster.wire import Done, Event, Message
 from nodemanager.channel import Channel
@@ -56,8 +57,9 @@ class _Attempt:
 
     order: LaunchAttempt
     reported_s: float  #: when it was last heard of
-    forked: bool = False
+    pid: int | None = None  #: None until its process was forked
     peer: bytes | None = None  #: its umbilical
+    peer_pid: int | None = None  #: the process at the other end of that
     claim: AttemptSucceeded | AttemptFailed | None = None  #: what it says became of it
     due_s: float = 0.0  #: that it succeeded is not told before
     untold: Timer | None = None  #: its process has succeeded, which is told then
@@ -91,7 +93,7 @@ class Attempts:
         self._by_peer: dict[bytes, AttemptId] = {}
         self._readers: dict[FlowId, AttemptId] = {}
         self._discarded: set[JobId] = set()  #: jobs of which an attempt may yet be dying
-        server.on(UmbilicalHello, self._hello)
+        server.on(UmbilicalHello, self._hello, (ATTEMPT,))
         server.on(AttemptProgressed, self._progressed)
         server.on(AttemptSucceeded, self._claimed)
         server.on(AttemptFailed, self._claimed)
@@ -164,9 +166,15 @@ class Attempts:
     def forked(self, attempt: AttemptId, pid: int) -> None:
         """An attempt's process runs."""
         self._daemon.folder.record_process("Attempt", attempt, pid)
-        self._running[attempt].forked = True
-        self._running[attempt].reported_s = now_s()
+        running = self._running[attempt]
+        running.pid = pid
+        running.reported_s = now_s()
         self._tell(AttemptStarted(attempt=attempt, pid=pid))
+        if running.peer_pid not in (None, pid):  # an impostor's first words came before this
+            reason = f"process {running.peer_pid} spoke for it, which is {pid}"
+            running.claim = AttemptFailed(attempt=attempt, reason=reason)
+            node = running.order.node
+            self._containers.kill(KillAttempt(attempt=attempt, node=node, reason=reason))
 
     def too_large(self, attempt: AttemptId, reason: str) -> None:
         """An attempt's processes use too much memory, and are being killed."""
@@ -206,7 +214,10 @@ class Attempts:
         attempt = self._running.get(message.attempt)
         if attempt is None or attempt.peer is not None or request.peer in self._by_peer:
             raise PeerError(f"{message.attempt} is not expected here")
-        attempt.peer = request.peer
+        sender_pid = self._server.sender(request).pid or message.pid
+        if attempt.pid not in (None, sender_pid):
+            raise PeerError(f"{message.attempt} is process {attempt.pid}, not {sender_pid}")
+        attempt.peer, attempt.peer_pid = request.peer, sender_pid
         attempt.reported_s = now_s()
         self._by_peer[request.peer] = message.attempt
         undelivered, attempt.undelivered = attempt.undelivered, []
@@ -255,7 +266,7 @@ class Attempts:
             return
         if running.timed_out:
             reason = f"reported nothing for {self._timeout_s:g} s"
-            if not running.forked:
+            if running.pid is None:
                 reason = f"the job's module was not imported within {self._timeout_s:g} s"
             reason += " (liveness.task_timeout of the topology)"
         if stderr is None:
@@ -288,7 +299,7 @@ class Attempts:
                 continue
             running.timed_out = True
             log.warning("%s reported nothing for %g s: killing it", attempt, self._timeout_s)
-            if running.forked:
+            if running.pid is not None:
                 node = running.order.node
                 self._containers.kill(KillAttempt(attempt=attempt, node=node, reason="time-out"))
             else:

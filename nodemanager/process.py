@@ -60,7 +60,7 @@ class _NodeManager:
         self._daemon = daemon
         self._rack = _rack(daemon)
         self._lost = ""  #: what this process can't go on without, and is gone
-        self._transport = Transport(daemon.folder)
+        self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
         stop_on_sigterm(self._reactor)
         nodes = frozenset(node.id for node in self._rack.nodes)

@@ -78,6 +78,19 @@ class NodeManagers:
         if not manager.usable:
             self._take_back(manager, message.nodes)
 
+    def check_fact(self, request: Request) -> None:
+        """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
+        message = request.message
+        flow = getattr(message, "flow", None)  # which is named after its reader
+        attempt = message.attempt if flow is None else flow.split(":", 1)[0]  # type: ignore[attr-defined]
+        known = self._driver.core.world.attempts.get(attempt)
+        if known is None:
+            manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
+        else:
+            manager = self._by_rack.get(known.node.rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
+
     def expire(self) -> None:
         """Write off those that were silent for too long."""
         for manager in self._by_rack.values():

@@ -35,6 +35,7 @@ from cluster.messages.execution import (
 )
 from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
+from cluster.roles import CLIENT, NODE_MANAGER
 from cluster.transport import Request, Transport
 from cluster.wire import Command, Done, Event, Message, Refusal
 from dfs.messages import Remove, Removed
@@ -90,7 +91,7 @@ _FACTS: tuple[type[Event], ...] = (
 def main(daemon: Daemon) -> None:
     """Be the ResourceManager until asked to stop."""
     take_priority(DECIDER)
-    transport = Transport(daemon.folder)
+    transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
     manager = ResourceManager(daemon, transport)
     daemon.ready()
@@ -129,14 +130,15 @@ class ResourceManager:
 
     def _take_messages(self) -> None:
         server = self._server
-        server.on(RegisterNodeManager, self._managers.register)
-        server.on(NodeManagerHeartbeat, self._managers.heartbeat)
+        managers, only = self._managers, (NODE_MANAGER,)
+        server.on(RegisterNodeManager, managers.register, only)
+        server.on(NodeManagerHeartbeat, managers.heartbeat, only)
         for kind in _FACTS:
-            server.on(kind, self._fact)
-        server.on(ForetellJobs, self._foretell)
+            server.on(kind, self._fact, only)
+        server.on(ForetellJobs, self._foretell, (CLIENT,))
         server.on(PlanData, self._plan_data)
         server.on(SubmitJob, self._submit)
-        server.on(KillJob, self._kill)
+        server.on(KillJob, self._kill, (CLIENT,))
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
         server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
@@ -157,6 +159,7 @@ class ResourceManager:
     # Messages ------------------------------------------------------------------------------------
     def _fact(self, request: Request) -> None:
         assert isinstance(request.message, Event), "as the server checks"
+        self._managers.check_fact(request)
         self._driver.tell(request.message)
 
     def _foretell(self, request: Request) -> None:

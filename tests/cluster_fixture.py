@@ -16,8 +16,11 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from cluster.config import ClusterConfig, Daemon
 from cluster.processes import die_with_parent
+from cluster.roles import take_role
 from cluster.runfolder import RunFolder
 
 Main = Callable[[Daemon], None]
@@ -28,7 +31,7 @@ class MiniCluster:
 
     def __init__(self, parent: Path, config: ClusterConfig, mains: dict[str, Main]) -> None:
         self.folder = RunFolder.create(parent)
-        self.config = config
+        self.config = config = msgspec.structs.replace(config, for_tests=True)
         self.pids: dict[str, int] = {}
         self._mains = mains
         self._near, far = socket.socketpair()
@@ -132,6 +135,7 @@ def _fork(
         os.dup2(log, 1)
         os.dup2(log, 2)
         logging.basicConfig(level=logging.INFO, force=True)
+        take_role(name)
         mains[name](
             Daemon(
                 role=name,

@@ -93,7 +93,7 @@ def main(daemon: Daemon) -> None:
     """Serve the nodes of the rack that ``daemon.name`` ends with ("datanode-r0")."""
     keep_freed_memory()
     take_priority(CARRIER)
-    transport = Transport(daemon.folder)
+    transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
     network = NetworkClient(transport, daemon.config.topology)
     node = DataNode(

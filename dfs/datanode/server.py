@@ -83,7 +83,8 @@ class BlockServer:
         self._server = transport.server(f"datanode-{rack}")
         self._server.on(WriteBlock, self._write_block)
         self._server.on(ReadBlock, self._read_block)
-        self._server.on(LoseNode, self._lose_node)
+        if transport.for_tests:
+            self._server.on(LoseNode, self._lose_node)
         self._transfers = ServerTransfers(self._server, transport.reactor)
 
         period_s = topology.liveness.block_report

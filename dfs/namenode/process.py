@@ -10,17 +10,38 @@ import functools
 
 from cluster.background import Background
 from cluster.config import Daemon
-from cluster.ids import RackId
+from cluster.errors import PeerError
+from cluster.ids import RackId, rack_of
 from cluster.priority import DECIDER, take_priority
 from cluster.processes import stop_on_sigterm
 from cluster.reactor import now_s
+from cluster.roles import DATA_NODE
 from cluster.transport import Request, Transport
 from cluster.wire import Message
-from dfs.messages import DataNodeHeartbeat, RegisterDataNode
+from dfs.messages import (
+    BlockReplicated,
+    BlockReport,
+    DataNodeHeartbeat,
+    RegisterDataNode,
+    ReplicasDeleted,
+    ReplicationFailed,
+    ReplicaVerified,
+)
 from dfs.namenode.core import NameNode, Outcome, Ticked
 from dfs.namenode.groupcommit import GroupCommit
 from dfs.namenode.orders import Order
 from dfs.namenode.sqlite_journal import SqliteJournal
+
+#: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.
+_OF_DATANODES = (
+    RegisterDataNode,
+    DataNodeHeartbeat,
+    BlockReport,
+    BlockReplicated,
+    ReplicationFailed,
+    ReplicasDeleted,
+    ReplicaVerified,
+)
 
 
 class NameNodeServer:
@@ -41,11 +62,13 @@ class NameNodeServer:
         self._datanodes: dict[RackId, bytes] = {}
         self._server = transport.server("namenode")
         for kind in core.messages:
-            self._server.on(kind, self._handle)
+            self._server.on(kind, self._handle, (DATA_NODE,) if kind in _OF_DATANODES else ())
         transport.reactor.call_every(tick_s, self._tick)
 
     def _handle(self, request: Request) -> Message | None:
         message = request.message
+        if type(message) in _OF_DATANODES:
+            self._check_datanode(message, request.peer)
         before = self._commits.commits if self._commits is not None else 0
         outcome = self._core.handle(message, now_s())  # refuses racks that there are not
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
@@ -61,6 +84,26 @@ class NameNodeServer:
         if outcome.reply is not None:
             self._server.reply(request, outcome.reply)
 
+    def _check_datanode(self, message: Message, peer: bytes) -> None:
+        """Raise ``PeerError`` unless what is told of a rack comes from its DataNode.
+
+        A DataNode that registers is its rack's from then on: an earlier one is dead, or replaced.
+        """
+        known: set[bytes | None]
+        match message:
+            case RegisterDataNode():
+                return
+            case DataNodeHeartbeat(rack=rack):
+                known = {self._datanodes.get(rack, peer)}
+            case ReplicationFailed(source=node) | BlockReport(node=node):
+                known = {self._datanodes.get(rack_of(node))}
+            case ReplicasDeleted(node=node) | ReplicaVerified(node=node):
+                known = {self._datanodes.get(rack_of(node))}
+            case _:  # the source of a copy tells that its target has it
+                known = set(self._datanodes.values())
+        if peer not in known:
+            raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")
+
     def _tick(self) -> None:
         self._send(self._core.handle(Ticked(), now_s()).orders)
 
@@ -74,7 +117,7 @@ class NameNodeServer:
 def main(daemon: Daemon) -> None:
     """Serve "namenode", with the journal in the run folder."""
     take_priority(DECIDER)
-    transport = Transport(daemon.folder)
+    transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
     config = daemon.config
     safe = config.durability == "safe"

@@ -12,11 +12,12 @@ from benchmarks._emulated import EmulatedNetwork, Transfer
 from benchmarks._scenarios import predict
 from benchmarks.fidelity import errors_percent
 from cluster.errors import Refused
+from cluster.frames import FRAME_BYTES_MAX
 from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
 from cluster.tomlfile import build
 from cluster.topology import Topology, load_topology
-from cluster.transport import MAX_FRAME_BYTES, Describe, Description, Transport
+from cluster.transport import Describe, Description, Transport
 from cluster.wire import Done
 from netemu.client import NetworkClient
 from netemu.messages import (
@@ -240,7 +241,7 @@ def test_flows_of_a_process_that_ends_are_cancelled(network):
 # Broken connections ------------------------------------------------------------------------------
 def break_connection(client):
     """Have the emulator hang up: this frame is larger than it takes."""
-    client._link._link._socket.send(bytes(MAX_FRAME_BYTES + 1), copy=False)
+    client._link._link._socket.send(bytes(FRAME_BYTES_MAX + 1), copy=False)
 
 
 def test_a_stopped_emulator_is_waited_for_longer_than_others(network, client, monkeypatch):
@@ -260,7 +261,7 @@ def test_a_flow_goes_on_over_a_new_connection(network, client):
     client.open("mine", "r0n0", "r1n0", 5 * 10**6, totals.append, reasons.append)
     wait(network, lambda: bool(totals))
     break_connection(client)
-    wait(network, lambda: totals[-1] == 5 * 10**6)
+    wait(network, lambda: totals[-1:] == [5 * 10**6])
     stats = network.stats()
     assert (reasons, stats.flows_finished, stats.flows_open) == ([], 1, 0)
 
@@ -274,7 +275,7 @@ def test_a_flow_of_anothers_goes_on_over_a_new_connection(network, client):
     wait(network, lambda: bool(totals))
     break_connection(client)
     client.grow("theirs", 10**6, more=False)
-    wait(network, lambda: totals[-1] == 6 * 10**6)
+    wait(network, lambda: totals[-1:] == [6 * 10**6])
     assert reasons == []
 
 
@@ -285,7 +286,7 @@ def test_a_flow_that_was_given_up_meanwhile_holds_no_bandwidth(network, client):
     wait(network, lambda: bool(totals))
     break_connection(client)
     client.cancel("mine")  # which goes down with the connection
-    wait(network, lambda: others[-1] == 10**7)
+    wait(network, lambda: others[-1:] == [10**7])
     assert network.stats().flows_open == 0
 
 

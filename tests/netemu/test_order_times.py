@@ -5,6 +5,7 @@ import math
 import pytest
 
 from cluster.reactor import Timer
+from cluster.roles import Sender
 from cluster.tomlfile import build
 from cluster.topology import Topology
 from cluster.transport import Request
@@ -39,8 +40,11 @@ class Server:
         self.sent = []
         self._world = world
 
-    def on(self, kind, handler):
+    def on(self, kind, handler, only=()):
         self.handlers[kind] = handler
+
+    def sender(self, request):
+        return Sender("own", None, "own")
 
     def push(self, peer, message):
         self.sent.append((self._world.now_s, message))

@@ -250,7 +250,7 @@ def start_cluster(tmp_path_factory):
         folder = RunFolder.create(tmp_path_factory.mktemp("n"))
         if tcp:
             Keys.create(folder.keys)
-        config = ClusterConfig(topology=topology(**tables))
+        config = ClusterConfig(topology=topology(**tables), for_tests=True)
         manager = Manager(folder, config, tmp_path_factory.mktemp("jobs"))
         started.append(manager)
         manager.start(whole)

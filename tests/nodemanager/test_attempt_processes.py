@@ -1,6 +1,5 @@
 """Attempts as processes: whose children they are, how they end, what is told of it."""
 
-import contextlib
 import os
 import signal
 import time
@@ -12,6 +11,7 @@ import pytest
 from cluster.errors import Refused
 from cluster.ids import AttemptId
 from cluster.messages.execution import (
+    AttemptDue,
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
@@ -390,21 +390,34 @@ def test_nonsense_on_the_link_and_on_the_server_changes_nothing(cluster, job):
     link.close()
 
 
-def test_a_stranger_cannot_be_two_attempts(cluster, job):
+def test_a_stranger_cannot_be_an_attempt(cluster, job):
     cluster.load_package(job, package_of(elsewhere("time.sleep(0.5)"), cluster), rack="r0")
-    stolen, kept = f"{job}.m0.0", f"{job}.m1.0"
-    cluster.launch(kept, partitions=1)
-    cluster.launch(stolen)
+    attempt = f"{job}.m0.0"
+    cluster.launch(attempt, partitions=1)
+    pid = cluster.pid(attempt)
     link = cluster.transport.link("nodemanager-r0")
-    accepted = False
-    while not accepted:  # as soon as both are expected
-        with contextlib.suppress(Refused):
-            accepted = bool(link.call(UmbilicalHello(attempt=stolen, pid=1), Done))
-    with pytest.raises(Refused, match=f"{kept} is not expected here"):
-        link.call(UmbilicalHello(attempt=kept, pid=1), Done)
-    assert isinstance(cluster.ending(kept), AttemptSucceeded)
-    assert isinstance(cluster.ending(stolen), AttemptFailed)
+    with pytest.raises(Refused, match=f"{attempt} is process {pid}, not {os.getpid()}|expected"):
+        link.call(UmbilicalHello(attempt=attempt, pid=pid), Done)
+    with pytest.raises(Refused, match=f"{attempt} did not come from it"):
+        link.call(AttemptSucceeded(attempt=attempt), Done)
+    link.send(AttemptDue(attempt=attempt, at_s=1e9))
+    assert isinstance(cluster.ending(attempt), AttemptSucceeded)
     link.close()
+
+
+def test_an_attempt_that_says_it_is_due_in_the_far_future_is_not_kept_back(cluster, job):
+    attempt = f"{job}.m0.0"
+    cluster.load(job, job_source("io._umbilical.end_at(9e9)"))
+    cluster.launch(attempt, partitions=1)
+    assert isinstance(cluster.ending(attempt), AttemptSucceeded)
+
+
+@pytest.mark.parametrize("count", ["2**70", "'many'"])
+def test_an_outcome_that_is_none_fails_the_attempt_and_says_why(cluster, job, count):
+    attempt = f"{job}.m0.0"
+    cluster.load(job, job_source(f"self.counters['x'] = {count}"))
+    cluster.launch(attempt, partitions=1)
+    assert "its outcome is none: attempt-succeeded: " in cluster.ending(attempt).reason
 
 
 def test_a_module_that_writes_into_its_helpers_sockets_is_ended(cluster, job):

@@ -19,6 +19,7 @@ from cluster.messages.execution import (
     CancelFlow,
     DiscardJob,
     FetchOutput,
+    FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
@@ -345,3 +346,35 @@ def test_a_job_fails_when_no_nodemanager_comes(folder: RunFolder):
     office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
     assert "no node has been alive for 0.2 s (liveness.without_nodes" in office.told[-1].reason
     office.close()
+
+
+def test_facts_are_believed_of_the_nodemanager_they_are_about_only(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    office.submit()
+    (launch,) = racks[0].wait_for(LaunchAttempt)
+    stranger = office.transport.link("resourcemanager")
+    fact = AttemptFailed(attempt=launch.attempt, reason="I say so")
+    for link in (racks[1].link, stranger):
+        with pytest.raises(Refused, match=f"{launch.attempt} did not come from its NodeManager"):
+            link.call(fact, Done)
+    run_maps(office, racks)
+    office.wait(lambda: sum(len(rack.ordered(FetchOutput)) for rack in racks) == 2)
+    reader = next(rack for rack in racks if rack.ordered(FetchOutput))
+    (other,) = [rack for rack in racks if rack is not reader]
+    fetch = reader.ordered(FetchOutput)[0]
+    lie = FlowFailed(flow=fetch.flow, reason="I say so", lost=fetch.outputs)
+    with pytest.raises(Refused, match=f"flow-failed of {fetch.reader} did not come from"):
+        other.link.call(lie, Done)
+
+
+def test_more_bytes_than_a_job_may_shuffle_fail_the_attempt(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
+    job = office.submit(max_attempts=1)
+    office.client.call(WatchJob(job=job), Done)
+    for rack in racks:  # each alone would do
+        (launch,) = rack.wait_for(LaunchAttempt)
+        rack.say(AttemptSucceeded(attempt=launch.attempt, partition_bytes=(2**60 - 2**50,)))
+    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
+    assert "bytes to shuffle: a job may have 1,152,921,504,606,846,976" in office.told[-1].reason

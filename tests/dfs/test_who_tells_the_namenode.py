@@ -1,0 +1,67 @@
+"""What is told of a rack is believed of its DataNode only, over the connection that registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.errors import Refused
+from cluster.reactor import now_s
+from cluster.runfolder import RunFolder
+from cluster.transport import Transport
+from cluster.wire import Done, Message
+from dfs.datanode.server import BlockServer
+from dfs.messages import (
+    BlockReplicated,
+    BlockReport,
+    DataNodeHeartbeat,
+    LoseNode,
+    RegisterDataNode,
+    ReplicasDeleted,
+    ReplicationFailed,
+    ReplicaVerified,
+)
+from dfs.namenode.core import NameNode
+from dfs.namenode.journal import NoJournal
+from dfs.namenode.process import NameNodeServer
+from tests.dfs.simulated import topology
+
+OF_R0: tuple[Message, ...] = (
+    DataNodeHeartbeat(rack="r0", nodes=()),
+    BlockReport(node="r0n0", first=0, last=9, held=()),
+    ReplicationFailed(block=1, source="r0n0", target="r1n0", reason="x"),
+    ReplicasDeleted(node="r0n0", blocks=(1,)),
+    ReplicaVerified(block=1, node="r0n0", found="damaged"),
+)
+
+
+@pytest.fixture
+def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+    folder = RunFolder.create(tmp_path_factory.mktemp("w"))
+    transport = Transport(folder)
+    yield transport
+    transport.close()
+    folder.remove()
+
+
+def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
+    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    first, other = transport.link("namenode"), transport.link("namenode")
+    no_blocks = {"r0n0": (), "r0n1": ()}
+    with pytest.raises(Refused, match="not from the DataNode that is registered"):
+        other.call(BlockReplicated(block=1, target="r0n0", stored_length=1), Done)
+    first.call(RegisterDataNode(rack="r0", pid=1, nodes=no_blocks), Done)
+    other.call(RegisterDataNode(rack="r1", pid=2, nodes={}), Done)
+    for fact in OF_R0:
+        with pytest.raises(Refused, match="not from the DataNode that is registered"):
+            other.call(fact, Done)
+    other.call(RegisterDataNode(rack="r0", pid=3, nodes=no_blocks), Done)  # it was started anew
+    with pytest.raises(Refused, match="not from the DataNode that is registered"):
+        first.call(DataNodeHeartbeat(rack="r0", nodes=()), Done)
+
+
+def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Transport) -> None:
+    BlockServer(transport, topology(), "r0", None, lambda _: None)
+    with pytest.raises(Refused, match="unknown message type 'lose-node'"):
+        transport.link("datanode-r0").call(LoseNode(node="r0n0"), Done)

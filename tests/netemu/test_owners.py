@@ -1,0 +1,48 @@
+import pytest
+
+from cluster.errors import PeerError
+from cluster.roles import ATTEMPT, CLIENT, DATA_NODE, NODE_MANAGER, OWN, RESOURCE_MANAGER, Sender
+from netemu.messages import OpenFlow
+from netemu.owners import Owners
+
+ONE = Sender(ATTEMPT, 1, "one")
+OTHER = Sender(ATTEMPT, 2, "other")
+
+
+def order(**changes):
+    return OpenFlow(
+        **{"flow": "f", "src": "r0n0", "dst": "r1n0", "size_bytes": 1, "attach": True, **changes}
+    )
+
+
+def test_a_flow_is_its_openers_over_all_connections():
+    owners = Owners()
+    owners.open(order(), ONE)
+    owners.check("f", ONE)
+    owners.open(order(again=True), ONE)
+    for act in (lambda: owners.check("f", OTHER), lambda: owners.open(order(again=True), OTHER)):
+        with pytest.raises(PeerError, match='flow "f": is of another process'):
+            act()
+    owners.check("f", Sender(RESOURCE_MANAGER, 3, "rm"))
+    owners.check("f", Sender(NODE_MANAGER, 4, "nm"))
+
+
+@pytest.mark.parametrize("role", [ATTEMPT, CLIENT, DATA_NODE])
+@pytest.mark.parametrize(
+    "changes",
+    [{"coflow": "c"}, {"weight": 1e6}, {"priority": (-1.0,)}, {"attach": False}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_only_jobs_flows_are_more_than_others(role, changes):
+    owners = Owners()
+    with pytest.raises(PeerError, match="need attach=true, and neither coflow nor weight"):
+        owners.open(order(**changes), Sender(role, 1, "one"))
+    owners.open(order(**changes), Sender(RESOURCE_MANAGER, 1, "rm"))
+    owners.open(order(**changes), Sender(OWN, 1, "own"))
+
+
+def test_what_is_over_is_nobodys():
+    owners = Owners()
+    owners.open(order(), ONE)
+    owners.forget(lambda flow: flow == "f")
+    owners.check("f", OTHER)
