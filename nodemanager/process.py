@@ -14,6 +14,7 @@ import shutil
 from cluster.config import Daemon
 from cluster.errors import PeerLost
 from cluster.ids import RackId
+from cluster.memory import keep_freed_memory
 from cluster.messages.execution import (
     CancelFlow,
     DiscardJob,
@@ -48,6 +49,7 @@ def main(daemon: Daemon) -> None:
     """
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
     take_priority(CARRIER)  # after the helper: attempts have none
+    keep_freed_memory()
     try:
         _NodeManager(daemon, helper).run()
     finally:
