@@ -7,8 +7,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cluster.errors import PeerLost
+import zmq
+
+from cluster.errors import PeerLost, PeerUnable
 from cluster.ids import FlowId, NodeId, RackId, rack_of
+from cluster.resources import exhausted
 from cluster.transport import Link, Transport
 from cluster.wire import Refusal
 from dfs.messages import BlockId, BlockWritten, WriteBlock
@@ -47,7 +50,7 @@ class Peers:
         return f"block-{self._prefix}-{next(self._numbers)}"
 
     def of(self, node: NodeId) -> Peer:
-        """The DataNode that serves a node."""
+        """The DataNode that serves a node; ``PeerUnable`` if this process may open no more."""
         rack = rack_of(node)
         peer = self._peers.get(rack)
         if peer is not None and not peer.link.lost:
@@ -72,7 +75,14 @@ class Peers:
         def lost() -> None:
             transfers.fail_all(f"{link.name} is gone")
 
-        link = self._transport.link(f"datanode-{rack}", on_lost=lost, patience_s=CONNECT_S)
+        name = f"datanode-{rack}"
+        try:
+            link = self._transport.link(name, on_lost=lost, patience_s=CONNECT_S)
+        except (OSError, zmq.ZMQError) as error:
+            cause = exhausted(error)
+            if cause is None:
+                raise
+            raise PeerUnable(f"{name} cannot be connected to: {cause}") from error
         transfers = LinkTransfers(link)
         return Peer(link, transfers)
 

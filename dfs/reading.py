@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cluster.bulk import new_buffer
-from cluster.errors import RailyardError
+from cluster.errors import PeerUnable, RailyardError
 from cluster.ids import NodeId, rack_of
 from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
@@ -188,15 +188,18 @@ class DfsFile:
     ) -> Iterator[memoryview]:
         """From the node's DataNode."""
         services = self._services
-        arriving = ArrivingRange(
-            services.peers,
-            block.block,
-            node,
-            offset,
-            length,
-            services.node,
-            on_damage=lambda reason: self._report(block, node, reason),
-        )
+        try:
+            arriving = ArrivingRange(
+                services.peers,
+                block.block,
+                node,
+                offset,
+                length,
+                services.node,
+                on_damage=lambda reason: self._report(block, node, reason),
+            )
+        except PeerUnable as error:  # no descriptor is left, which says nothing of the replica
+            raise _Failed(str(error)) from None
         try:
             while arriving.failure is None:
                 if not self._wait(lambda: arriving.moved, STALLED_S):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cluster.errors import PeerError
 from cluster.ids import NodeId
 from dfs.blockfile import BlockWriter
 from dfs.messages import BlockId, BlockWritten
@@ -45,7 +46,10 @@ class BlockReceiver:
     def pass_on(self, start: Callable[[Callable[[BlockWritten], None]], OutgoingBlock]) -> None:
         """Pass the bytes on by what ``start(on_end)`` makes."""
         self._passed_on = None
-        self._next = start(self._next_ended)
+        try:
+            self._next = start(self._next_ended)
+        except PeerError as error:  # this node stores it all the same
+            self._passed_on = BlockWritten(nodes=(), reason=str(error))
 
     def take(self, data: memoryview) -> None:
         """Store the next bytes; ``OSError`` or ``WrongChecksum`` if that fails."""

@@ -265,16 +265,20 @@ class BlockServer:
         except PeerError as error:
             failed(str(error))
             return
-        OutgoingBlock(
-            self._peers,
-            self._network,
-            order.source,
-            order.block,
-            order.stored_length,
-            source.packed_sums,
-            (order.target,),
-            ended,
-        ).extend(source)
+        try:
+            OutgoingBlock(
+                self._peers,
+                self._network,
+                order.source,
+                order.block,
+                order.stored_length,
+                source.packed_sums,
+                (order.target,),
+                ended,
+            ).extend(source)
+        except PeerError as error:
+            source.close()
+            failed(str(error))
 
     def delete(self, order: DeleteReplicas) -> None:
         """Delete replicas, those that are being received too."""

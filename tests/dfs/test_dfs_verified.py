@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import resource
 from pathlib import Path
@@ -73,6 +74,25 @@ def test_one_datanode_without_descriptors_is_read_around_without_blame(start_dfs
     take_descriptors(cluster, "datanode-r0")
     for number in range(6):
         assert content(client, f"/f{number}") == DATA
+    assert client.check().healthy
+
+
+def test_a_reader_without_descriptors_goes_on_with_those_it_has(start_dfs, monkeypatch):
+    cluster = start_dfs(racks=2, nodes=1, replication=2, block=400_000)
+    client = cluster.client("r0n0")
+    client.write("/f", [DATA])
+    reader, refused = cluster.client(), []
+    link = reader._transport.link
+
+    def one_link_too_many(name, **options):
+        if name.startswith("datanode") and not refused:
+            refused.append(name)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return link(name, **options)
+
+    monkeypatch.setattr(reader._transport, "link", one_link_too_many)
+    assert content(reader, "/f") == DATA
+    assert refused
     assert client.check().healthy
 
 
