@@ -66,6 +66,7 @@ class BlockWriter:
     """
 
     def __init__(self, folder: Path, block: BlockId, length: int, sums: array[int]) -> None:
+        self.folder = folder
         self._final = folder / f"b{block}"
         self._part = folder / f"b{block}.part"
         self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -50,6 +50,8 @@ from netemu.client import NetworkClient
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile"]
 
 M = TypeVar("M", bound=Message)
+#: Before a request is made again that the NameNode could not carry out: its disk may be full.
+_PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 _NO_HINT = PlacementHint()
 
 
@@ -202,7 +204,7 @@ class DfsClient:
         try:
             return write_blocks(services, created.file, created.stored_block_bytes, data)
         except NotDone as error:
-            raise NotDone(f"{path}: {error}") from None
+            raise type(error)(f"{path}: {error}") from None
 
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)
@@ -221,6 +223,12 @@ class DfsClient:
         )
 
     def _call(self, message: Message, answer: type[M]) -> M:
+        """What the NameNode answers; what it cannot do just now is asked for again for a while."""
+        for pause_s in _PAUSES_S:
+            try:
+                return self._namenode().call(message, answer)
+            except NotDone:
+                self._transport.reactor.run_until(lambda: False, pause_s)
         return self._namenode().call(message, answer)
 
     def _namenode(self) -> Link:

@@ -321,6 +321,7 @@ class BlockWritten(Message, frozen=True, kw_only=True):
 
     nodes: _Nodes
     reason: Text = ""
+    is_full: bool = False  #: the first node's disk, if none has it
 
 
 class ReadBlock(Message, frozen=True, kw_only=True):

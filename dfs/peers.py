@@ -153,7 +153,8 @@ class OutgoingBlock:
 
     def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
         if not isinstance(answer, BlockWritten):
-            answer = BlockWritten(nodes=(), reason=str(answer))
+            full = isinstance(answer, Refusal) and answer.unable
+            answer = BlockWritten(nodes=(), reason=str(answer), is_full=full)
         if self._ended:
             return  # too late
         self._ended = True

@@ -31,8 +31,14 @@ IN_FLIGHT_BYTES = 128 * 2**20
 #: How many blocks: enough that an upload from outside uses many nodes' links.  A writer in the
 #: cluster sends one at a time, as in HDFS: more flows would take a larger share of its own link.
 IN_FLIGHT_BLOCKS = 16
-#: How many times a block is written, each time to other nodes, before the file is given up.
-TRIES = 4
+#: Pauses before a block is written again, each time to other nodes as long as there are any, until
+#: the file is given up: what keeps all of them from taking it, as a full disk, may pass.
+PAUSES_S = (0.0, 0.2, 0.6, 1.5, 3.0)
+TRIES = 1 + len(PAUSES_S)
+
+
+class NoRoom(NotDone):
+    """A block could not be written, since disks are full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,7 @@ class BlockWrite:
         self._stored_length = sum(map(len, pieces))
         self._failed_nodes: tuple[NodeId, ...] = ()
         self._tries = 0
+        self.is_full = False  #: what failed last was a disk without room
         self._block: BlockAdded | None = None
         self._sending: OutgoingBlock | None = None
         self._ask_for_block(None)
@@ -87,7 +94,11 @@ class BlockWrite:
         if self.over:
             return
         if not isinstance(answer, BlockAdded):
-            self._fail(str(answer))
+            if isinstance(answer, Refusal) and self._failed_nodes:
+                self._failed_nodes = ()  # no other is left: they may be well again
+                self._try_again(str(answer))
+            else:
+                self._fail(str(answer))
             return
         self._block = answer
         services = self._services
@@ -114,10 +125,19 @@ class BlockWrite:
         first, nodes = self._block.nodes[0], [n.id for n in self._services.topology.nodes()]
         gone = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
         self._failed_nodes += gone
-        if self._tries < TRIES:
-            self._ask_for_block(self._block.block)
-        else:
-            self._fail(answer.reason)
+        self.is_full = answer.is_full
+        self._try_again(answer.reason)
+
+    def _try_again(self, reason: str) -> None:
+        if self._tries == TRIES:
+            self._fail(reason)
+            return
+
+        def ask() -> None:
+            if not self.over:
+                self._ask_for_block(None if self._block is None else self._block.block)
+
+        self._services.reactor.call_later(PAUSES_S[self._tries - 1], ask)
 
     def _fail(self, reason: str) -> None:
         self.failure = f"a block could not be written (try {self._tries} of {TRIES}): {reason}"
@@ -176,5 +196,5 @@ def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[
     reactor.run_until(settled)
     for write in pending:
         if write.failure:
-            raise NotDone(write.failure)
+            raise (NoRoom if write.is_full else NotDone)(write.failure)
     return [write for write in pending if not write.over]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 
 from cluster.config import Daemon
@@ -34,6 +35,7 @@ from nodemanager.inputs import BlockFile
 from nodemanager.mapoutput import output_path, write_output
 from nodemanager.memory import in_words, lift_limit
 from nodemanager.pace import ENDING_S, ComputeClock, paced_s
+from nodemanager.patience import once_there_is_room
 from nodemanager.umbilical import Umbilical
 
 
@@ -51,7 +53,8 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
     except BaseException as error:  # user code may raise anything, SystemExit included
         lift_limit()
         if told := user_traceback(error):
-            print(told, file=sys.stderr)
+            with suppress(OSError):  # the disk that it goes to may be full
+                print(told, file=sys.stderr, flush=True)
         reason = reason_of(error)
         if isinstance(error, MemoryError):
             reason += f" ({in_words(daemon.config.topology.compute.memory)})"
@@ -109,7 +112,11 @@ class _Attempt:
         if not self._task.partitions:
             return ()
         path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
-        return write_output(path, result.partitions)
+        return once_there_is_room(lambda: write_output(path, result.partitions), path, self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        """Let time pass, during which the umbilical lives."""
+        self._transport.reactor.run_until(lambda: False, seconds)
 
     def _succeeded(
         self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
 from cluster.priority import go_ahead
 from cluster.processes import adopt_orphans, fork, kill_strays
 from cluster.reactor import Reactor
+from cluster.resources import is_full
 from cluster.shown import shortened
 from cluster.wire import Vocabulary
 from jobs.model import Job
@@ -88,7 +90,8 @@ class _JobHelper:
         except BaseException as error:  # whatever a user's module may raise, SystemExit included
             lift_limit()
             written = user_traceback(error)
-            print(written, file=sys.stderr, flush=True)
+            with suppress(OSError):  # the disk that it goes to may be full
+                print(written, file=sys.stderr, flush=True)
             reason = f"the job's module cannot be imported: {reason_of(error)}"
             if MemoryError in (type(error), type(error.__cause__)):
                 reason += f" ({in_words(self._allowed_bytes)})"
@@ -172,10 +175,18 @@ def load_folder(daemon_name: str, job: JobId) -> str:
 
 
 def _write_to(folder: Path) -> None:
-    """Make ``folder``, and send this process's stdout and stderr to files in it."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """Make ``folder``, and send this process's stdout and stderr to files in it.
+
+    Nowhere, if the disk is full: work does not end for want of a log.
+    """
     for fd, name in ((1, "stdout"), (2, "stderr")):
-        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            file = os.open(os.devnull, os.O_WRONLY)
         os.dup2(file, fd)
         os.close(file)
 

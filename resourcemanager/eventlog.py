@@ -12,20 +12,21 @@ A fresh core that is told the same events gives the same commands.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 
 from cluster.config import ClusterConfig
 from cluster.errors import PeerError, RailyardError, UsageError
 from cluster.inputfile import read_text_file
+from cluster.resources import cause_of, is_full
 from cluster.wire import Command, Event, to_map
 from resourcemanager.core import Core
 from resourcemanager.events import EVENTS
@@ -36,6 +37,9 @@ log = logging.getLogger(__name__)
 #: Of so many ended jobs a cluster can still tell; yarn.resourcemanager.max-completed-applications.
 RECORDS_KEPT = 1000
 _HEADER = "run-started"
+#: Of lines that are written together, and of lines that wait for room on a full disk.
+_BUFFER_BYTES = 2**16
+_UNWRITTEN_BYTES_MAX = 2**26
 
 
 def core_for(config: ClusterConfig) -> Core:
@@ -50,34 +54,59 @@ class EventLog:
 
     With ``buffered``, lines are on disk only once it is closed: for runs that nobody looks into.
 
-    Once a line could not be written (the disk is full) the log is over: one with a hole could not
-    be played again, and what happens matters more than that it is noted.
+    While the disk is full, lines are kept and written once there is room.  If too many come, or
+    the disk is bad, the log is over: one with a hole could not be played again, and what happens
+    matters more than that it is noted.
     """
 
     def __init__(self, path: Path, config: ClusterConfig, *, buffered: bool = False) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._unwritten = bytearray()
+        self._buffer_bytes = _BUFFER_BYTES if buffered else 0
+        self._waits = False  #: for room
         self._over = False
-        size = -1 if buffered else 1
-        self._file: TextIO = open(path, "w", encoding="utf-8", buffering=size)  # noqa: SIM115
-        self._line({"type": _HEADER, "config": msgspec.to_builtins(config)})
+        self._add({"type": _HEADER, "config": msgspec.to_builtins(config)})
+        self._write_out()
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event and what it led to."""
         if self._over:
             return
         led_to = {"led_to": checksum(commands)} if commands else {}
-        try:
-            self._line({"at_s": at_s, **led_to, **to_map(event)})
-        except OSError as error:
-            self._over = True
-            log.warning("the log of events ends at %.3f s: %s", at_s, error.strerror)
+        self._add({"at_s": at_s, **led_to, **to_map(event)})
+        if len(self._unwritten) > self._buffer_bytes:
+            try:
+                self._write_out()
+            except OSError as error:
+                self._failed(at_s, error)
 
     def close(self) -> None:
         """Write no more."""
-        with contextlib.suppress(OSError):  # of a line that was cut short
-            self._file.close()
+        try:
+            self._write_out()
+        except OSError as error:
+            log.warning("the log of events is cut short: %s", cause_of(error, self._path))
+        os.close(self._file)
 
-    def _line(self, row: dict[str, Any]) -> None:
-        self._file.write(json.dumps(row) + "\n")
+    def _add(self, row: dict[str, Any]) -> None:
+        self._unwritten += json.dumps(row).encode() + b"\n"
+
+    def _write_out(self) -> None:
+        while self._unwritten:
+            del self._unwritten[: os.write(self._file, self._unwritten)]
+        self._waits = False
+
+    def _failed(self, at_s: float, error: OSError) -> None:
+        cause = cause_of(error, self._path)
+        if is_full(error) and len(self._unwritten) <= _UNWRITTEN_BYTES_MAX:
+            if not self._waits:
+                log.warning("the log of events waits for room from %.3f s on: %s", at_s, cause)
+            self._waits = True
+        else:
+            self._over = True
+            self._unwritten.clear()
+            log.warning("the log of events ends at %.3f s: %s", at_s, cause)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import deque
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -76,6 +77,9 @@ from resourcemanager.watchers import Watchers
 
 log = logging.getLogger(__name__)
 
+#: Before a job is committed again.
+_PAUSES_S = (0.2, 0.6, 1.5, 3.0)
+
 #: Facts that NodeManagers pass on, which the core handles as they are.
 _FACTS: tuple[type[Event], ...] = (
     AttemptStarted,
@@ -108,6 +112,7 @@ class ResourceManager:
         self._config = config
         self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
         self._driver = Driver(core_for(config), self._log, transport.reactor)
+        self._reactor = transport.reactor
         self._server = transport.server("resourcemanager")
         self._namenode = LastingLink(transport, "namenode")
         self._network = LastingLink(transport, "network")
@@ -284,8 +289,11 @@ class ResourceManager:
 
         self._network.insist(order, Done, answered)
 
-    def _commit(self, order: CommitJob) -> None:
-        """Rename the winners' files; all of it happens, or nothing."""
+    def _commit(self, order: CommitJob, tries: int = 0) -> None:
+        """Rename the winners' files; all of it happens, or nothing.
+
+        What the NameNode cannot do just now, as its disk is full, is tried again for a while.
+        """
         folder = order.output_path
         if not folder:
             self._driver.tell(JobCommitted(job=order.job))
@@ -293,14 +301,17 @@ class ResourceManager:
         self._namenode.insist(
             commit_of(folder, order.winners),
             Done,
-            lambda answer, _: self._committed(order.job, answer),
+            lambda answer, _: self._committed(order, tries, answer),
         )
 
-    def _committed(self, job: JobId, answer: Done | Refusal) -> None:
+    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
         if isinstance(answer, Done):
-            self._driver.tell(JobCommitted(job=job))
+            self._driver.tell(JobCommitted(job=order.job))
+        elif answer.unable and tries < len(_PAUSES_S):
+            again = partial(self._commit, order, tries + 1)
+            self._reactor.call_later(_PAUSES_S[tries], again)
         else:
-            self._driver.tell(JobCommitFailed(job=job, reason=answer.reason))
+            self._driver.tell(JobCommitFailed(job=order.job, reason=answer.reason))
 
     def _end_job(self, order: EndJob) -> None:
         if not order.ok and order.job in self._outputs:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.errors import PeerError
+from cluster.errors import PeerError, RailyardError
 from cluster.ids import NodeId
+from cluster.resources import cause_of, is_full
+from cluster.wire import Refusal
 from dfs.blockfile import BlockWriter
 from dfs.messages import BlockId, BlockWritten
 from dfs.peers import OutgoingBlock
 from netemu.transfer import IncomingTransfer
 
 
+class CannotStore(RailyardError):
+    """The disk does not take a block's bytes."""
+
+
 class BlockReceiver:
-    """Ends with one call of ``on_end``: who has the block, or None and why it failed here.
+    """Ends with one call of ``on_end``: who has the block, or why it failed here.
 
     A node further down that fails does not fail the others: the NameNode will see to a new
     replica.  A failure here ends everything, since whoever is further down gets its bytes from
@@ -26,7 +32,7 @@ class BlockReceiver:
         block: BlockId,
         writer: BlockWriter,
         publish: Callable[[BlockWriter, Callable[[OSError | None], None]], None],
-        on_end: Callable[[BlockWritten | None, str], None],
+        on_end: Callable[[BlockWritten | Refusal], None],
     ) -> None:
         self.node = node
         self.block = block
@@ -37,6 +43,7 @@ class BlockReceiver:
         self._next: OutgoingBlock | None = None
         self._passed_on: BlockWritten | None = BlockWritten(nodes=())
         self._stored = False
+        self._is_full = False  #: the disk, which may pass
         self._unwanted = ""  #: why it is given up, though all its bytes are here
 
     def receive_by(self, transfer: IncomingTransfer) -> None:
@@ -52,8 +59,11 @@ class BlockReceiver:
             self._passed_on = BlockWritten(nodes=(), reason=str(error))
 
     def take(self, data: memoryview) -> None:
-        """Store the next bytes; ``OSError`` or ``WrongChecksum`` if that fails."""
-        self._writer.write(data)
+        """Store the next bytes; ``CannotStore`` or ``WrongChecksum`` if that fails."""
+        try:
+            self._writer.write(data)
+        except OSError as error:
+            raise self._cannot_store(error) from error
         if self._next is not None:
             self._next.extend(data)
 
@@ -62,13 +72,13 @@ class BlockReceiver:
         try:
             self._writer.seal()
         except OSError as error:
-            self.failed(f"{self.node} cannot store it: {error.strerror}")
+            self.failed(str(self._cannot_store(error)))
         else:
             self._publish(self._writer, self._published)
 
     def _published(self, error: OSError | None) -> None:
         if error is not None:
-            self.failed(f"{self.node} cannot store it: {error.strerror}")
+            self.failed(str(self._cannot_store(error)))
             return
         if self._unwanted:
             self._writer.withdraw()
@@ -82,13 +92,17 @@ class BlockReceiver:
         self._writer.abort()
         if self._next is not None:
             self._next.abort(reason)
-        self._on_end(None, reason)
+        self._on_end(Refusal(reason=reason, unable=self._is_full))
 
     def abort(self, reason: str) -> None:
         """Give the block up, as far as it is not stored."""
         if self._transfer is not None and not self._stored:
             self._unwanted = reason
             self._transfer.fail(reason)  # nothing happens if it has ended
+
+    def _cannot_store(self, error: OSError) -> CannotStore:
+        self._is_full = is_full(error)
+        return CannotStore(f"{self.node} cannot store it: {cause_of(error, self._writer.folder)}")
 
     def _next_ended(self, answer: BlockWritten) -> None:
         self._next = None
@@ -98,4 +112,4 @@ class BlockReceiver:
     def _maybe_end(self) -> None:
         if self._stored and self._passed_on is not None:
             nodes = (self.node, *self._passed_on.nodes)
-            self._on_end(BlockWritten(nodes=nodes, reason=self._passed_on.reason), "")
+            self._on_end(BlockWritten(nodes=nodes, reason=self._passed_on.reason))

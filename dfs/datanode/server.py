@@ -132,9 +132,9 @@ class BlockServer:
         sums = unpack_sums(request.payload, 0, length)
         writer = store.create(message.block, length, sums)
 
-        def ended(written: BlockWritten | None, reason: str) -> None:
+        def ended(answer: BlockWritten | Refusal) -> None:
             del self._receiving[receiver]
-            self._server.reply(request, written or Refusal(reason=reason))
+            self._server.reply(request, answer)
 
         receiver = BlockReceiver(node, message.block, writer, self._publish, ended)
         try:

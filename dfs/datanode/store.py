@@ -7,8 +7,9 @@ import stat
 from array import array
 from pathlib import Path
 
-from cluster.errors import PeerError
+from cluster.errors import PeerError, PeerUnable
 from cluster.lasting import sync_folder
+from cluster.resources import cause_of, is_full
 from dfs.blockfile import BlockWriter, OpenBlock, read_verified, replica_length, stored_length
 from dfs.messages import BlockId, HeldBlock
 
@@ -64,7 +65,8 @@ class BlockStore:
         except FileExistsError:
             raise PeerError(f"block {block} is being written in {self._folder}") from None
         except OSError as error:
-            raise PeerError(f"{self._folder}: {error.strerror}") from None
+            kind = PeerUnable if is_full(error) else PeerError
+            raise kind(f"a block: {cause_of(error, self._folder)}") from None
 
     def open(self, block: BlockId) -> OpenBlock:
         """A block, to be read by and by; raises as ``OpenBlock`` does."""

@@ -156,7 +156,9 @@ def test_no_disk_takes_it(start_dfs):
 
     small = {"datanode_r0": small_disk, "datanode_r1": small_disk}
     client = start_dfs(racks=2, nodes=2, replication=2, mains=small).client("r0n0")
-    with pytest.raises(Refused, match=r"/f: a block could not be written .*File too large"):
+    with pytest.raises(
+        Refused, match=r"/f: a block could not be written .*a file would be larger than the limit"
+    ):
         client.write("/f", [DATA])
     assert not client.exists("/f")
 

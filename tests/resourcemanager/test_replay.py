@@ -18,6 +18,7 @@ from cluster.reactor import Reactor
 from resourcemanager.driver import Driver
 from resourcemanager.eventlog import EventLog, core_for, read_log, replay
 from resourcemanager.trace import chrome_trace
+from tests.fulldisk import files_of_at_most
 from tests.harness import TinyCluster, tiny_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,7 @@ def test_a_line_cut_short_is_left_out(tmp_path: Path):
         pytest.param("", ":1: need a line of type run-started", id="empty"),
         pytest.param("{}\n", ":1: need a line of type run-started", id="no header"),
         pytest.param("nonsense\n", ":1: Expecting value", id="no JSON"),
-        pytest.param("\xff\n", "is no log of events: need lines of JSON", id="no text"),
+        pytest.param("\xff\n", "is no log of events: need text in UTF-8", id="no text"),
         pytest.param(None, "cannot be read: No such file", id="no file"),
         pytest.param('HEADER{"at_s": 1.0, "type": "x"}\n', ":2: PeerError: unknown", id="event"),
     ],
@@ -158,13 +159,39 @@ def test_the_trace_of_a_node_that_started_anew_before_it_was_missed(tmp_path: Pa
     assert outcomes == ["lost with its node", "succeeded"]
 
 
-def test_a_full_disk_ends_the_log_and_nothing_else(
+def a_log(path: Path) -> EventLog:
+    return EventLog(path, ClusterConfig(topology=tiny_cluster().topology))
+
+
+def test_lines_wait_while_the_disk_is_full(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = EventLog(tmp_path / "e", ClusterConfig(topology=tiny_cluster().topology))
-    log._file.close()
-    log._file = open("/dev/full", "w", buffering=1)  # noqa: SIM115 - the log closes it
-    for at_s in (1.0, 2.0):
-        log.write(at_s, NodeJoined(node="r0n0", rack="r0", slots=1))
+    log, event = a_log(tmp_path / "e"), NodeJoined(node="r0n0", rack="r0", slots=1)
+    log.write(1.0, event)
+    with files_of_at_most((tmp_path / "e").stat().st_size + 10):
+        log.write(2.0, event)
+        log.write(3.0, event)
+    assert [line.count('"at_s"') for line in (tmp_path / "e").read_text().split("\n")][2:] == [1]
+    log.write(4.0, event)
     log.close()
-    assert caplog.messages == ["the log of events ends at 1.000 s: No space left on device"]
+    [told] = caplog.messages
+    assert told.startswith("the log of events waits for room from 2.000 s on: a file would be")
+    assert [noted.at_s for noted in read_log(tmp_path / "e")[1]] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_disk_that_stays_full_cuts_the_log_short_and_ends_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, event = a_log(tmp_path / "e"), NodeJoined(node="r0n0", rack="r0", slots=1)
+    with files_of_at_most((tmp_path / "e").stat().st_size):
+        log.write(1.0, event)
+        log.close()
+    assert caplog.messages[-1].startswith("the log of events is cut short: a file would be")
+    assert list(read_log(tmp_path / "e")[1]) == []
+    log = a_log(tmp_path / "e")
+    monkeypatch.setattr("resourcemanager.eventlog._UNWRITTEN_BYTES_MAX", 0)
+    with files_of_at_most((tmp_path / "e").stat().st_size):
+        log.write(1.0, event)
+        log.write(2.0, event)
+    log.close()
+    assert "the log of events ends at 1.000 s: a file would be" in caplog.messages[-1]
