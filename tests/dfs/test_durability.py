@@ -90,7 +90,7 @@ class FakeServer:
     def server(self, _):
         return self
 
-    def on(self, kind, handler):
+    def on(self, kind, handler, _roles):
         self.handlers[kind] = handler
 
     def reply(self, request, message):

@@ -10,10 +10,18 @@ import pytest
 import dfs.datanode.reporter
 from cluster.reactor import Reactor
 from cluster.topology import Storage
+from cluster.wire import Vocabulary, pack, unpack
 from dfs.datanode.reporter import BlockReporter, pages
 from dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
 from dfs.datanode.store import BlockStore
-from dfs.messages import DeleteDamaged, ReplicasDeleted, ReplicaVerified, VerifyReplica
+from dfs.messages import (
+    BlockReport,
+    DeleteDamaged,
+    HeldBlock,
+    ReplicasDeleted,
+    ReplicaVerified,
+    VerifyReplica,
+)
 from tests.dfs import blocks
 
 DATA = random.Random(1).randbytes(3 * SLICE_BYTES + 5)
@@ -188,3 +196,9 @@ def test_reports_go_on(store, tmp_path):
     sent.clear()
     assert reactor.run_until(lambda: len(sent) == 3, timeout_s=20)
     assert {report.node for report in sent[1:]} == {"r0n0"}
+
+
+def test_a_whole_page_of_the_largest_blocks_can_be_sent():
+    held = (HeldBlock(block=2**63 - 1, stored_length=2**40),) * dfs.datanode.reporter.PAGE_BLOCKS
+    report = BlockReport(node="r999n999", first=0, last=2**63 - 1, held=held)
+    assert unpack(pack(report), Vocabulary([BlockReport])) == (0, report)
