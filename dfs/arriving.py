@@ -59,6 +59,11 @@ class ArrivingRange:
         """Whether there are bytes to take, or an end to hear of."""
         return bool(self._pieces) or self.failure is not None
 
+    @property
+    def arrived_bytes(self) -> int:
+        """How many bytes are here, those included whose piece is not whole yet."""
+        return self._incoming.progress
+
     def taken(self) -> Iterator[memoryview]:
         """The right bytes that are here, each once."""
         while self._pieces:

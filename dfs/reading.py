@@ -202,7 +202,9 @@ class DfsFile:
             raise _Failed(str(error)) from None
         try:
             while arriving.failure is None:
-                if not self._wait(lambda: arriving.moved, STALLED_S):
+                before = arriving.arrived_bytes
+                moved = self._wait(lambda: arriving.moved, STALLED_S)
+                if not moved and arriving.arrived_bytes == before:
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
                 yield from arriving.taken()
         finally:

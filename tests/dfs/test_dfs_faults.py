@@ -219,6 +219,13 @@ def change(path, how):
             file.write(bytes(path.stat().st_size - 100_000))
 
 
+def test_a_replica_that_comes_slowly_is_not_given_up(start_dfs, monkeypatch):
+    cluster = start_dfs(racks=2, nodes=1, replication=1, nic=5e4)
+    cluster.client("r0n0").write("/f", [DATA[:60_000]])
+    monkeypatch.setattr(dfs.reading, "STALLED_S", 0.6)  # half as long as its one piece takes
+    assert content(cluster.client("r1n0"), "/f") == DATA[:60_000]
+
+
 def read_on(pieces):
     """The pieces, and why there are no more."""
     got = []
