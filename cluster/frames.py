@@ -37,13 +37,13 @@ def arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
         yield frames
 
 
-def monitored_event(monitor: zmq.Socket[bytes]) -> int:
-    """The event that a monitor socket tells of.
+def monitored_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
+    """The event that a monitor socket tells of, and its value; ``zmq.Again`` if there is none.
 
     ``zmq.utils.monitor`` reads it too, but imports asyncio, a tenth of a daemon's start.
     """
-    number, _value = struct.unpack("=hi", monitor.recv_multipart(zmq.DONTWAIT)[0])
-    return int(number)
+    number, value = struct.unpack("=hi", monitor.recv_multipart(zmq.DONTWAIT)[0])
+    return int(number), int(value)
 
 
 def configure(socket: zmq.Socket[bytes]) -> None:

@@ -26,6 +26,7 @@ from cluster.addresses import publish_port, tcp_address, unix_address
 from cluster.admission import Admission
 from cluster.bounded import FEW, Count, Name, Pid
 from cluster.config import Daemon
+from cluster.doorman import Doorman
 from cluster.errors import InvariantError, PeerError, PeerLost
 from cluster.fewlines import FewLines
 from cluster.frames import FRAMES_MAX, arrived, configure, configure_server, monitored_event
@@ -193,6 +194,7 @@ class Server:
         self._complaints = FewLines(log, reactor)
         self._vocabulary = Vocabulary()
         self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
+        self._doorman = Doorman(name, socket, reactor, log)
         self.on(Describe, self._describe)
         reactor.add(socket, self._receive_all)
 
@@ -236,8 +238,10 @@ class Server:
 
     def close(self) -> None:
         """Stop serving."""
-        self._reactor.remove(self._socket)
-        self._socket.close()
+        if not self.closed:
+            self._reactor.remove(self._socket)
+            self._doorman.close()
+            self._socket.close()
 
     def _send(self, peer: bytes, header: bytes, payload: Payload) -> bool:
         frames = [peer, header] if payload is None else [peer, header, payload]
@@ -286,8 +290,7 @@ class Server:
         except Exception as error:  # a daemon never dies of a message
             self.refused += 1
             self._complaints.warning(f"{self.name} failed on a message", error)
-            what = f"{type(error).__name__}: {error}"
-            answer = Refusal.because(f"{self.name} failed on it: {what}")
+            answer = Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
         if answer is not None:
             self._answer(peer, number, answer, None)
 
@@ -461,7 +464,7 @@ class Link:
             self._complaints.warning(f"{self.name} refused a message: {message.reason}")
 
     def _on_monitor(self) -> None:
-        event = monitored_event(self._monitor)
+        event, _ = monitored_event(self._monitor)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             self._stop_waiting()

@@ -66,6 +66,7 @@ class BlockServer:
     ) -> None:
         self._network = network
         self._tell = tell
+        self._block_bytes = topology.stored_block_bytes
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._stores = {
             node: BlockStore(blocks_folder(transport.folder, node))
@@ -189,8 +190,9 @@ class BlockServer:
         nodes = message.nodes
         if not nodes or len(set(nodes)) < len(nodes) or not set(nodes) <= set(self._nodes):
             raise PeerError(f"nodes = {nodes}: need nodes of the cluster, each once")
-        if message.block < 0 or message.stored_length <= 0:
-            raise PeerError(f"block {message.block} of {message.stored_length} bytes: need above 0")
+        if not 0 < message.stored_length <= self._block_bytes:
+            right = f"1 to {self._block_bytes}"
+            raise PeerError(f"block {message.block} of {message.stored_length} bytes: need {right}")
 
     # Reading ---------------------------------------------------------------------------------
     def _read_block(self, request: Request) -> None:

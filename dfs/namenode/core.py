@@ -164,6 +164,10 @@ class NameNode:
         self._orders.extend(self._doubts.decide(now_s))
         return Outcome(reply, self._orders.take())
 
+    def is_being_written(self, file: int) -> bool:
+        """Whether a file of that number is open."""
+        return file in self._open
+
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` if the state contradicts itself."""
         self.blocks.check_invariants()

@@ -43,6 +43,9 @@ class OpenFiles:
     def __init__(self) -> None:
         self._files: dict[int, OpenFile] = {}
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._files
+
     def add(self, file: OpenFile) -> None:
         """Know a file from now on."""
         self._files[file.number] = file

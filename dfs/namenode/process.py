@@ -19,9 +19,13 @@ from cluster.roles import DATA_NODE
 from cluster.transport import Request, Transport
 from cluster.wire import Message
 from dfs.messages import (
+    AbandonFile,
     BlockReplicated,
     BlockReport,
+    CompleteFile,
+    CreateFile,
     DataNodeHeartbeat,
+    FileCreated,
     RegisterDataNode,
     ReplicasDeleted,
     ReplicationFailed,
@@ -31,6 +35,7 @@ from dfs.namenode.core import NameNode, Outcome, Ticked
 from dfs.namenode.groupcommit import GroupCommit
 from dfs.namenode.orders import Order
 from dfs.namenode.sqlite_journal import SqliteJournal
+from dfs.namenode.writers import Writers
 
 #: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.
 _OF_DATANODES = (
@@ -42,6 +47,7 @@ _OF_DATANODES = (
     ReplicasDeleted,
     ReplicaVerified,
 )
+_OF_WRITERS = (CreateFile, CompleteFile, AbandonFile)
 
 
 class NameNodeServer:
@@ -60,6 +66,7 @@ class NameNodeServer:
         self._core = core
         self._commits = commits
         self._datanodes: dict[RackId, bytes] = {}
+        self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
         for kind in core.messages:
             self._server.on(kind, self._handle, (DATA_NODE,) if kind in _OF_DATANODES else ())
@@ -69,10 +76,17 @@ class NameNodeServer:
         message = request.message
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
+        client = self._server.sender(request).key if type(message) in _OF_WRITERS else ""
+        if isinstance(message, CreateFile):
+            self._writers.check(client)
         before = self._commits.commits if self._commits is not None else 0
         outcome = self._core.handle(message, now_s())  # refuses racks that there are not
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
+        if isinstance(outcome.reply, FileCreated):
+            self._writers.begun(client, outcome.reply.file)
+        elif isinstance(message, CompleteFile | AbandonFile):
+            self._writers.ended(client, message.file)
         if self._commits is not None and self._commits.commits != before:
             self._commits.hold(functools.partial(self._release, request, outcome))
             return None
@@ -105,6 +119,7 @@ class NameNodeServer:
             raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")
 
     def _tick(self) -> None:
+        self._writers.forget()
         self._send(self._core.handle(Ticked(), now_s()).orders)
 
     def _send(self, orders: tuple[Order, ...]) -> None:

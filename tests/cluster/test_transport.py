@@ -1,5 +1,6 @@
 """Server and Link in one process, on one reactor, over both transports."""
 
+import socket
 from pathlib import Path
 
 import msgpack
@@ -282,4 +283,25 @@ def test_a_flood_of_nonsense_is_a_few_lines_in_the_log(folder, caplog):
     assert max(map(len, lines)) < 400
     assert "\x1b" not in caplog.text
     stranger.close(linger=0)
+    transport.close()
+
+
+def test_a_process_gets_only_so_many_connections_and_others_go_on(folder, monkeypatch, caplog):
+    monkeypatch.setattr("cluster.doorman.OF_A_PROCESS_MAX", 20)
+    transport = Transport(folder)
+    server = transport.server("adder")
+    server.on(Add, lambda request: Sum(total=sum(request.message.numbers)))
+    link = transport.link("adder")
+    assert link.call(Add(numbers=(1,)), Sum).total == 1
+    strangers = [socket.socket(socket.AF_UNIX) for _ in range(60)]
+    for stranger in strangers:
+        stranger.connect(str(folder.sockets / "adder"))
+    doorman = server._doorman
+    assert transport.reactor.run_until(lambda: doorman.cut == 41, timeout_s=10)
+    assert "adder cuts a connection: too many of process" in caplog.text
+    assert link.call(Add(numbers=(2,)), Sum).total == 2
+    for stranger in strangers:
+        stranger.close()
+    assert transport.reactor.run_until(lambda: len(doorman._owners) == 1, timeout_s=10)
+    assert transport.link("adder").call(Add(numbers=(3,)), Sum).total == 3
     transport.close()

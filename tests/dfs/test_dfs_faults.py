@@ -446,6 +446,7 @@ def test_datanodes_refuse_what_makes_no_sense(start_dfs):
         (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("../x",)), "need nodes"),
         (WriteBlock(transfer="t", block=-1, stored_length=1, nodes=("r0n0",)), r"\$\.block"),
         (WriteBlock(transfer="t", block=1, stored_length=0, nodes=("r0n0",)), "of 0 bytes"),
+        (WriteBlock(transfer="t", block=1, stored_length=2**60, nodes=("r0n0",)), "need 1 to"),
         (WriteBlock(transfer="t", block=1, stored_length=1, nodes=("r0n0",)), "checksums: need 4"),
         (
             ReadBlock(transfer="t", block=99, node="r0n0", stored_offset=0, stored_length=5),

@@ -13,9 +13,12 @@ from cluster.transport import Transport
 from cluster.wire import Done, Message
 from dfs.datanode.server import BlockServer
 from dfs.messages import (
+    AbandonFile,
     BlockReplicated,
     BlockReport,
+    CreateFile,
     DataNodeHeartbeat,
+    FileCreated,
     LoseNode,
     RegisterDataNode,
     ReplicasDeleted,
@@ -65,3 +68,16 @@ def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Tra
     BlockServer(transport, topology(), "r0", None, lambda _: None)
     with pytest.raises(Refused, match="unknown message type 'lose-node'"):
         transport.link("datanode-r0").call(LoseNode(node="r0n0"), Done)
+
+
+def test_a_client_writes_only_so_many_files_at_once(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfs.namenode.writers.FILES_MAX", 3)
+    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    link = transport.link("namenode")
+    files = [link.call(CreateFile(path=f"/f{n}"), FileCreated).file for n in range(3)]
+    with pytest.raises(Refused, match="3 files are being written by this client: at most 3"):
+        link.call(CreateFile(path="/g"), FileCreated)
+    link.call(AbandonFile(file=files[0]), Done)
+    files.append(link.call(CreateFile(path="/g"), FileCreated).file)
