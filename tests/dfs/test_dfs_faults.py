@@ -310,7 +310,7 @@ def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["first", "last"])
 def test_bytes_that_do_not_fit_their_checksums_are_not_stored(start_dfs, wrong):
-    cluster = start_dfs(racks=2, nodes=1)
+    cluster = start_dfs(racks=2, nodes=1, block=len(DATA))
     peers, answers = Peers(cluster.transport(), "test"), []
     sums = sums_of(1, [memoryview(DATA)])
     sums[0 if wrong == "first" else -1] ^= 1
