@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cluster.background import Background
 from cluster.errors import PeerError
 from cluster.ids import FlowId, NodeId, RackId
-from cluster.lasting import Durability
+from cluster.lasting import Durability, sync_folder
 from cluster.topology import Topology
 from cluster.transport import Request, Transport
 from cluster.wire import Done, Event, Refusal
@@ -179,8 +179,8 @@ class BlockServer:
 
     def _sync_folders(self) -> None:
         """Have the nodes' own folders on the disk, once they are made."""
-        for store in tuple(self._stores.values()):
-            store.sync_parents()
+        for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
+            sync_folder(folder)
 
     def _folders_synced(self, error: OSError | None) -> None:
         if error is not None:

@@ -8,7 +8,6 @@ from array import array
 from pathlib import Path
 
 from cluster.errors import PeerError, PeerUnable
-from cluster.lasting import sync_folder
 from cluster.resources import cause_of, is_full
 from dfs.blockfile import BlockWriter, OpenBlock, read_verified, replica_length, stored_length
 from dfs.messages import BlockId, HeldBlock
@@ -35,10 +34,10 @@ class BlockStore:
         except OSError:
             return True
 
-    def sync_parents(self) -> None:
-        """Have the folder's name on the disk, and those of the folders it is in."""
-        for folder in (self._folder.parent, *self._folder.parent.parents[:2]):
-            sync_folder(folder)
+    @property
+    def parents(self) -> tuple[Path, ...]:
+        """The folders that it needs to be found in, up to the cluster's own."""
+        return tuple(self._folder.parents[:3])
 
     def blocks(self) -> list[BlockId]:
         """The ids of all complete blocks, sorted; raises ``OSError``."""
