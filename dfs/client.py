@@ -44,10 +44,10 @@ from dfs.messages import (
 )
 from dfs.peers import Peers
 from dfs.reading import BlockUnavailable, DfsFile, ReadServices
-from dfs.writing import Buffer, WriteServices, write_blocks
+from dfs.writing import Buffer, NoRoom, WriteServices, write_blocks
 from netemu.client import NetworkClient
 
-__all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile"]
+__all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 
 M = TypeVar("M", bound=Message)
 #: Before a request is made again that the NameNode could not carry out: its disk may be full.

@@ -21,9 +21,10 @@ from cluster.ids import rack_of
 from cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
 from cluster.priority import fall_back
 from cluster.reactor import now_s
+from cluster.resources import Exhausted, is_full
 from cluster.roles import ATTEMPT
 from cluster.transport import Transport
-from dfs.client import DfsClient
+from dfs.client import DfsClient, NoRoom
 from dfs.messages import FileCreated, PlacementHint
 from jobs.model import Job
 from jobs.runtime import run_task
@@ -58,13 +59,19 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
         reason = reason_of(error)
         if isinstance(error, MemoryError):
             reason += f" ({in_words(daemon.config.topology.compute.memory)})"
-        outcome = AttemptFailed(attempt=order.attempt, reason=reason)
+        outcome = AttemptFailed(
+            attempt=order.attempt, reason=reason, no_room=_is_for_want_of_room(error)
+        )
     try:
         umbilical.claim(outcome)
     except Refused as refused:  # a counter beyond all bounds, say
         outcome = AttemptFailed(attempt=order.attempt, reason=f"its outcome is none: {refused}")
         umbilical.claim(outcome)
     return 0 if isinstance(outcome, AttemptSucceeded) else 1
+
+
+def _is_for_want_of_room(error: BaseException) -> bool:
+    return isinstance(error, Exhausted | NoRoom) or is_full(error)
 
 
 class _Attempt:

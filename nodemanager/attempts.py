@@ -195,7 +195,7 @@ class Attempts:
         elif running.too_large:
             self._fail(attempt, running.too_large)
         elif isinstance(running.claim, AttemptFailed):
-            self._fail(attempt, running.claim.reason)
+            self._fail(attempt, running.claim.reason, no_room=running.claim.no_room)
         elif isinstance(running.claim, AttemptSucceeded):
             self._fail(attempt, f"did its task, then ended with {how_it_ended(status)}")
         elif os.WIFSIGNALED(status):
@@ -259,7 +259,9 @@ class Attempts:
         return self._running[attempt]
 
     # Endings -----------------------------------------------------------------------------------
-    def _fail(self, attempt: AttemptId, reason: str, stderr: str | None = None) -> None:
+    def _fail(
+        self, attempt: AttemptId, reason: str, stderr: str | None = None, *, no_room: bool = False
+    ) -> None:
         running = self._running[attempt]
         if running.killed:
             self._finish(attempt, AttemptKilled(attempt=attempt))
@@ -271,7 +273,8 @@ class Attempts:
             reason += " (liveness.task_timeout of the topology)"
         if stderr is None:
             stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
-        self._finish(attempt, AttemptFailed(attempt=attempt, reason=reason, stderr=stderr))
+        fact = AttemptFailed(attempt=attempt, reason=reason, stderr=stderr, no_room=no_room)
+        self._finish(attempt, fact)
 
     def _finish(self, attempt: AttemptId, fact: Event) -> None:
         running = self._running.pop(attempt)

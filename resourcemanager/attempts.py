@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cluster.bounded import BYTES_MAX
 from cluster.errors import PeerError
-from cluster.ids import AttemptId, attempt_id
+from cluster.ids import AttemptId, JobId, NodeId, attempt_id
 from cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -21,6 +21,7 @@ from cluster.messages.execution import (
     LaunchAttempt,
     TaskSpec,
 )
+from resourcemanager.commands import SetTimer
 from resourcemanager.joblife import JobLife
 from resourcemanager.messages import TaskFailure
 from resourcemanager.output import attempt_file
@@ -34,6 +35,10 @@ from resourcemanager.world import World
 #: A job is not offered the slots of a node on which this many of its attempts failed;
 #: mapreduce.job.maxtaskfailures.per.tracker.
 BLAME_MAX = 3
+#: Nor, for so long, those of a node on which one of them found no room on the disk.
+NO_ROOM_S = 10.0
+#: Between job and node in the name of the timer that ends that.
+ROOM = ".room."
 
 
 class Attempts:
@@ -138,7 +143,7 @@ class Attempts:
         self._end(attempt)
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1
-            self._count_failure(attempt, event.reason, event.stderr)
+            self._count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
@@ -237,7 +242,9 @@ class Attempts:
             record.reduced += 1
             record.reduce_s += self._world.now_s - attempt.launched_s
 
-    def _count_failure(self, attempt: Attempt, reason: str, stderr: str) -> None:
+    def _count_failure(
+        self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
+    ) -> None:
         """Blame task and node; too many failures of a task end its job."""
         task, job, node = attempt.task, attempt.task.stage.job, attempt.node
         task.failures += 1
@@ -245,12 +252,32 @@ class Attempts:
             task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
         )
         job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
-        job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame[node.id] >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
+        if no_room:
+            self._avoid_for_a_time(job, node)
+        else:
+            job.blame[node.id] = job.blame.get(node.id, 0) + 1
+        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
             job.avoid[node.id] = None
         if task.failures >= job.submission.max_attempts:
             tries = f"{task.failures} of {job.submission.max_attempts} attempts"
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def _avoid_for_a_time(self, job: Job, node: Node) -> None:
+        """Keep a job off a node whose disk is full, if there are others enough."""
+        if node.id not in job.avoid and len(job.avoid) < self._world.avoidable():
+            job.avoid[node.id] = None
+            until_s = self._world.now_s + NO_ROOM_S
+            self._world.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
+
+    def room_again(self, timer: str) -> None:
+        """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
+        job_id, _, node = timer.partition(ROOM)
+        job = self._world.jobs.get(JobId(job_id))
+        if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
+            return
+        if NodeId(node) in job.avoid:
+            del job.avoid[NodeId(node)]
+            self._world.ask(job)
 
     def _review_avoided(self, job: Job, lost: Node) -> None:
         """Forgive nodes if the job would avoid too many of those that are left."""

@@ -27,7 +27,7 @@ from cluster.messages.execution import (
 )
 from cluster.topology import Topology
 from cluster.wire import Command, Event
-from resourcemanager.attempts import Attempts
+from resourcemanager.attempts import ROOM, Attempts
 from resourcemanager.datasets import place_data
 from resourcemanager.events import (
     DataAnnounced,
@@ -153,6 +153,8 @@ class Core:
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):
             self._shuffle.look(event.timer)
+        elif ROOM in event.timer:
+            self._attempts.room_again(event.timer)
         elif event.timer == OUTAGE:
             self._outage.timer_fired()
         else:

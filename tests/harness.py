@@ -334,7 +334,12 @@ class TinyCluster:
                 partition_bytes=(size,) * launch.task.partitions,
             )
         else:
-            ending = AttemptFailed(attempt=attempt, reason=reason, stderr=f"{reason}!\n")
+            ending = AttemptFailed(
+                attempt=attempt,
+                reason=reason,
+                stderr=f"{reason}!\n",
+                no_room=reason.startswith("no space"),
+            )
         self._push(self.now_s + worker.duration_s, ending)
 
 

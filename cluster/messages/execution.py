@@ -100,6 +100,7 @@ class AttemptFailed(Event, frozen=True, kw_only=True):
     attempt: AttemptId
     reason: Text
     stderr: Text = ""
+    no_room: bool = False  #: what it had to write found no room on a disk
 
 
 class AttemptKilled(Event, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from cluster.messages.execution import (
     NodeLost,
     StartFlow,
 )
+from resourcemanager.attempts import NO_ROOM_S
 from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
 from resourcemanager.core import Core
 from resourcemanager.events import JobCommitFailed, JobCommitted, StagePlan
@@ -187,6 +188,25 @@ def test_four_failures_of_a_task_end_its_job_and_no_other():
         "raised KeyError!\n",
     )
     assert len(ordered(c, DiscardJob)) == 2
+
+
+def test_a_node_without_room_on_its_disk_is_avoided_for_a_time():
+    c = tiny_cluster(nodes=3)
+    c.fate = lambda attempt, node: "no space left on /" if (node, c.now_s) == ("r0n0", 0) else None
+    c.submit("j0", maps=40, map_s=1)
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    there_s = [at_s for _, node, at_s in run.placements if node == "r0n0"]
+    assert there_s[:2] == [0.0, 1.0 + NO_ROOM_S]
+    assert len(there_s) > 2
+
+
+def test_a_job_does_not_avoid_all_nodes_for_want_of_room():
+    c = tiny_cluster(nodes=3)
+    c.fate = lambda attempt, node: "no space left on /" if c.now_s < 2.5 else None
+    c.submit("j0", maps=3, map_s=1)
+    run = c.run()
+    assert run.ended == {"j0": ""}
 
 
 def test_max_attempts_is_the_submitters_choice():
