@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from cluster.bounded import SECONDS_MAX
 from cluster.ids import JobId
 from resourcemanager.attempts import Attempts
 from resourcemanager.commands import SetTimer
@@ -158,11 +159,11 @@ class Offers:
         until_s = decision.until_s
         if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
             return  # the timer that is set asks again, about this slot too
-        if until_s <= world.now_s:
+        if not until_s > world.now_s:  # nor is NaN
             what = f"let {job.id} wait until {until_s:.3f} s"
             self._invalid("tasks", what, "that is not in the future", job.id)
         job.wake_s = until_s
-        world.emit(SetTimer(timer=job.id, at_s=until_s))
+        self._set_timer(job.id, until_s)
 
     def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
         """Launch what a policy decided, if that can be."""
@@ -199,11 +200,16 @@ class Offers:
         times_s = [wake_s() for wake_s in self._wakes]
         at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
         if at_s is not None and at_s != self._wake_s:
-            if at_s <= world.now_s:
+            if not at_s > world.now_s:
                 what = f"wanted to be woken at {at_s:.3f} s"
                 self._invalid("wake_s", what, "that is not in the future", _WAKE)
-            world.emit(SetTimer(timer=_WAKE, at_s=at_s))
+            self._set_timer(_WAKE, at_s)
         self._wake_s = at_s
+
+    def _set_timer(self, timer: str, at_s: float) -> None:
+        """Have the clock wake us then, if that is a time which it reaches."""
+        if at_s <= SECONDS_MAX:
+            self._world.emit(SetTimer(timer=timer, at_s=at_s))
 
     def _review_risks(self) -> None:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
@@ -214,7 +220,7 @@ class Offers:
                 if job.at_risk_since_s is None:
                     job.at_risk_since_s = world.now_s
                     at_s = world.now_s + world.policies.shuffle.patience_s(job)
-                    world.emit(SetTimer(timer=job.id + _RELIEF, at_s=at_s))
+                    self._set_timer(job.id + _RELIEF, at_s)
             elif job.at_risk_since_s is not None:
                 job.at_risk_since_s = None
                 self._at_risk.pop(job.id, None)

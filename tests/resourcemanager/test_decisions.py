@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.ids import NodeId
+from resourcemanager.commands import SetTimer
 from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
 from resourcemanager.policies import CopyPolicy, TaskPolicy
 from resourcemanager.recipe import Recipe
@@ -63,6 +65,11 @@ def first_map(job: JobView):
             lambda job, slot, now_s: Wait("just because", until_s=now_s),
             "mine/tasks let j0 wait until 0.000 s at 0.000 s, but that is not in the future",
             id="a wait until now",
+        ),
+        pytest.param(
+            lambda job, slot, now_s: Wait("just because", until_s=math.nan),
+            "mine/tasks let j0 wait until nan s at 0.000 s, but that is not in the future",
+            id="a wait until no time",
         ),
         pytest.param(
             lambda job, slot, now_s: None,
@@ -364,3 +371,11 @@ def test_a_policy_cannot_be_woken_in_the_past():
 
     with pytest.raises(InvalidDecision, match=r"mine/wake_s wanted to be woken at 0.000 s at 0.00"):
         tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=FairOrder, tasks=Late))
+
+
+def test_a_wait_for_ever_sets_no_timer():
+    c = tiny_cluster(scheduler=recipe(lambda job, slot, now_s: Wait("for ever", until_s=math.inf)))
+    c.submit("j0", maps=1)
+    c.run()
+    assert c.why_waiting("j0.m0") == "for ever"
+    assert not any(isinstance(order, SetTimer) for _, order in c.commands)
