@@ -3,6 +3,7 @@
 import contextlib
 import math
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -48,6 +49,7 @@ an_event = st.one_of(
     st.tuples(st.just("grow"), a_flow, a_size, st.booleans()),
     st.tuples(st.just("close"), a_flow),
     st.tuples(st.just("peer_gone"), a_peer),
+    st.tuples(st.just("come_back"), a_flow, a_peer),
     st.tuples(
         st.just("set_capacity"),
         st.sampled_from(["r0.up", "r1.down", "r0.ocs.up", "r1.ocs.down"]),
@@ -70,6 +72,7 @@ class Told:
         self.size = {}  # {flow: bytes so far} of those that were opened and not closed
         self.growing = set()
         self.sender = {}
+        self.own = {}  # {flow: how its sender opened it}
         self.total = {}  # {flow: bytes that its sender may send}
         self.finished = set()
 
@@ -88,10 +91,24 @@ class Told:
             self.growing.add(flow)
         if sender is not None:
             self.sender[flow] = sender
+            self.own[flow] = spec
 
     def attach(self, flow, sender):
         self.ledger.attach(flow, sender)
         self.sender[flow] = sender
+
+    def come_back(self, flow, peer):
+        """A sender's connection broke, and there is a new one."""
+        if flow not in self.sender:
+            return
+        if flow in self.own:
+            more = flow in self.growing
+            spec = msgspec.structs.replace(self.own[flow], size_bytes=self.size[flow], more=more)
+            self.ledger.open(spec, peer, again=True)
+        else:
+            self.ledger.attach(flow, peer, again=True)
+        self.sender[flow] = peer
+        self.total.pop(flow, None)
 
     def grow(self, flow, size, more):
         self.ledger.grow(flow, size, more)
@@ -148,7 +165,7 @@ class Told:
                 assert self.total.get(flow, 0) == self.size[flow], "all there is may be sent"
 
     def forget(self, flow):
-        for kept in (self.size, self.sender, self.total):
+        for kept in (self.size, self.sender, self.own, self.total):
             kept.pop(flow, None)
         self.growing.discard(flow)
 
