@@ -36,11 +36,6 @@ ORDERS = frozenset(
         "abandon-file",
         "write-block",
         "open-flow",
-        "grow-flow",
-        "attach-flow",
-        "close-flow",
-        "register-coflow",
-        "finish-coflow",
         "set-capacity",
     }
 )

@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -31,6 +32,8 @@ _KEPT_BYTES = 1_000_000
 _SAID_EVERY_S = 20.0
 _LOG_LINES = 12
 _JOB_TIMEOUT_S = 180.0
+_HOSTILE_JOB = Path(__file__).parent / "_hostilejob.py"
+_ATTEMPT_BATCHES_MAX = 60
 _MEMORY_BOUND_MB = 1500.0
 
 
@@ -57,6 +60,8 @@ class Attack:
         self._over = threading.Event()
         self._jobs = 0  #: that were run beside it
         self._broken_jobs: list[str] = []
+        self._attempt_frames = 0  #: from within an attempt
+        self._broken_attempt_frames: list[str] = []
         self._answers = 0  #: of ``status`` and ``fs``
         self._broken_answers: list[str] = []
 
@@ -69,7 +74,7 @@ class Attack:
         daemons = {pid_of(row): row["name"] for role in _ROLES for row in home.rows(role)}
         sender = Sender(home.run_folder() / "sockets", load_topology(str(SMALL)), self._seed)
         beside = [
-            threading.Thread(target=self._run_jobs),
+            threading.Thread(target=self._run_jobs, args=(not self._show,)),
             threading.Thread(target=self._ask_and_read, args=(kept.read_bytes(),)),
         ]
         for thread in beside:
@@ -86,6 +91,7 @@ class Attack:
         megabytes = max((_resident_bytes(pid) for pid in living), default=0) / 1e6
         return [
             *map(self._row_of_daemon, sender.targets),
+            self._row_of_attempt(),
             tally("daemons", len(daemons), len(daemons) - len(gone), [f"{n} died" for n in gone]),
             self._row("jobs beside the frames", self._jobs, self._broken_jobs),
             self._row("status and fs beside the frames", self._answers, self._broken_answers),
@@ -126,6 +132,12 @@ class Attack:
         held = row["ok"] and not target.broken
         return row | {"note": note, "ok": held if target.tried else None}
 
+    def _row_of_attempt(self) -> dict[str, Any]:
+        broken = self._broken_attempt_frames
+        held = max(0, self._attempt_frames - BATCH * len(broken))
+        row = tally("frames from an attempt, to all", self._attempt_frames, held, broken)
+        return row | ({} if self._attempt_frames else {"ok": None})
+
     def _log_of(self, sender: Sender, batch: int) -> str:
         """The end of what the daemon wrote that a batch went to."""
         target = sender.targets[batch % len(sender.targets)]
@@ -137,7 +149,10 @@ class Attack:
     def _goes_on(self) -> bool:
         return self._home.lives and not self._over.is_set()
 
-    def _run_jobs(self) -> None:
+    def _run_jobs(self, hostile: bool) -> None:
+        """Run jobs as long as frames are sent: first of all one that sends frames itself."""
+        if hostile:
+            self._run_hostile_job()
         while self._goes_on():
             name = _JOBS[self._jobs % len(_JOBS)]
             first = self._sent
@@ -150,6 +165,26 @@ class Attack:
                 words = f"{broken}; during batches {first} to {self._sent}, seed {self._seed}"
                 self._broken_jobs.append(words)
                 say("frames", words)
+
+    def _run_hostile_job(self) -> None:
+        home, count = self._home, min(_ATTEMPT_BATCHES_MAX, len(self._batches) // 4)
+        batches, outcomes = home.scratch / "batches", home.scratch / "outcomes"
+        batches.write_text("".join(f"{number}\n" for number in range(count)))
+        params = {
+            "sockets": home.run_folder() / "sockets",
+            "topology": SMALL,
+            "outcomes": outcomes,
+            "seed": self._seed + 1,
+        }
+        options = [
+            word for name, value in params.items() for word in ("--param", f"{name}={value}")
+        ]
+        home.start("run", _HOSTILE_JOB, "--input", batches, *options).end(_JOB_TIMEOUT_S)
+        lines = outcomes.read_text().splitlines() if outcomes.exists() else []
+        self._attempt_frames = count * BATCH
+        self._broken_attempt_frames = [line for line in lines if not line.endswith(" held")]
+        if not lines:
+            self._broken_attempt_frames = ["the attempt sent none"]
 
     def _ask_and_read(self, kept: bytes) -> None:
         while self._goes_on():
