@@ -114,7 +114,8 @@ class NetworkEmulator:
         self._server.on(kind, handle, only)
 
     def _open(self, order: OpenFlow, request: Request) -> None:
-        self._owners.open(order, self._server.sender(request))
+        sender = self._server.sender(request)
+        self._owners.check_open(order, sender)
         spec = FlowSpec(
             flow=order.flow,
             src=order.src,
@@ -127,6 +128,7 @@ class NetworkEmulator:
         )
         peer = request.peer if order.attach else None
         self._ledger.open(spec, peer, again=order.again)
+        self._owners.opened(order.flow, sender)
 
     def _attach(self, order: AttachFlow, request: Request) -> None:
         self._ledger.attach(order.flow, request.peer, again=order.again)

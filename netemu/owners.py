@@ -14,16 +14,17 @@ from cluster.roles import NODE_MANAGER, RESOURCE_MANAGER, Sender
 from netemu.messages import OpenFlow
 
 _OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))
+_JOBS = ""  #: no sender's key
 
 
 class Owners:
     """The owners of flows; raises ``PeerError`` for what is not theirs to ask."""
 
     def __init__(self) -> None:
-        self._by_flow: dict[FlowId, str] = {}
+        self._by_flow: dict[FlowId, str] = {}  #: keys of senders; ``_JOBS`` for flows of jobs
 
-    def open(self, order: OpenFlow, sender: Sender) -> None:
-        """Somebody opens a flow, or asks for its own once more."""
+    def check_open(self, order: OpenFlow, sender: Sender) -> None:
+        """Whether somebody may open a flow, or ask for its own once more."""
         if sender.may(_OF_JOBS):
             return
         if order.coflow is not None or not order.attach or order.weight != 1.0 or order.priority:
@@ -31,7 +32,10 @@ class Owners:
             raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
         if order.again:
             self.check(order.flow, sender)
-        self._by_flow.setdefault(order.flow, sender.key)
+
+    def opened(self, flow: FlowId, sender: Sender) -> None:
+        """A flow is open, by order of this sender: not before, or one could have others' flows."""
+        self._by_flow[flow] = _JOBS if sender.may(_OF_JOBS) else sender.key
 
     def check(self, flow: FlowId, sender: Sender) -> None:
         """Whether a flow is the sender's, or one to look after."""

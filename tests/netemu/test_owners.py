@@ -7,6 +7,7 @@ from netemu.owners import Owners
 
 ONE = Sender(ATTEMPT, 1, "one")
 OTHER = Sender(ATTEMPT, 2, "other")
+RM = Sender(RESOURCE_MANAGER, 3, "rm")
 
 
 def order(**changes):
@@ -15,16 +16,33 @@ def order(**changes):
     )
 
 
-def test_a_flow_is_its_openers_over_all_connections():
+def opened_by(sender):
     owners = Owners()
-    owners.open(order(), ONE)
+    owners.check_open(order(), sender)
+    owners.opened("f", sender)
+    return owners
+
+
+def test_a_flow_is_its_openers_over_all_connections():
+    owners = opened_by(ONE)
     owners.check("f", ONE)
-    owners.open(order(again=True), ONE)
-    for act in (lambda: owners.check("f", OTHER), lambda: owners.open(order(again=True), OTHER)):
+    owners.check_open(order(again=True), ONE)
+    for act in (owners.check, lambda _, who: owners.check_open(order(again=True), who)):
         with pytest.raises(PeerError, match='flow "f": is of another process'):
-            act()
-    owners.check("f", Sender(RESOURCE_MANAGER, 3, "rm"))
+            act("f", OTHER)
+    owners.check("f", RM)
     owners.check("f", Sender(NODE_MANAGER, 4, "nm"))
+
+
+@pytest.mark.parametrize("role", [ATTEMPT, CLIENT, DATA_NODE])
+def test_a_flow_of_a_job_is_nobody_elses(role):
+    owners, stranger = opened_by(RM), Sender(role, 1, "one")
+    for act in (owners.check, lambda _, who: owners.check_open(order(again=True), who)):
+        with pytest.raises(PeerError, match='flow "f": is of another process'):
+            act("f", stranger)
+    owners.check_open(order(), stranger)  # that the name is taken is for others to say ...
+    with pytest.raises(PeerError, match="is of another process"):  # ... and changes nothing
+        owners.check("f", stranger)
 
 
 @pytest.mark.parametrize("role", [ATTEMPT, CLIENT, DATA_NODE])
@@ -36,13 +54,12 @@ def test_a_flow_is_its_openers_over_all_connections():
 def test_only_jobs_flows_are_more_than_others(role, changes):
     owners = Owners()
     with pytest.raises(PeerError, match="need attach=true, and neither coflow nor weight"):
-        owners.open(order(**changes), Sender(role, 1, "one"))
-    owners.open(order(**changes), Sender(RESOURCE_MANAGER, 1, "rm"))
-    owners.open(order(**changes), Sender(OWN, 1, "own"))
+        owners.check_open(order(**changes), Sender(role, 1, "one"))
+    owners.check_open(order(**changes), Sender(RESOURCE_MANAGER, 1, "rm"))
+    owners.check_open(order(**changes), Sender(OWN, 1, "own"))
 
 
 def test_what_is_over_is_nobodys():
-    owners = Owners()
-    owners.open(order(), ONE)
+    owners = opened_by(ONE)
     owners.forget(lambda flow: flow == "f")
     owners.check("f", OTHER)
