@@ -43,7 +43,7 @@ from cluster.bounded import (
 from cluster.wire import LONG_BYTES_MAX, Command, Event, Message
 
 #: A job's source file may have this many bytes.
-SOURCE_BYTES_MAX = 8 * 2**20
+SOURCE_BYTES_MAX = 15 * 2**20
 
 
 # Facts about nodes -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cluster.errors import Refused
@@ -378,3 +379,15 @@ def test_more_bytes_than_a_job_may_shuffle_fail_the_attempt(office: Office):
         rack.say(AttemptSucceeded(attempt=launch.attempt, partition_bytes=(2**60 - 2**50,)))
     office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
     assert "bytes to shuffle: a job may have 1,152,921,504,606,846,976" in office.told[-1].reason
+
+
+def test_a_job_whose_source_is_too_large_is_refused_at_once(office: Office):
+    for size, why in (
+        (2**24, r"submit-job: a message of 16,7\d\d,\d\d\d bytes: the most is 16,777,216"),
+        (2**24 - 2**16, r"submit-job: Expected `bytes` of length <= \d+ - at `\$.package.source`"),
+    ):
+        package = msgspec.structs.replace(PACKAGE, source=bytes(size))
+        with pytest.raises(Refused, match=why):
+            office.submit(package=package)
+    with pytest.raises(Refused, match=r"input .*nothing is there"):  # only this is wrong then
+        office.submit(package=msgspec.structs.replace(PACKAGE, source=bytes(10**7)))
