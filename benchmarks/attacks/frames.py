@@ -57,6 +57,7 @@ class Attack:
         self._batches = batches
         self._show = show
         self._sent = 0  #: batches so far
+        self._done = 0  #: batches that were sent, or left out as their daemon was broken
         self._over = threading.Event()
         self._jobs = 0  #: that were run beside it
         self._broken_jobs: list[str] = []
@@ -90,6 +91,7 @@ class Attack:
         gone = [name for pid, name in daemons.items() if pid not in living]
         megabytes = max((_resident_bytes(pid) for pid in living), default=0) / 1e6
         return [
+            self._row_of_all(),
             *map(self._row_of_daemon, sender.targets),
             self._row_of_attempt(),
             tally("daemons", len(daemons), len(daemons) - len(gone), [f"{n} died" for n in gone]),
@@ -115,6 +117,7 @@ class Attack:
                 sender.batch(batch)
             except Broken as broken:
                 say("frames", f"{broken}; {self._again(batch)}\n{self._log_of(sender, batch)}")
+            self._done += 1
             if not self._home.lives:
                 say("frames", "the cluster has ended")
                 return
@@ -131,6 +134,20 @@ class Attack:
         row = tally(f"frames to {target.name}", target.tried, target.held, [])
         held = row["ok"] and not target.broken
         return row | {"note": note, "ok": held if target.tried else None}
+
+    def _row_of_all(self) -> dict[str, Any]:
+        wanted = len(self._batches)
+        late = f"the rest was not sent within {_TIME_S_MAX:g} s, or the cluster ended"
+        return {
+            "name": f"frames that were sent, of {wanted * BATCH}",
+            "value": self._done * BATCH,
+            "unit": "",
+            "reference": None,
+            "ratio": self._done / wanted,
+            "bound": 1,
+            "ok": self._done == wanted,
+            "note": "" if self._done == wanted else late,
+        }
 
     def _row_of_attempt(self) -> dict[str, Any]:
         broken = self._broken_attempt_frames

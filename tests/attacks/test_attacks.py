@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.attacks import KINDS
+from benchmarks.attacks import KINDS, frames
 from benchmarks.attacks._guard import processes_of
 from benchmarks.attacks._home import Broken, Grounds
 from benchmarks.attacks._trials import Skipped, Trial, run_trials
@@ -38,12 +38,18 @@ def require_held(rows):
     ("kind", "trial"),
     [
         ("homes", "linked"),
+        ("corruption", "swapped-one-before"),
+        ("fulldisk", "put"),
         ("descriptors", "DataNode-0"),
         ("kills", "all-NodeManager"),
     ],
 )
 def test_holds(kind, trial):
     require_held(importlib.import_module(f"benchmarks.attacks.{kind}").run(only=trial))
+
+
+def test_thousands_of_hostile_frames_are_borne():
+    require_held(frames.run(frames=6_000))
 
 
 def test_every_kind_is_a_part_of_the_benchmark():
