@@ -24,8 +24,8 @@ from cluster.background import Background
 from cluster.errors import PeerLost, Refused
 from cluster.ids import rack_of
 from cluster.lasting import sync_file
-from cluster.reactor import Reactor
-from cluster.transport import Describe, Description
+from cluster.runfolder import RunFolder
+from cluster.transport import Describe, Description, Transport
 from cluster.wire import Done
 from dfs.messages import CreateFile, FileCreated, MakeFolder
 from dfs.namenode.core import NameNode
@@ -80,81 +80,67 @@ def test_what_was_synced_is_there_after_a_power_cut(tmp_path, monkeypatch):
     assert {f"f{number}" for number in range(201)} <= {inode.name for inode in inodes}
 
 
-class FakeServer:
-    """As much of ``cluster.transport`` as the NameNode's process uses."""
+class SlowDisk:
+    """A NameNode whose syncs end when the test says so, and a client of it."""
 
-    def __init__(self):
-        self.handlers, self.replies, self.pushed = {}, [], []
-        self.reactor = Reactor()
+    def __init__(self, folder: RunFolder) -> None:
+        self.syncs: list[threading.Event] = []  #: those that run or have ended
+        self.answers: list[tuple[int, object]] = []
+        self.transport = Transport(folder)
+        self.journal = SqliteJournal(folder.journal)
+        self.background = Background(self.transport.reactor, threads=1)
+        core = NameNode(topology(), self.journal, now_s=0.0)
+        NameNodeServer(self.transport, core, 1000.0, GroupCommit(self.journal, self.background))
+        self.link = self.transport.link("namenode")
 
-    def server(self, _):
-        return self
+    def sync(self, _):
+        may_end = threading.Event()
+        self.syncs.append(may_end)
+        assert may_end.wait(20)
 
-    def on(self, kind, handler, _roles):
-        self.handlers[kind] = handler
+    def ask(self, number, message, answer=Done):
+        self.link.request(message, answer, lambda got, _: self.answers.append((number, got)))
 
-    def reply(self, request, message):
-        self.replies.append((request.number, message))
+    def serve_until(self, done):
+        def looked_at():  # what the thread does wakes nobody
+            return self.transport.reactor.run_until(done, timeout_s=0.01)
 
-    def push(self, peer, command):
-        self.pushed.append((peer, command))
+        wait_for(looked_at, "what a sync or its end leads to")
 
-    def ask(self, number, message):
-        """Its answer, if that comes at once."""
-        return self.handlers[type(message)](FakeRequest(number, message))
-
-
-class FakeRequest:
-    peer = b"peer"
-    payload = None
-
-    def __init__(self, number, message):
-        self.number, self.message = number, message
+    def close(self):
+        for sync in self.syncs:
+            sync.set()
+        self.background.close()
+        self.transport.close()
+        self.journal.close()
 
 
 @pytest.fixture
-def slow_disk(tmp_path, monkeypatch):
-    """A NameNode whose syncs end when the test says so: server, and the syncs that run."""
-    running = []
-
-    def sync(_):
-        may_end = threading.Event()
-        running.append(may_end)
-        assert may_end.wait(20)
-
-    server = FakeServer()
-    journal = SqliteJournal(tmp_path / "j")
-    core = NameNode(topology(), journal, now_s=0.0)
-    syncing = Background(server.reactor, threads=1)
-    NameNodeServer(server, core, 1000.0, GroupCommit(journal, syncing))
-    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", sync)
-    yield server, running
-    for sync in running:
-        sync.set()
-    syncing.close()
-    journal.close()
+def slow_disk(tmp_path_factory, monkeypatch):
+    folder = RunFolder.create(tmp_path_factory.mktemp("d"))
+    disk = SlowDisk(folder)
+    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", disk.sync)
+    yield disk
+    disk.close()
+    folder.remove()
 
 
 def test_changes_are_acknowledged_after_their_sync_many_at_once(slow_disk):
-    server, syncs = slow_disk
-    for number in range(1, 17):
-        assert server.ask(number, MakeFolder(path=f"/f{number}")) is None
-    wait_for(lambda: len(syncs) == 1, "a sync")
-    server.reactor.run_until(lambda: False, timeout_s=0.01)
-    assert server.replies == []
-    syncs[0].set()
-    assert server.reactor.run_until(lambda: len(server.replies) == 1, timeout_s=20)
-    wait_for(lambda: len(syncs) == 2, "a sync for all others")
-    syncs[1].set()
-    assert server.reactor.run_until(lambda: len(server.replies) == 16, timeout_s=20)
-    assert [number for number, _ in server.replies] == list(range(1, 17))
-    assert len(syncs) == 2
-
-
-def test_what_changes_nothing_is_answered_at_once(slow_disk):
-    server, _ = slow_disk
-    assert server.ask(1, MakeFolder(path="/f")) is None
-    assert isinstance(server.ask(2, CreateFile(path="/g")), FileCreated)
+    slow_disk.ask(1, MakeFolder(path="/f1"))
+    slow_disk.serve_until(lambda: len(slow_disk.syncs) == 1)
+    for number in range(2, 17):
+        slow_disk.ask(number, MakeFolder(path=f"/f{number}"))
+    slow_disk.ask(17, CreateFile(path="/g"), FileCreated)  # handled after them: it changes nothing
+    slow_disk.serve_until(lambda: bool(slow_disk.answers))
+    assert [number for number, _ in slow_disk.answers] == [17]
+    slow_disk.syncs[0].set()
+    slow_disk.serve_until(lambda: len(slow_disk.syncs) == 2)
+    slow_disk.serve_until(lambda: len(slow_disk.answers) == 2)
+    assert slow_disk.answers[1] == (1, Done())
+    slow_disk.syncs[1].set()
+    slow_disk.serve_until(lambda: len(slow_disk.answers) == 17)
+    assert slow_disk.answers[2:] == [(number, Done()) for number in range(2, 17)]
+    assert len(slow_disk.syncs) == 2
 
 
 def test_a_journal_that_cannot_be_synced_ends_the_namenode(start_dfs, capfd):
