@@ -11,7 +11,6 @@ known, such as why a peer is left out.
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import click
 
 from cluster.errors import unknown_name
 from scripts.options import writable_file
+from scripts.outputfile import write_json
 
 _WIDE = 200
 
@@ -43,7 +43,7 @@ def bench(names: tuple[str, ...], quick: bool, json_file: Path | None) -> int:
         show(name, new)
         rows += new
         if json_file is not None:
-            json_file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+            write_json(rows, json_file)
     return 1 if any(row["ok"] is False for row in rows) else 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from scripts.options import (
     topology_options,
     writable_file,
 )
+from scripts.outputfile import write_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,7 +143,7 @@ def compare(
     rows = compared(summaries, contest.scatter)
     show(rows, contest.title)
     if json_file is not None:
-        json_file.write_text(json.dumps(as_json(rows), indent=2) + "\n", encoding="utf-8")
+        write_json(as_json(rows), json_file)
     if folder is not None:
         from scripts.report.page import write_page
 

@@ -189,9 +189,11 @@ class Contest:
             with session_for(None, run.config, view) as session:
                 work = self._works[run.config.seed]
                 results = run.results or self._scratch / _name(run)
-                summary = run_on(session, work, view, results).summary
+                ran = run_on(session, work, view, results)
         self._events[run.contender, run.config.seed] = results / "events.jsonl"
-        return summary
+        if ran.unwritten is not None:
+            raise ran.unwritten
+        return ran.summary
 
     def _workloads_of(self, runs: Sequence[_Run]) -> list[Workload]:
         """Each run's jobs, with the blocks where they were if they were emulated, too."""

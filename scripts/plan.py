@@ -5,7 +5,6 @@ Standard output says what the plan comes to; the plan itself is TOML, for schedu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from scripts.options import (
     topology_options,
     writable_file,
 )
+from scripts.outputfile import write_json
 
 if TYPE_CHECKING:
     from jobs.workloads.model import Workload
@@ -123,7 +123,7 @@ def plan(
         figures["run"] = beside_run(made, run)
     _show(made, figures, output)
     if json_file is not None:
-        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_json(figures, json_file)
 
 
 def _jobs(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from scripts.options import writable_file
+from scripts.outputfile import write_json
 
 
 @click.command()
@@ -36,4 +36,4 @@ def replay(folder: str, trace: Path | None) -> None:
     )
     if trace is not None:
         circuits = read_circuits(path.parent / "network.jsonl")
-        trace.write_text(json.dumps(chrome_trace(steps, circuits)), encoding="utf-8")
+        write_json(chrome_trace(steps, circuits), trace, indent=None)

@@ -26,10 +26,10 @@ from scripts.options import (
     size,
     writable_file,
 )
+from scripts.outputfile import write_json
 from scripts.progress import progress_view
 from scripts.request import DEFAULT_SIZE_BYTES, Wish, incoming_bytes, prepare
 from scripts.room import require_room, require_room_for_mix
-from scripts.summary import write_json
 from scripts.trial import survived
 from scripts.work import SeveralJobs, SingleJob, Work, run_on, session_for
 from scripts.workplace import Submitter
@@ -155,9 +155,11 @@ def run(
         work = SeveralJobs(mix, config.topology, seed)
     with progress_view() as view, session_for(up, config, view) as session:
         ran = run_on(session, work, view, results_folder)
+    work.tell(ran.summary, config.topology)
     if json_file is not None:
         write_json(ran.summary, json_file)
-    work.tell(ran.summary, config.topology)
+    if ran.unwritten is not None:
+        raise ran.unwritten
     if ran.outcome.failure is not None:
         raise ran.outcome.failure
     if ran.outcome.verified is False:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.topology import Topology, load_topology
 from cluster.units import format_duration, format_size
 from scripts.options import tell_of_missing_circuits
+from scripts.outputfile import write_json
 from scripts.watching import State, watching
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def simulate_coflows(
     _show(trace, place, summaries)
     if json_file is not None:
         told = summaries[0] if len(summaries) == 1 else summaries
-        json_file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        write_json(told, json_file)
 
 
 def _run(run: CoflowRun, name: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from jobs.workloads.samples import is_sample, sample_workload
 from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
 from scripts.options import as_number, new_folder, tell_of_missing_circuits
+from scripts.outputfile import write_json
 from scripts.request import DEFAULT_SIZE_BYTES
-from scripts.summary import write_json
 from scripts.trial import planned
 from scripts.virtual import VirtualWatch, faults_end_s
 from scripts.watching import State, watching
@@ -77,8 +76,8 @@ def simulate_jobs(config: ClusterConfig, wanted: Wanted) -> int:
         write_json(summary, folder / "summary.json")
         record = network.finish()
         record.write(folder)
-        with (folder / "trace.json").open("w", encoding="utf-8") as file:
-            json.dump(chrome_trace(replay(folder / "events.jsonl"), record.circuits()), file)
+        trace = chrome_trace(replay(folder / "events.jsonl"), record.circuits())
+        write_json(trace, folder / "trace.json", indent=None)
     for label, text in _rows(run, summary, cpu_s):
         click.echo(f"{label:<11}{printable(text)}")
     return 0 if all(job["ok"] for job in summary["jobs"]) else 1

@@ -11,6 +11,7 @@ from scripts.comparetable import show
 from scripts.comparison import as_json, compared
 from scripts.contest import Contest, Terms
 from scripts.options import as_number, new_folder
+from scripts.outputfile import write_text
 from simulator.behaviour import Behaviour
 
 
@@ -67,7 +68,7 @@ def simulate_many(wanted: Many) -> int:
     show(rows, contest.title)
     if wanted.json_file is not None:
         text = json.dumps(as_json(rows), indent=2)
-        wanted.json_file.write_text(text + "\n", encoding="utf-8")
+        write_text(text + "\n", wanted.json_file)
     if folder is not None:
         from scripts.report.page import write_page
 

@@ -6,7 +6,6 @@ appear only in the table's times and among the processes.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from resourcemanager.messages import GetReport, Report
 from resourcemanager.trace import chrome_trace
 from scripts.mixrun import MixOutcome, Result
 from scripts.networkrecord import NetworkRecord
+from scripts.outputfile import naming, write_json
 from scripts.session import Session
 from scripts.workplace import Outcome
 
@@ -57,29 +57,29 @@ def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome)
     }
 
 
-def write_json(summary: dict[str, Any], file: Path) -> None:
-    """Write the summary for programs."""
-    file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-
-
 def save_everything(
     folder: RunFolder, summary: dict[str, Any], results: Path, network: NetworkRecord
 ) -> None:
-    """Write summary, events, trace, network and the logs of all processes to a new folder."""
+    """Write summary, events, trace, network and the logs of all processes to a new folder.
+
+    Raises ``NotWritten``.
+    """
     save_logs(folder, results)
     write_json(summary, results / "summary.json")
     events = folder.jobs / "events.jsonl"
-    shutil.copy(events, results)
-    with (results / "trace.json").open("w", encoding="utf-8") as file:
-        json.dump(chrome_trace(replay(events), network.circuits()), file)
-    network.write(results)
+    with naming(results):
+        shutil.copy(events, results)
+        network.write(results)
+    trace = chrome_trace(replay(events), network.circuits())
+    write_json(trace, results / "trace.json", indent=None)
 
 
 def save_logs(folder: RunFolder, results: Path) -> None:
-    """Write the logs of daemons and attempts to a new folder."""
-    results.mkdir()
-    for name in ("logs", "attempts"):
-        shutil.copytree(folder.path / name, results / name)
+    """Write the logs of daemons and attempts to a new folder; raises ``NotWritten``."""
+    with naming(results):
+        results.mkdir()
+        for name in ("logs", "attempts"):
+            shutil.copytree(folder.path / name, results / name)
 
 
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:

@@ -5,7 +5,6 @@ Everything a run is made of is in ``VirtualRun``, which can be sent to another p
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from jobs.workloads.model import Workload
 from resourcemanager.eventlog import EventLog, replay
 from resourcemanager.trace import chrome_trace
 from scripts.networkrecord import NetworkRecord
+from scripts.outputfile import write_json
 from simulator.behaviour import Behaviour
 from simulator.cluster import Simulation
 from simulator.faultspec import parse_faults
@@ -61,9 +61,8 @@ def _with_results(run: VirtualRun, results: Path) -> dict[str, Any]:
         log.close()
     network.write(results)
     summary = simulation.summary()
-    (results / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    with (results / "trace.json").open("w", encoding="utf-8") as file:
-        json.dump(chrome_trace(replay(events), network.circuits()), file)
+    write_json(summary, results / "summary.json")
+    write_json(chrome_trace(replay(events), network.circuits()), results / "trace.json", None)
     return summary
 
 

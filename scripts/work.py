@@ -21,6 +21,7 @@ from scripts.foretelling import foretell
 from scripts.launch import ClusterFailed
 from scripts.mixrun import MixOutcome, MixRun
 from scripts.netwatch import NetworkWatch
+from scripts.outputfile import NotWritten
 from scripts.progress import View
 from scripts.request import Prepared
 from scripts.session import Session, connected, own_session
@@ -102,6 +103,7 @@ class Ran:
 
     outcome: Outcome | MixOutcome
     summary: dict[str, Any]
+    unwritten: NotWritten | None = None  #: why the folder for results does not have all
 
 
 def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ran:
@@ -117,9 +119,13 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
         if results is not None:
             save_logs(session.folder, results)
         raise
+    unwritten = None
     if results is not None and watch is not None:
-        save_everything(session.folder, summary, results, watch.record)
-    return Ran(outcome, summary)
+        try:
+            save_everything(session.folder, summary, results, watch.record)
+        except NotWritten as error:  # what came out is yet to be told
+            unwritten = error
+    return Ran(outcome, summary, unwritten)
 
 
 @contextmanager

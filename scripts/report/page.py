@@ -17,6 +17,7 @@ from cluster.units import format_count, format_duration, format_size
 from scripts.agreement import agreements
 from scripts.comparetable import CLOCK_WORDS, label_rows, shown
 from scripts.comparison import FIGURES, Contender, Row
+from scripts.outputfile import write_text
 from scripts.report.cdf import Curve, draw_cdf
 from scripts.report.results import Results
 from scripts.report.style import DARK, LIGHT, Draw, data_uri, render
@@ -61,7 +62,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
         jobs=_jobs(rows[0]),
         fidelity=_fidelity(rows),
     )
-    (folder / "index.html").write_text(page, encoding="utf-8")
+    write_text(page, folder / "index.html")
 
 
 def _readable(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from jobs.workloads.model import Workload
 from resourcemanager.schedulers import recipe_named
 from scripts.contest import options_of
 from scripts.options import ClusterChoice
+from scripts.outputfile import write_json
 from scripts.reproduce.figures import Settings, Setup
 from scripts.reproduce.measures import Summary
 from scripts.sweep import parse_on, sweep
@@ -74,7 +74,7 @@ def save(found: Summaries, folder: Path) -> None:
             seed = summary["seed"]
             name = f"{number:03}-{setup.scheduler}-{setup.flow_scheduler}-{seed}.json"
             whole = summary | {"workload": setup.workload, "command": command(setup, seed)}
-            (folder / name).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+            write_json(whole, folder / name)
 
 
 def _own_options(setup: Setup) -> Settings:

@@ -9,6 +9,7 @@ import click
 
 from cluster.errors import unknown_name
 from scripts.options import COUNT, new_folder, settings, writable_file
+from scripts.outputfile import write_text
 
 
 @click.command()
@@ -84,8 +85,8 @@ def reproduce(
     }
     text = json.dumps(numbers, indent=2) + "\n"
     if json_file is not None:
-        json_file.write_text(text, encoding="utf-8")
+        write_text(text, json_file)
     if folder is not None:
         folder.mkdir()
-        (folder / "figures.json").write_text(text, encoding="utf-8")
+        write_text(text, folder / "figures.json")
         save(found, folder / "runs")
