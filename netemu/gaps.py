@@ -43,7 +43,9 @@ class Gaps:
             return
         self._seen.add(demand)
         for batch in self._ending:
-            if batch.demand in self._seen:  # others' ports are this one's already, if it wants them
+            if (
+                batch.demand in self._seen and batch in batch.demand.serving
+            ):  # others' ports are this one's already, if it wants them
                 out |= batch.src_bit
                 into |= batch.dst_bit
                 self._book_at(demand, batch, out & ~self.out, into & ~self.into)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import chain
 
@@ -10,21 +11,22 @@ from numba.typed import List
 
 from netemu.batches import Batch, Demand
 from netemu.circuits import Matching
+from netemu.instants import instant_s
 from netemu.optical import OpticalSwitch
 from netemu.schedulers.base import Numbers
 from netemu.schedulers.compiled import choosing
-from netemu.schedulers.compiled.choosing import (
-    CUT,
+from netemu.schedulers.compiled.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
+from netemu.schedulers.compiled.ports import (
     FREED,
     IN,
     KINDS,
     NONE,
     OUT,
     PEER,
-    RELEASED,
-    TAKEN,
-    WAITS_NO_MORE,
     Ground,
+    occupy,
+    put,
+    take_down,
 )
 from netemu.schedulers.compiled.slots import grown
 
@@ -48,6 +50,8 @@ class CompiledMatching(Matching):
             works=np.zeros((2, words), dtype=np.uint64),
             ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
             ready_s=np.zeros(racks),
+            ends_s=np.full(racks, np.inf),
+            booked=np.zeros((2, words), dtype=np.uint64),
         )
         #: of Floats, by slot and side: what batches that wait have left to send
         self._matrices: List = choosing.new_matrices(_SLOTS)
@@ -85,13 +89,17 @@ class CompiledMatching(Matching):
         self._idle[demand] = None
         self._told += (demand.slot, batch.src, batch.dst, RELEASED)
 
+    def expect_end(self, batch: Batch, at_s: float) -> None:
+        """A batch that has a circuit will have sent all by then."""
+        batch.ends_s = self._ground.ends_s[batch.src] = at_s
+
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
         side, ports = OUT if is_out else IN, self._ground.ports
-        choosing.put(self._ground.works[side], rack, works)
+        put(self._ground.works[side], rack, works)
         ports[side, FREED, rack] = 1
         if not works:
-            choosing.take_down(side, rack, ports)
+            take_down(side, rack, ports)
 
     def choose(
         self, now_s: float, fresh: dict[Demand, None], order: list[Demand] | None = None
@@ -102,9 +110,17 @@ class CompiledMatching(Matching):
             self._fresh[self._order] = True
         for demand in fresh:
             self._fresh[demand.slot] = True
-        cuts, takes = choosing.choose(
+        rounding_s = instant_s(now_s)
+        looks_again = self.look_again_s <= now_s + rounding_s
+        if order is not None or looks_again:
+            self.look_again_s = math.inf
+        if order is not None:  # all is looked at
+            self._ground.booked[:] = 0
+        cuts, takes, look_again_s = choosing.choose(
             now_s,
-            now_s + self._switch.delta_s,
+            self._switch.delta_s,
+            rounding_s,
+            looks_again,
             np.array(self._told, dtype=np.float64),
             self._order,
             self._fresh,
@@ -112,6 +128,7 @@ class CompiledMatching(Matching):
             self._matrices,
             self._found,
         )
+        self.look_again_s = min(self.look_again_s, look_again_s)
         self._told.clear()
         self._fresh[:] = False
         if order is not None:
@@ -142,7 +159,8 @@ class CompiledMatching(Matching):
                 if batch.waits:
                     self.wait(batch, -batch.turn[0])
             for batch in demand.serving:
-                choosing.occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
+                occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
+                self.expect_end(batch, batch.ends_s)
         self._set_order([demand for demand in plain.order if demand.rides])
 
     def _batches(self, found: Numbers) -> list[Batch]:
