@@ -21,6 +21,9 @@ import numpy as np
 from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
 from netemu.schedulers.filling import load_of
 
+#: Of a link that carries so much, this share is rounding.
+ROUNDING = 1e-9
+
 
 class AsFastAsPossible(FlowScheduler):
     """Hands out what is free, by priority."""
@@ -32,9 +35,9 @@ class AsFastAsPossible(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.afapcrowd import CrowdAsFastAsPossible
+        from netemu.schedulers.compiled.afap import CompiledAsFastAsPossible
 
-        return CrowdAsFastAsPossible()
+        return CompiledAsFastAsPossible()
 
     def tells_apart(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own, in the order of this."""
@@ -80,7 +83,7 @@ def free_of(capacities: Floats, paths: Numbers, bytes_per_s: Floats) -> Floats:
     used = load_of(paths, bytes_per_s, len(capacities))
     free: Floats = capacities - used
     # rounding must neither look like free bandwidth nor like a link that carries too much
-    free[np.abs(free) <= 1e-9 * used] = 0.0
+    free[np.abs(free) <= ROUNDING * used] = 0.0
     return free
 
 
