@@ -69,7 +69,13 @@ class WeightedAalo(FlowScheduler):
 
     name = "aalo+weighted"
     source = _SOURCE
-    by_coflow = True
+    by_coflow = rows_stay = True
+
+    def compiled(self) -> FlowScheduler:
+        """For crowds."""
+        from netemu.schedulers.compiled.weighted import CompiledWeightedAalo
+
+        return CompiledWeightedAalo()
 
     def decide(self, traffic: Traffic) -> float:
         """Serve each queue from its part of the links, then all from what is left."""
@@ -80,12 +86,19 @@ class WeightedAalo(FlowScheduler):
         weights = {queue: QUEUES - queue for queue in queues.values()}
         unit = traffic.capacities / sum(weights.values())
         parts = {queue: unit * weight for queue, weight in weights.items()}
-        rates = {group: fill(group.paths, group.weights, parts[queues[group]]) for group in order}
+        rates = {group: _fill(group, parts[queues[group]]) for group in order}
         left = np.add.reduce(list(parts.values()))
         left[left <= rounding_of(traffic.capacities)] = 0.0
         for group in order:
-            group.set_rates(rates[group] + fill(group.paths, group.weights, left))
+            group.set_rates(rates[group] + _fill(group, left))
         return _next_move_s(traffic)
+
+
+def _fill(group: Group, left: Floats) -> Floats:
+    """Share what is left among a coflow's rows that have not ended."""
+    rates, rows = np.zeros(len(group.weights)), np.flatnonzero(group.weights)
+    rates[rows] = fill(group.paths.take(rows, axis=1), group.weights[rows], left)
+    return rates
 
 
 def _in_order(traffic: Traffic) -> list[Group]:

@@ -103,7 +103,7 @@ def ends(fabric: Fabric, until_s: float) -> set[str]:
     return {done.flow for done in fabric.advance(max(until_s, fabric.now_s))}
 
 
-@pytest.mark.parametrize("name", ["maxmin", "aalo", "afap", "fifo", "varys", "sjf", "sunflow"])
+@pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
 def test_rates_are_those_of_the_simple_version(name: str) -> None:
     for seed, topology in enumerate(TOPOLOGIES):  # one test: its process compiles the loops once
         pair = Pair(topology, name, seed)

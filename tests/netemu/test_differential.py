@@ -19,7 +19,8 @@ def test_flows_end_when_they_do_by_exact_fractions(scheduler, compiled):
         assert not found, "\n".join(found)
 
 
-def test_circuits_are_those_that_are_reserved_ahead():
+@pytest.mark.parametrize("compiled", [False, True], ids=["simple", "compiled"])
+def test_circuits_are_those_that_are_reserved_ahead(compiled):
     for seed in range(CIRCUIT_CASES):
-        found = list(circuit_disagreements(seed, compiled=False))
+        found = list(circuit_disagreements(seed, compiled=compiled))
         assert not found, "\n".join(found)

@@ -323,9 +323,13 @@ def level_in_order(
     bytes_per_s: Floats,
     first_finish_s: Floats,
     touched: Numbers,
+    found: Floats,
     work: Floats,
 ) -> int:
     """Let slots share what those before them have ``left``; returns how many are ``touched``.
+
+    ``found`` is what was left when each slot's levels were found: where that is so still, on the
+    links that it crosses, they are.
 
     ``linked`` tells how many of each slot's rows are in the lists of its links (``link_rows``), and
     ``known`` how many were there before and are counted as ``crossing`` its links;
@@ -334,6 +338,12 @@ def level_in_order(
     those = 0
     for slot in order:
         table, count, load = tables[slot], counts[slot], loads[slot]
+        if not (fresh[slot] or changed[slot]) and _is_as_found(
+            left, found[slot], rounding, crossing[slot]
+        ):
+            _take_from(left, load, rounding)
+            continue
+        found[slot, :] = left
         new, known[slot] = known[slot], count
         count_rows(paths[slot], new, count, crossing[slot])
         more = np.nan
@@ -370,8 +380,23 @@ def level_in_order(
                 bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
             touched[those] = slot
             those += 1
-        for link in range(len(left)):
-            left[link] -= load[link]
-            if left[link] <= rounding[link]:
-                left[link] = 0.0
+        _take_from(left, load, rounding)
     return those
+
+
+@njit(cache=True)
+def _is_as_found(left: Floats, found: Floats, rounding: Floats, crossing: Numbers) -> bool:
+    """Whether as much is left as was found, but for rounding, of the links that rows cross."""
+    moved = 0
+    for link in range(len(left)):  # without a way out: several links at a time
+        moved += (crossing[link] > 0) & (abs(left[link] - found[link]) > rounding[link])
+    return moved == 0
+
+
+@njit(cache=True)
+def _take_from(left: Floats, load: Floats, rounding: Floats) -> None:
+    """A slot's load is taken from what is left."""
+    for link in range(len(left)):
+        left[link] -= load[link]
+        if left[link] <= rounding[link]:
+            left[link] = 0.0

@@ -75,6 +75,15 @@ class Queues:
             return first_s
         return min(move[2] for move in moves if self._latest.get(move[3]) == move[1])
 
+    def spans(self) -> dict[int, slice]:
+        """Where in the order each queue is that has coflows."""
+        spans: dict[int, slice] = {}
+        for place, group in enumerate(self.order):
+            queue = self._places[group][0]
+            begin = spans[queue].start if queue in spans else place
+            spans[queue] = slice(begin, place + 1)
+        return spans
+
     # Inside --------------------------------------------------------------------------------------
     def _place(self, group: Group) -> None:
         place = queue_of(group), by_arrival(group)

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 @njit(cache=True)
-def _lists(columns: int) -> tuple[List, List, List]:
+def new_arrays(columns: int) -> tuple[List, List, List]:
     """Tables, paths and entries of one slot without rows.
 
     Made here, since what does it from Python is compiled anew in each process.
@@ -32,7 +32,7 @@ def _lists(columns: int) -> tuple[List, List, List]:
 
 
 @njit(cache=True)
-def _add(tables: List, paths: List, entries: List, columns: int) -> None:
+def add_arrays(tables: List, paths: List, entries: List, columns: int) -> None:
     """Make room for one slot more."""
     tables.append(np.empty((columns, 0)))
     paths.append(np.empty((0, 0), np.int64))
@@ -40,7 +40,8 @@ def _add(tables: List, paths: List, entries: List, columns: int) -> None:
 
 
 @njit(cache=True)
-def _put(arrays: List, place: int, array: NDArray[np.generic]) -> None:
+def put_array(arrays: List, place: int, array: NDArray[np.generic]) -> None:
+    """Have another array at this place of a list."""
     arrays[place] = array  # from Python, this takes twenty times as long
 
 
@@ -50,7 +51,7 @@ class Slots:
     def __init__(self, links: int) -> None:
         #: of Floats, [column, row]; of Numbers, [position, row]; and of Numbers: see
         #: ``linklists.link_rows``
-        self.tables, self.paths, self.entries = _lists(len(COLUMNS))
+        self.tables, self.paths, self.entries = new_arrays(len(COLUMNS))
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: of rows
         self.most_rows = 0  #: that any slot has had
         self.rounding: Floats = np.zeros(links)  #: how many bytes/s of each link are rounding
@@ -95,6 +96,12 @@ class Slots:
         """The slots of groups."""
         return np.array([self._slot_of[group] for group in groups], dtype=np.int64)
 
+    def room(self, slot: int) -> tuple[int, int]:
+        """For how many rows a slot's arrays have room, and links on the way of each."""
+        known = self._known[slot]
+        assert known is not None
+        return known[0].shape[1], len(known[1])
+
     def tell(self, touched: int) -> list[Group]:
         """Let those of the first slots in ``touched`` know what has been decided; returns them."""
         slots = self.touched[:touched]
@@ -120,9 +127,9 @@ class Slots:
         known = self._known[slot]
         if known is None or known[0] is not table or known[1] is not paths:
             self._known[slot] = (table, paths)
-            _put(self.tables, slot, table)
-            _put(self.paths, slot, paths)
-            _put(self.entries, slot, np.empty((len(paths), 0), dtype=np.int64))
+            put_array(self.tables, slot, table)
+            put_array(self.paths, slot, paths)
+            put_array(self.entries, slot, np.empty((len(paths), 0), dtype=np.int64))
             self._layouts[slot] = -1
         if self._layouts[slot] != group.layout:
             self._layouts[slot] = group.layout
@@ -147,7 +154,7 @@ class Slots:
         self._known.append(None)
         self._layouts.append(-1)
         if slot:
-            _add(self.tables, self.paths, self.entries, len(COLUMNS))
+            add_arrays(self.tables, self.paths, self.entries, len(COLUMNS))
         if slot == len(self.counts):
             more = max(16, slot)
             self.counts = grown(self.counts, more)
