@@ -17,9 +17,11 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from benchmarks._differential import disagreements
+from benchmarks._differential import circuit_disagreements, disagreements
 from benchmarks._exactrates import EXACT
 from cluster.ids import CoflowId, FlowId, node_id, rack_id
 from cluster.topology import load_topology
@@ -34,6 +36,7 @@ SETUPS = {
     "fifo": ("ports-150x1", 1.0),
     "varys": ("ports-150x1", 1.0),
     "aalo": ("ports-150x1", None),
+    "aalo+weighted": ("ports-150x1", None),
     "sunflow": ("ports-150x1,ocs.port=1Gbps,delta=10ms,elephant=1", 1.0),
     "afap": ("joint-16x6,racks.count=150", 1.0),
 }
@@ -79,11 +82,15 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 def _agreement(cases: int) -> list[dict[str, Any]]:
     """How often a flow ends at another time than by exact fractions."""
+    checks: dict[str, Callable[[int], Iterator[str]]] = {
+        name: partial(disagreements, name) for name in EXACT
+    }
+    checks["sunflow"] = circuit_disagreements
     rows: list[dict[str, Any]] = []
-    for name in EXACT:
-        seeds = range(cases // len(EXACT))
+    for name, check in checks.items():
+        seeds = range(cases // len(checks))
         print(f"  {name}, {len(seeds)} cases against exact fractions ...", file=sys.stderr)
-        wrong = [first for seed in seeds if (first := next(disagreements(name, seed), ""))]
+        wrong = [first for seed in seeds if (first := next(check(seed), ""))]
         rows.append(
             {
                 "name": f"{name}: cases of {len(seeds)} that differ from exact fractions",
