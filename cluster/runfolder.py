@@ -55,6 +55,11 @@ class RunFolder:
         if length > _PATH_BYTES_MAX:
             right = f"at most {_PATH_BYTES_MAX} bytes; set RAILYARD_HOME to a shorter folder"
             raise UsageError(f"{parent}: too long for Unix-domain sockets: need {right}")
+        try:
+            str(parent).encode()
+        except UnicodeEncodeError:  # names of sockets are text
+            right = "need UTF-8; set RAILYARD_HOME to another folder"
+            raise UsageError(f"{parent}: {right}") from None
         path = None
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

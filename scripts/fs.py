@@ -16,8 +16,10 @@ from cluster.units import format_count, format_size
 from dfs.client import DfsClient
 from scripts.dataplans import planned_racks
 from scripts.files import STANDARD_STREAM, copy_in, copy_out
-from scripts.options import COUNT
 from scripts.session import Session, running_session
+
+#: As messages have it; the NameNode knows how many nodes there are.
+_REPLICAS_MAX = 65_536
 
 
 def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) -> Any:
@@ -81,7 +83,7 @@ def ls(path: str) -> None:
 @click.argument("local", type=click.Path())
 @click.argument("path", callback=stored)
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
-@click.option("--replication", type=COUNT, default=None)
+@click.option("--replication", type=click.IntRange(min=1, max=_REPLICAS_MAX), default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
     """Store a local file, or "-": standard input; in PATH if that is a folder."""
     with running_session() as session, _store_of(session) as store:

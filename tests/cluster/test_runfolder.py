@@ -1,7 +1,10 @@
 """What the run folder notes about processes, also when there is no room to note it."""
 
+from pathlib import Path
+
 import pytest
 
+from cluster.errors import UsageError
 from cluster.runfolder import RunFolder
 
 
@@ -22,3 +25,8 @@ def test_a_line_that_was_cut_short_is_left_out(folder):
         file.write('{"role": "Att\n')
     folder.record_process("Attempt", "j1.m1.0", 18)
     assert [row["pid"] for row in folder.processes()] == [17, 18]
+
+
+def test_a_place_that_is_no_utf8_is_refused():
+    with pytest.raises(UsageError, match="need UTF-8; set RAILYARD_HOME to another folder"):
+        RunFolder.create(Path("/tmp/\udcff"))
