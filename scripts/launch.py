@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.config import ClusterConfig
-from cluster.errors import RailyardError
+from cluster.errors import RailyardError, UsageError
 from cluster.members import marked, signal_member
 from cluster.resources import (
     Exhausted,
@@ -44,6 +44,8 @@ DAEMONS = (*CENTRAL, "DataNode", "NodeManager")
 _START_TIMEOUT_S = 40.0
 _STOP_TIMEOUT_S = 10.0
 _LOG_TAIL_LINES = 12
+#: Twenty times those of the largest published set-up.
+_RACKS_MAX = 1000
 #: Open files of a daemon: by itself, and for each rack that talks to it.
 _DESCRIPTORS = 64
 _DESCRIPTORS_A_RACK = 4
@@ -151,6 +153,14 @@ class StartedCluster:
         return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
 
 
+def _require_few_racks(topology: Topology) -> None:
+    """Raise ``UsageError`` for more processes than anybody means to start."""
+    racks = topology.racks.count
+    if racks > _RACKS_MAX:
+        right = f"need at most {_RACKS_MAX}, or railyard simulate, which has no such limit"
+        raise UsageError(f"{topology.name} has {racks} racks, with two processes each: {right}")
+
+
 def require_descriptors(topology: Topology) -> None:
     """Raise ``Exhausted`` if this system's limit on open files is below what a cluster takes.
 
@@ -174,6 +184,7 @@ def told_by(folder: RunFolder) -> Iterator[dict[str, str]]:
 @contextmanager
 def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
     """A cluster for as long as the block runs; it is being started when the block begins."""
+    _require_few_racks(config.topology)
     require_descriptors(config.topology)
     started: StartedCluster | None = None
     try:
@@ -189,6 +200,7 @@ def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
 
 def leave_running(config: ClusterConfig) -> StartedCluster:
     """Start a cluster that stays when this process ends, as the current one."""
+    _require_few_racks(config.topology)
     require_descriptors(config.topology)
     started: StartedCluster | None = None
     try:

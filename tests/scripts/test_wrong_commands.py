@@ -56,6 +56,10 @@ CASES = {
     "size of a million data centres": (["run", "terasort", "--size", "999999999PB"], "1000PB"),
     "size beyond the disk": (["run", "terasort", "--size", "1000PB"], "takes about 7 PB of real"),
     "sizes beyond the disk": (["compare", "terasort", "--size", "1000PB"], "takes about 7 PB of"),
+    "racks without end": (
+        ["up", "--network", "racks.count=10000"],
+        "has 10000 racks, with two processes each: need at most 1000, or railyard simulate",
+    ),
     "jobs without end": (["run", "mix,jobs=1000000000"], "jobs: need a whole number <= 10000"),
     "reduces without end": (["run", "terasort", "--reduces", "1000000000"], "not in the range"),
     "more reduces than records": (
