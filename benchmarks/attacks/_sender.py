@@ -46,7 +46,8 @@ class Target:
     tried: int = 0
     held: int = 0
     broken: str = ""  #: why nothing is sent to it any more
-    slowest_s: float = 0.0  #: from a batch's end to the answer
+    slowest_s: float = 0.0  #: from a batch's end to the answer ...
+    slowest_batch: int = 0  #: ... and which that was
     jobs: set[str] = field(default_factory=set)  #: that it accepted from us, and run
 
 
@@ -81,7 +82,7 @@ class Sender:
             self._send(dice.choice(target.peers), frame.parts)
         target.tried += len(frames)
         try:
-            self._wait_for_answers(target)
+            self._wait_for_answers(target, number)
         except Broken as broken:
             target.broken = f"{broken} after batch {number}"
             raise Broken(target.broken) from None
@@ -162,13 +163,15 @@ class Sender:
                     unknown.add(asked[number])
         raise Broken(f"{name} does not answer within {_ANSWER_S:g} s")
 
-    def _wait_for_answers(self, target: Target) -> None:
+    def _wait_for_answers(self, target: Target, batch: int) -> None:
         begun_s = time.monotonic()
         for peer in target.peers:
             described = self._described_among(target, peer)
             pid = described["pid"]
             require(pid == target.pid, f"{target.name} is process {pid}, was {target.pid}")
-        target.slowest_s = max(target.slowest_s, time.monotonic() - begun_s)
+        took_s = time.monotonic() - begun_s
+        if took_s > target.slowest_s:
+            target.slowest_s, target.slowest_batch = took_s, batch
 
     def _described_among(self, target: Target, peer: zmq.Socket[bytes]) -> dict[str, Any]:
         """As ``_described``; jobs that were accepted meanwhile are noted."""

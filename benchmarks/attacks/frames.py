@@ -130,7 +130,8 @@ class Attack:
                 say("frames", f"{(batch + 1) * BATCH} after {now_s - begun_s:.0f} s")
 
     def _row_of_daemon(self, target: Target) -> dict[str, Any]:
-        note = target.broken or f"seed {self._seed}; slowest {target.slowest_s:.2f} s"
+        slowest = f"slowest answer {target.slowest_s:.2f} s, after batch {target.slowest_batch}"
+        note = target.broken or f"seed {self._seed}; {slowest}"
         row = tally(f"frames to {target.name}", target.tried, target.held, [])
         held = row["ok"] and not target.broken
         return row | {"note": note, "ok": held if target.tried else None}
