@@ -75,9 +75,11 @@ class Attack:
         daemons = {pid_of(row): row["name"] for role in _ROLES for row in home.rows(role)}
         sender = Sender(home.run_folder() / "sockets", load_topology(str(SMALL)), self._seed)
         beside = [
-            threading.Thread(target=self._run_jobs, args=(not self._show,)),
+            threading.Thread(target=self._run_jobs),
             threading.Thread(target=self._ask_and_read, args=(kept.read_bytes(),)),
         ]
+        if not self._show:
+            beside.append(threading.Thread(target=self._run_hostile_job))
         for thread in beside:
             thread.start()
         try:
@@ -167,10 +169,8 @@ class Attack:
     def _goes_on(self) -> bool:
         return self._home.lives and not self._over.is_set()
 
-    def _run_jobs(self, hostile: bool) -> None:
-        """Run jobs as long as frames are sent: first of all one that sends frames itself."""
-        if hostile:
-            self._run_hostile_job()
+    def _run_jobs(self) -> None:
+        """Run jobs as long as frames are sent."""
         while self._goes_on():
             name = _JOBS[self._jobs % len(_JOBS)]
             first = self._sent
@@ -185,6 +185,7 @@ class Attack:
                 say("frames", words)
 
     def _run_hostile_job(self) -> None:
+        """Run a job that sends frames itself."""
         home, count = self._home, min(_ATTEMPT_BATCHES_MAX, len(self._batches) // 4)
         batches, outcomes = home.scratch / "batches", home.scratch / "outcomes"
         batches.write_text("".join(f"{number}\n" for number in range(count)))

@@ -34,7 +34,7 @@ def trials() -> list[Trial]:
     every = []
     for role in (*SURVIVED, *CENTRAL):
         attack = _survived if role in SURVIVED else _central
-        row = f"kill -9 of a {role}" if role in SURVIVED else f"kill -9 of the {role}"
+        row = f"kill -9 of {role}"
         every += [
             Trial(name=f"{role}-{i}", row=row, attack=partial(attack, role), quick=i == 0)
             for i in range(_EACH)

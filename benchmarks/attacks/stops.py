@@ -45,7 +45,7 @@ def trials() -> list[Trial]:
         for i, stop_s in enumerate((None, None, _LONG_S)):
             quick = (role, i) in {("NetworkEmulator", 2), ("NodeManager", 0), ("NameNode", 1)}
             attack = partial(_stop, role, stop_s)
-            row = f"SIGSTOP of a {role} for 1 to 15 s"
+            row = f"SIGSTOP of {role} for 1 to 15 s"
             every.append(Trial(name=f"{role}-{i}", row=row, attack=attack, quick=quick))
     return every
 
