@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from heapq import heappop, heappush
+from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +26,9 @@ from netemu.schedulers.compiled.rows import change_rate
 from netemu.schedulers.compiled.slots import grown
 
 _NONE = -1
-#: A flow that can gain: its place in the order, its row, and the heap that it waits in, if it does.
-_Able = tuple[Any, int, list[tuple[Hashable, int]] | None]
+#: A flow that can gain: its place in the order, its row, the heap that it waits in, if it does, and
+#: the links on its way.
+_Able = tuple[Any, int, list[tuple[Hashable, int]] | None, list[int]]
 
 
 class Routes(NamedTuple):
@@ -142,6 +145,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._open_routes: Numbers = np.empty(0, dtype=np.int64)
         #: by route: a heap of rows that wait, by priority; those that have ended may be there
         self._heaps: list[list[tuple[Hashable, int]]] = []
+        self._links: list[list[int]] = []  #: by route, for Python
 
     def decide(self, traffic: Traffic) -> float:
         """Hand out what is free."""
@@ -164,6 +168,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._sending = len(self._senders)
         self._numbers.clear()
         self._heaps.clear()
+        self._links.clear()
         links = len(traffic.capacities)
         self._ways = RowTable(0, links - 1)
         nothing = np.empty(0, dtype=np.int64)
@@ -189,6 +194,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
     def _add_route(self, way: list[int]) -> None:
         number = len(self._heaps)
         self._heaps.append([])
+        self._links.append(way)
         self._ways.append([pack(way)])
         routes = self._routes
         if number == len(routes.waiting):
@@ -214,11 +220,18 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             self._able,
             self._open_routes,
         )
-        able: list[_Able] = [(group.apart(row), row, None) for row in self._able[:many].tolist()]
-        for route in self._open_routes[:found].tolist():
-            heap = self._first_waiting(route, table)
+        able: list[_Able] = [
+            (group.apart(row), row, None, paths[:, row].tolist())
+            for row in self._able[:many].tolist()
+        ]
+        heaps, links_of, weights = self._heaps, self._links, table[WEIGHT]
+        for route in self._open_routes[:found].tolist():  # 150 of them, of which few will gain
+            heap = heaps[route]
+            if not (heap and weights[heap[0][1]]):
+                heap = self._first_waiting(route, table)
             if heap:
-                able.append((*heap[0], heap))
+                place, row = heap[0]
+                able.append((place, row, heap, links_of[route]))
         gains = self._share(group, able, free.tolist()) if able else {}
         bytes_per_s, first_s, load = set_rates(
             table,
@@ -241,11 +254,13 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
 
     def _share(self, group: FlowGroup, able: list[_Able], left: list[float]) -> dict[int, float]:
         """Give each all that its way has left, by priority; returns what rows send at then."""
-        able.sort(key=_place)
+        able.sort(key=itemgetter(0))
         gains: dict[int, float] = {}
-        for _, row, heap in able:
-            links = group.paths[:, row].tolist()
-            more = min([left[link] for link in links])
+        for _, row, heap, links in able:
+            more = inf
+            for link in links:
+                if left[link] < more:
+                    more = left[link]
             if more <= 0:
                 continue
             before = float(group.rates[row] * group.weights[row])
@@ -262,7 +277,3 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             self._senders = grown(self._senders, max(16, self._sending))
         self._senders[self._sending] = row
         self._sending += 1
-
-
-def _place(able: _Able) -> Any:
-    return able[0]
