@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from cluster.errors import NotDone, Refused
 from cluster.ids import NodeId
+from cluster.lastinglink import CENTRAL_PATIENCE_S
 from cluster.topology import Topology
 from cluster.transport import Link, Transport
 from cluster.wire import Done, Message
@@ -237,5 +238,5 @@ class DfsClient:
             self._link.close()
             self._link = None
         if self._link is None:
-            self._link = self._transport.link("namenode")
+            self._link = self._transport.link("namenode", patience_s=CENTRAL_PATIENCE_S)
         return self._link

@@ -9,6 +9,7 @@ from functools import partial
 
 from cluster.errors import PeerLost, RailyardError, Refused
 from cluster.ids import JobId
+from cluster.lastinglink import CENTRAL_PATIENCE_S
 from cluster.reactor import now_s
 from cluster.shown import printable
 from cluster.wire import Done, Refusal
@@ -88,7 +89,9 @@ class _Batch:
         self._asked = 0  #: jobs that were submitted and of which nobody has said a word yet
         self._killed = False
         self._error: Exception | None = None
-        self._link = session.transport.link("resourcemanager", on_lost=self._lost)
+        self._link = session.transport.link(
+            "resourcemanager", on_lost=self._lost, patience_s=CENTRAL_PATIENCE_S
+        )
         self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
         self._link.on(JobEnded, lambda end, _: self._end(end))
 

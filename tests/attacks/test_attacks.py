@@ -41,7 +41,7 @@ def require_held(rows):
         ("corruption", "swapped-one-before"),
         ("fulldisk", "put"),
         ("descriptors", "DataNode-0"),
-        ("kills", "all-NodeManager"),
+        ("stops", "NameNode-1"),
     ],
 )
 def test_holds(kind, trial):
