@@ -23,11 +23,10 @@ log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
 
-#: The pause before a connection that has broken is made anew; doubled if the last one broke within
-
 #: A central daemon may take this long to take a connection: had it died, its cluster would have
 #: ended, so it is only slow, or stopped for a while.
 CENTRAL_PATIENCE_S = 30.0
+#: The pause before a connection that has broken is made anew; doubled if the last one broke within
 #: ``_SOON_S`` of being asked for.
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 2.0
