@@ -15,6 +15,8 @@ from netemu.messages import OpenFlow
 
 _OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))
 _JOBS = ""  #: no sender's key
+#: In the name of each fetch ("j1.r0.0:r0n0:1"), and in no other flow's.
+_JOBS_MARK = ":"
 
 
 class Owners:
@@ -29,6 +31,9 @@ class Owners:
             return
         if order.coflow is not None or not order.attach or order.weight != 1.0 or order.priority:
             right = "need attach=true, and neither coflow nor weight nor priority"
+            raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
+        if _JOBS_MARK in order.flow:  # who takes a fetch's name first would keep it from the job
+            right = f'need a name without "{_JOBS_MARK}", which names of jobs\' flows have'
             raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
         if order.again:
             self.check(order.flow, sender)

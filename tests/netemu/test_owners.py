@@ -59,6 +59,13 @@ def test_only_jobs_flows_are_more_than_others(role, changes):
     owners.check_open(order(**changes), Sender(OWN, 1, "own"))
 
 
+def test_the_name_of_a_jobs_flow_is_not_taken_by_others():
+    owners, fetch = Owners(), order(flow="j1.r0.0:r0n0:1")
+    with pytest.raises(PeerError, match='need a name without ":"'):
+        owners.check_open(fetch, ONE)
+    owners.check_open(fetch, RM)
+
+
 def test_what_is_over_is_nobodys():
     owners = opened_by(ONE)
     owners.forget(lambda flow: flow == "f")
