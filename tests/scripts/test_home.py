@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -10,20 +11,25 @@ from scripts import clusters
 
 
 @pytest.fixture
-def home(tmp_path_factory, monkeypatch):
-    path = tmp_path_factory.mktemp("h")  # a short path: there are sockets in it
-    monkeypatch.setenv("RAILYARD_HOME", str(path))
-    return path
+def short():
+    """A folder whose path is short: there are to be sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="ry", dir="/tmp") as name:
+        yield Path(name)
 
 
 @pytest.fixture
-def shared(tmp_path_factory, monkeypatch):
+def home(short, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(short))
+    return short
+
+
+@pytest.fixture
+def shared(short, monkeypatch):
     """A folder that all users share, where the home is unless one is chosen."""
-    path = tmp_path_factory.mktemp("t")
-    path.chmod(0o1777)
+    short.chmod(0o1777)
     monkeypatch.delenv("RAILYARD_HOME", raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
-    return path / f"railyard-{os.geteuid()}"
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    return short / f"railyard-{os.geteuid()}"
 
 
 def start_and_end(*, current=False):
