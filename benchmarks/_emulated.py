@@ -22,13 +22,14 @@ from benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import RailyardError
 from cluster.ids import CoflowId, FlowId, NodeId
+from cluster.link import Link
 from cluster.messages.execution import FlowFailed
 from cluster.priority import CARRIER, take_priority
 from cluster.processes import fork, how_it_ended, stop_on_sigterm
 from cluster.reactor import now_s
 from cluster.roles import take_role
 from cluster.topology import Topology
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Done
 from netemu import emulator
 from netemu.messages import (

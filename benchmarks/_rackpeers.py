@@ -10,10 +10,11 @@ import math
 import crc32c
 
 from cluster.ids import FlowId, NodeId, rack_of
+from cluster.link import Link
 from cluster.messages.execution import FlowFailed
 from cluster.reactor import now_s
 from cluster.topology import Topology
-from cluster.transport import Link, Request, Transport
+from cluster.transport import Request, Transport
 from cluster.wire import Command, Event
 from netemu.client import NetworkClient
 from netemu.switchboard import LinkTransfers, ServerTransfers

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 
 import zmq
 
+Payload = bytes | memoryview | None
+
 #: No frame may be larger; bulk bytes travel in chunks far below it.
 FRAME_BYTES_MAX = 64 * 2**20
 #: Who sent it (from the socket), header, payload.
 FRAMES_MAX = 3
+#: A flood on one socket must not starve timers and the other sockets.
+MESSAGES_A_TURN = 256
 #: So many messages of one peer wait in a server, then the peer does.
 _WAITING_MAX = 1000
 #: Whoever has not read so many messages of a server counts as gone.

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cluster.errors import PeerLost
+from cluster.frames import Payload
+from cluster.link import Link
 from cluster.reactor import now_s
-from cluster.transport import Link, Payload, Transport
+from cluster.transport import Transport
 from cluster.wire import Message, Refusal
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ from typing import TypeVar
 from cluster.errors import NotDone, Refused
 from cluster.ids import NodeId
 from cluster.lastinglink import CENTRAL_PATIENCE_S
+from cluster.link import Link
 from cluster.topology import Topology
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Done, Message
 from dfs.messages import (
     AbandonFile,

@@ -11,8 +11,9 @@ import zmq
 
 from cluster.errors import PeerLost, PeerUnable
 from cluster.ids import FlowId, NodeId, RackId, rack_of
+from cluster.link import Link
 from cluster.resources import exhausted
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Refusal
 from dfs.messages import BlockId, BlockWritten, WriteBlock
 from netemu.client import NetworkClient

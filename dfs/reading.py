@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from cluster.bulk import new_buffer
 from cluster.errors import PeerUnable, RailyardError
 from cluster.ids import NodeId, rack_of
+from cluster.link import Link
 from cluster.reactor import Reactor, now_s
 from cluster.runfolder import RunFolder
-from cluster.transport import Link
 from dfs.arriving import ArrivingRange
 from dfs.blockfile import READ_BYTES, OpenBlock, ReplicaDamaged, ReplicaError, blocks_folder
 from dfs.checksums import CHECKED_BYTES

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from cluster.errors import NotDone, PeerLost
 from cluster.ids import NodeId
+from cluster.link import Link
 from cluster.reactor import Reactor
 from cluster.topology import Topology
-from cluster.transport import Link
 from cluster.wire import Refusal
 from dfs.checksums import pack_sums, sums_of
 from dfs.messages import (

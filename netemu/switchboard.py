@@ -12,8 +12,10 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from cluster.errors import PeerError
+from cluster.frames import Payload
+from cluster.link import Link
 from cluster.reactor import Reactor
-from cluster.transport import Link, Payload, Request, Server
+from cluster.transport import Request, Server
 from cluster.wire import Message
 from netemu.messages import Chunk, ChunkTaken, TransferFailed
 from netemu.transfer import Buffer, IncomingTransfer, OutgoingTransfer, Send, Source

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cluster.bounded import REASON_LETTERS_MAX
 from cluster.errors import PeerError, PeerLost
 from cluster.ids import AttemptId, FlowId, RackId, TaskId, rack_of, stage_of, task_of
+from cluster.link import Link
 from cluster.messages.execution import (
     CancelFlow,
     FetchOutput,
@@ -22,7 +23,7 @@ from cluster.messages.execution import (
 )
 from cluster.runfolder import RunFolder
 from cluster.shown import shortened
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Refusal
 from netemu.switchboard import LinkTransfers
 from netemu.transfer import IncomingTransfer

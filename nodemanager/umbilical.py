@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from cluster.ids import AttemptId, RackId
+from cluster.link import Link
 from cluster.messages.execution import (
     AttemptDue,
     AttemptFailed,
@@ -14,7 +15,7 @@ from cluster.messages.execution import (
     UmbilicalHello,
 )
 from cluster.reactor import now_s
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Done
 
 #: Progress is reported about this often.

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.errors import PeerLost, Refused
+from cluster.link import Link
 from cluster.shown import printable
-from cluster.transport import Describe, Description, Link
+from cluster.transport import Describe, Description
 from cluster.units import format_count, format_duration, format_size
 from dfs.client import DfsClient
 from resourcemanager.messages import ClusterStatus, GetClusterStatus

@@ -8,10 +8,11 @@ import os
 from cluster.config import ClusterConfig, Daemon
 from cluster.errors import PeerLost
 from cluster.ids import RackId
+from cluster.link import Link
 from cluster.memory import keep_freed_memory
 from cluster.priority import CARRIER, take_priority
 from cluster.processes import stop_on_sigterm
-from cluster.transport import Link, Transport
+from cluster.transport import Transport
 from cluster.wire import Done, Event, Refusal
 from dfs.datanode.server import BlockServer
 from dfs.messages import (
