@@ -19,15 +19,15 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from jobs.mixes import Defaults, read_mix
-from jobs.workloads.measured import measured_workload
-from resourcemanager.eventlog import read_log
-from resourcemanager.schedulers import recipe_named
-from scripts.comparison import Summary
-from scripts.contest import Contest, Terms, options_of
-from scripts.placed import placed_as_in
-from scripts.request import DEFAULT_SIZE_BYTES
-from scripts.scatter import Emulated, scatter
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.resourcemanager.driving.eventlog import read_log
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.scripts.comparing.comparison import Summary
+from railyard.scripts.comparing.contest import Contest, Terms, options_of
+from railyard.scripts.comparing.placed import placed_as_in
+from railyard.scripts.comparing.scatter import Emulated, scatter
+from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")

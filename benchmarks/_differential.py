@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchmarks._exactcircuits import lower_bound_s, reserve
-from benchmarks._exactrates import Act, Exact, ExactFlow, ExactNetwork, ends_s
-from cluster.ids import CoflowId, FlowId, NodeId
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.flowclasses import Finished
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.benchmarks._exactcircuits import lower_bound_s, reserve
+from railyard.benchmarks._exactrates import Act, Exact, ExactFlow, ExactNetwork, ends_s
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.classes import Finished
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6

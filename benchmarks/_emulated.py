@@ -18,28 +18,28 @@ from types import TracebackType
 
 import crc32c
 
-from benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
-from cluster.config import ClusterConfig, Daemon
-from cluster.errors import RailyardError
-from cluster.ids import CoflowId, FlowId, NodeId
-from cluster.link import Link
-from cluster.messages.execution import FlowFailed
-from cluster.priority import CARRIER, take_priority
-from cluster.processes import fork, how_it_ended, stop_on_sigterm
-from cluster.reactor import now_s
-from cluster.roles import take_role
-from cluster.topology import Topology
-from cluster.transport import Transport
-from cluster.wire import Done
-from netemu import emulator
-from netemu.messages import (
+from railyard.benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.messages.execution import FlowFailed
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.roles import take_role
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.processes.family import fork, how_it_ended, stop_on_sigterm
+from railyard.cluster.processes.priority import CARRIER, take_priority
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator import process as emulator
+from railyard.netemu.messages import (
     FinishCoflow,
     GetNetworkStats,
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
 )
-from scripts import clusters
+from railyard.scripts.clusters import folders as clusters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,15 +9,15 @@ import math
 
 import crc32c
 
-from cluster.ids import FlowId, NodeId, rack_of
-from cluster.link import Link
-from cluster.messages.execution import FlowFailed
-from cluster.reactor import now_s
-from cluster.topology import Topology
-from cluster.transport import Request, Transport
-from cluster.wire import Command, Event
-from netemu.client import NetworkClient
-from netemu.switchboard import LinkTransfers, ServerTransfers
+from railyard.cluster.ids import FlowId, NodeId, rack_of
+from railyard.cluster.messages.execution import FlowFailed
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topology import Topology
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client.switchboard import LinkTransfers, ServerTransfers
 
 
 class Fetch(Command, frozen=True, kw_only=True):

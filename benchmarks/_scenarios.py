@@ -10,12 +10,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks._emulated import Arrival, Transfer
-from cluster.ids import CoflowId, FlowId, NodeId
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.benchmarks._emulated import Arrival, Transfer
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 Batch = list[Transfer]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster.errors import UsageError
+from railyard.cluster.errors import UsageError
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 

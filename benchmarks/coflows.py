@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks._traces import trace_file
-from cluster.topology import load_topology
-from jobs.workloads.coflows import load_coflow_benchmark
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from simulator.coflows import CoflowRun
+from railyard.benchmarks._traces import trace_file
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.traces.coflows import load_coflow_benchmark
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.simulator.coflows import CoflowRun
 
 TRACE = "coflow-benchmark/FB2010-1Hr-150-0.txt"
 MEMORY_MB_BOUND = 500.0
@@ -101,7 +101,14 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 def _measure(name: str, setup: Setup, coflows: int) -> dict[str, Any]:
     print(f"  {name} on {setup.topology} ...", file=sys.stderr)
-    command = [sys.executable, "-m", "benchmarks.coflows", name, setup.topology, str(coflows)]
+    command = [
+        sys.executable,
+        "-m",
+        "railyard.benchmarks.coflows",
+        name,
+        setup.topology,
+        str(coflows),
+    ]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     root = Path(__file__).parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks._bothclocks import LARGE_BLOCKS, Figure, contest
-from scripts.comparison import Summary
-from scripts.contest import Terms
+from railyard.benchmarks._bothclocks import LARGE_BLOCKS, Figure, contest
+from railyard.scripts.comparing.comparison import Summary
+from railyard.scripts.comparing.contest import Terms
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0

@@ -12,27 +12,31 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cluster.ids import AttemptId, JobId, NodeId
-from cluster.messages.execution import (
+from railyard.cluster.ids import AttemptId, JobId, NodeId
+from railyard.cluster.messages.execution import (
     AttemptProgressed,
     AttemptSucceeded,
     LaunchAttempt,
     NodeJoined,
 )
-from cluster.topology import Topology, load_topology
-from resourcemanager.core import Core
-from resourcemanager.coscheduling.explore import ReleaseTimes, best_schedule, explore_schedule
-from resourcemanager.coscheduling.guidelines import (
+from railyard.cluster.topology import Topology, load_topology
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.decisions import Place
+from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.resourcemanager.schedulers.co_scheduler.explore import (
+    ReleaseTimes,
+    best_schedule,
+    explore_schedule,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
     Expected,
     Hybrid,
     guideline,
     recurring_guideline,
     replica_racks,
 )
-from resourcemanager.coscheduling.reduces import Circuits, possible_schedules
-from resourcemanager.decisions import Place
-from resourcemanager.events import JobSubmitted, StagePlan, TaskInput
-from resourcemanager.schedulers import recipe_named
+from railyard.resourcemanager.schedulers.co_scheduler.reduces import Circuits, possible_schedules
 
 GUIDELINE_S_BOUND = 1e-3
 EXPLORE_S_BOUND = 2e-3

@@ -28,8 +28,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jobs.teragen import RECORD_BYTES, generate
-from jobs.textgen import random_text
+from railyard.jobs.samples.teragen import RECORD_BYTES, generate
+from railyard.jobs.samples.textgen import random_text
 
 Row = dict[str, Any]
 
@@ -115,7 +115,15 @@ def _our_job(job: str, source: Path, durability: str = "fast") -> Callable[[], f
 
     def measure() -> float:
         summary_file = source.with_suffix(".json")
-        command = [sys.executable, "-m", "scripts.main", "run", job, "--input", str(source)]
+        command = [
+            sys.executable,
+            "-m",
+            "railyard.scripts.main",
+            "run",
+            job,
+            "--input",
+            str(source),
+        ]
         command += ["--topology", TOPOLOGY, "--durability", durability]
         command += ["--json", str(summary_file)]
         _run(command)

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks._differential import circuit_disagreements, disagreements
-from benchmarks._exactrates import EXACT
-from cluster.ids import CoflowId, FlowId, node_id, rack_id
-from cluster.topology import load_topology
-from netemu.fabric import CROWD, Fabric
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.benchmarks._differential import circuit_disagreements, disagreements
+from railyard.benchmarks._exactrates import EXACT
+from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
+from railyard.cluster.topology import load_topology
+from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 #: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
 SETUPS = {

@@ -15,10 +15,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cluster.errors import RailyardError
-from resourcemanager.eventlog import EventLog
-from resourcemanager.schedulers import all_recipes
-from simulator.scenarios import Scenario
+from railyard.cluster.errors import RailyardError
+from railyard.resourcemanager.driving.eventlog import EventLog
+from railyard.resourcemanager.schedulers import all_recipes
+from railyard.simulator.faults.scenarios import Scenario
 
 SCENARIOS = 100_000
 QUICK = 2_000

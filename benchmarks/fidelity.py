@@ -22,20 +22,20 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks._emulated import Arrival, EmulatedNetwork
-from benchmarks._scenarios import (
+from railyard.benchmarks._emulated import Arrival, EmulatedNetwork
+from railyard.benchmarks._scenarios import (
     Batch,
     circuit_batches,
     dark_times_s,
     packet_batches,
     predict,
 )
-from cluster.errors import RailyardError
-from cluster.priority import DECIDER, priority, priority_of
-from cluster.processes import fork
-from cluster.topology import Topology, load_topology
-from netemu.messages import NetworkStats
-from netemu.statistics import cpu_saturated, grant_lag_ms_p99, since
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.processes.family import fork
+from railyard.cluster.processes.priority import DECIDER, priority, priority_of
+from railyard.cluster.topology import Topology, load_topology
+from railyard.netemu.emulator.statistics import cpu_saturated, grant_lag_ms_p99, since
+from railyard.netemu.messages import NetworkStats
 
 #: Shorter transfers are dominated by the machine's own delays.
 COUNTED_S_MIN = 0.2

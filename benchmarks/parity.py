@@ -34,11 +34,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks._bothclocks import on_both_clocks, row
-from netemu.schedulers import FLOW_SCHEDULERS
-from scripts.comparison import Summary
-from scripts.contest import Terms
-from scripts.scatter import VARIANCE
+from railyard.benchmarks._bothclocks import on_both_clocks, row
+from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.scripts.comparing.comparison import Summary
+from railyard.scripts.comparing.contest import Terms
+from railyard.scripts.comparing.scatter import VARIANCE
 
 #: Largest difference, in %.
 BOUND = 5.0

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from cluster.topology import load_topology
-from jobs.workloads.catalog import workload
-from resourcemanager.planning.bounds import lp_batch, online_bound
-from resourcemanager.planning.latency import RackCluster
-from resourcemanager.planning.planfile import Plan
-from resourcemanager.planning.planner import plan, problem_of
-from resourcemanager.planning.profiles import JobProfile, foretold_profiles
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
+from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.planfile import Plan
+from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profiles
 
 Row = dict[str, Any]
 Scenario = Literal["batch", "online"]

@@ -26,16 +26,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks._traces import trace_file
-from cluster.config import ClusterConfig
-from cluster.tomlfile import build
-from cluster.topology import load_topology
-from jobs.workloads.catalog import workload
-from netemu.schedulers import FLOW_SCHEDULERS
-from scripts.options import as_number
-from simulator.behaviour import Behaviour
-from simulator.cluster import Simulation
-from simulator.memory import few_collections
+from railyard.benchmarks._traces import trace_file
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.scripts.terminal.options import as_number
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.memory import few_collections
+from railyard.simulator.nodes.behaviour import Behaviour
 
 Row = dict[str, Any]
 
@@ -176,7 +176,7 @@ def _row(
 
 def _measure(*settings: str) -> Row:
     print(f"  {' '.join(settings)} ...", file=sys.stderr)
-    command = [sys.executable, "-m", "benchmarks.simulator", *settings]
+    command = [sys.executable, "-m", "railyard.benchmarks.simulator", *settings]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     root = Path(__file__).parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)

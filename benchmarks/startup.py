@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 
-from cluster.config import ClusterConfig
-from cluster.topology import load_topology
-from scripts.launch import own_cluster
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.topology import load_topology
+from railyard.scripts.clusters.launch import own_cluster
 
 #: The least that a cluster must be better by, and what is aimed at.
 RATIO_BOUND = 1.0

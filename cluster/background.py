@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster.reactor import Reactor
+from railyard.cluster.messaging.reactor import Reactor
 
 
 class Background:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from cluster import ids
+from railyard.cluster import ids
 
 #: The most that one figure of bytes may be: an exbibyte.
 BYTES_MAX = 2**60

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from cluster.lasting import Durability
-from cluster.runfolder import RunFolder
-from cluster.topology import Topology
+from railyard.cluster.files.lasting import Durability
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.topology import Topology
 
 TransportKind = Literal["ipc", "tcp"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from cluster.shown import printable, shown_value
+from railyard.cluster.shown import printable, shown_value
 
 #: Names in errors: enough to recognize one by.
 _NAME_LETTERS_MAX = 80

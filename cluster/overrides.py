@@ -11,8 +11,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster.errors import UsageError, unknown_name
-from cluster.units import number_or_text
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.units import number_or_text
 
 #: A key and its new value, as text.
 Change = tuple[str, str]

@@ -10,10 +10,10 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from cluster.errors import UsageError, require, unknown_name
-from cluster.inputfile import read_file
-from cluster.shown import printable, shown_value
-from cluster.units import NUMBER_MAX, parse_duration, parse_rate, parse_size
+from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.files.inputfile import read_file
+from railyard.cluster.shown import printable, shown_value
+from railyard.cluster.units import NUMBER_MAX, parse_duration, parse_rate, parse_size
 
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]

@@ -22,11 +22,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from cluster.errors import UsageError, require, require_count, unknown_name
-from cluster.ids import NodeId, RackId, node_id, rack_id
-from cluster.overrides import Change, apply_changes, split_changes
-from cluster.tomlfile import Duration, Rate, Size, build, read_toml
-from cluster.units import RATE_BYTES_PER_S_MIN
+from railyard.cluster.errors import UsageError, require, require_count, unknown_name
+from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
+from railyard.cluster.overrides import Change, apply_changes, split_changes
+from railyard.cluster.tomlfile import Duration, Rate, Size, build, read_toml
+from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Nodes of a cluster, and slots of a node: more than anybody has, and few enough to be counted.

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from cluster.errors import UsageError, require
-from cluster.shown import shown_value
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.shown import shown_value
 
 #: No number of anybody's is larger; sums of a few such are below what 64 bits hold.
 NUMBER_MAX = 10**18

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from cluster.errors import PeerError, PeerLost
-from cluster.ids import NodeId
-from cluster.wire import Done, Refusal
-from dfs.checksums import CheckedRange, WrongChecksum, unpack_sums
-from dfs.messages import BlockId, ReadBlock
-from dfs.peers import Peers
+from railyard.cluster.errors import PeerError, PeerLost
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.wire import Done, Refusal
+from railyard.dfs.checksums import CheckedRange, WrongChecksum, unpack_sums
+from railyard.dfs.messages import BlockId, ReadBlock
+from railyard.dfs.peers import Peers
 
 
 class ArrivingRange:

@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from cluster.bulk import fill, new_buffer, read_range
-from cluster.errors import RailyardError
-from cluster.ids import NodeId
-from cluster.lasting import sync_file, sync_folder
-from cluster.runfolder import RunFolder
-from dfs.checksums import (
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.files.bulk import fill, new_buffer, read_range
+from railyard.cluster.files.lasting import sync_file, sync_folder
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import NodeId
+from railyard.dfs.checksums import (
     CHECKED_BYTES,
     SUM_BYTES,
     CheckedRange,
@@ -36,7 +36,7 @@ from dfs.checksums import (
     sums_of,
     unpack_sums,
 )
-from dfs.messages import BlockId
+from railyard.dfs.messages import BlockId
 
 _MAGIC = b"RYC2"
 #: So much of a block is read and checked at a time: whole pieces, and a chunk of a transfer.

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
 
-from cluster.errors import PeerError, RailyardError
-from dfs.messages import BlockId
+from railyard.cluster.errors import PeerError, RailyardError
+from railyard.dfs.messages import BlockId
 
 #: What one checksum is of; whoever wants a few bytes has to read and check at least this much.
 CHECKED_BYTES = 2**16

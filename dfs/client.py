@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from cluster.errors import NotDone, Refused
-from cluster.ids import NodeId
-from cluster.lastinglink import CENTRAL_PATIENCE_S
-from cluster.link import Link
-from cluster.topology import Topology
-from cluster.transport import Transport
-from cluster.wire import Done, Message
-from dfs.messages import (
+from railyard.cluster.errors import NotDone, Refused
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.topology import Topology
+from railyard.dfs.messages import (
     AbandonFile,
     BlockLocation,
     BlocksLocated,
@@ -44,10 +44,10 @@ from dfs.messages import (
     StoredBlock,
     Usage,
 )
-from dfs.peers import Peers
-from dfs.reading import BlockUnavailable, DfsFile, ReadServices
-from dfs.writing import Buffer, NoRoom, WriteServices, write_blocks
-from netemu.client import NetworkClient
+from railyard.dfs.peers import Peers
+from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
+from railyard.dfs.writing import Buffer, NoRoom, WriteServices, write_blocks
+from railyard.netemu.client.client import NetworkClient
 
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat
 
-from cluster.ids import NodeId, RackId, rack_of
-from dfs.order import Order, Span
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.dfs.order import Order, Span
 
 #: Up to so many used nodes are passed over one by one; more are taken out of the order.
 _FEW = 16

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, NewType
 
 import msgspec
 
-from cluster.bounded import (
+from railyard.cluster.bounded import (
     ENTRIES,
     FEW,
     OF_TASKS,
@@ -29,7 +29,13 @@ from cluster.bounded import (
     StoredBytes,
     Text,
 )
-from cluster.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Command, Event, Message
+from railyard.cluster.messaging.wire import (
+    ANSWER_BYTES_MAX,
+    LONG_BYTES_MAX,
+    Command,
+    Event,
+    Message,
+)
 
 #: Never used twice, not even by a NameNode that was started again.
 BlockId = NewType("BlockId", int)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cluster.errors import PeerError
+from railyard.cluster.errors import PeerError
 
 #: As in most file systems: a name has at most this many bytes, a path at most that many.
 NAME_BYTES_MAX = 255

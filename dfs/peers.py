@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import zmq
 
-from cluster.errors import PeerLost, PeerUnable
-from cluster.ids import FlowId, NodeId, RackId, rack_of
-from cluster.link import Link
-from cluster.resources import exhausted
-from cluster.transport import Transport
-from cluster.wire import Refusal
-from dfs.messages import BlockId, BlockWritten, WriteBlock
-from netemu.client import NetworkClient
-from netemu.switchboard import LinkTransfers
-from netemu.transfer import Source
+from railyard.cluster.errors import PeerLost, PeerUnable
+from railyard.cluster.files.resources import exhausted
+from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Refusal
+from railyard.dfs.messages import BlockId, BlockWritten, WriteBlock
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client.switchboard import LinkTransfers
+from railyard.netemu.client.transfer import Source
 
 #: How long a DataNode may take to let us connect: it is there, or it was killed.
 CONNECT_S = 2.0

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from cluster.ids import NodeId, RackId, rack_of
-from dfs.loads import Loads, Uses
-from dfs.messages import PlacementHint
-from dfs.order import Order
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.dfs.loads import Loads, Uses
+from railyard.dfs.messages import PlacementHint
+from railyard.dfs.order import Order
 
 Racks = tuple[RackId, ...]
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from cluster.bulk import new_buffer
-from cluster.errors import PeerUnable, RailyardError
-from cluster.ids import NodeId, rack_of
-from cluster.link import Link
-from cluster.reactor import Reactor, now_s
-from cluster.runfolder import RunFolder
-from dfs.arriving import ArrivingRange
-from dfs.blockfile import READ_BYTES, OpenBlock, ReplicaDamaged, ReplicaError, blocks_folder
-from dfs.checksums import CHECKED_BYTES
-from dfs.messages import (
+from railyard.cluster.errors import PeerUnable, RailyardError
+from railyard.cluster.files.bulk import new_buffer
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import Reactor, now_s
+from railyard.dfs.arriving import ArrivingRange
+from railyard.dfs.blockfile import (
+    READ_BYTES,
+    OpenBlock,
+    ReplicaDamaged,
+    ReplicaError,
+    blocks_folder,
+)
+from railyard.dfs.checksums import CHECKED_BYTES
+from railyard.dfs.messages import (
     BlockLocation,
     BlocksLocated,
     FileBlocks,
     LocateBlocks,
     ReplicaFailed,
 )
-from dfs.peers import Peers
-from dfs.placement import reading_rank
+from railyard.dfs.peers import Peers
+from railyard.dfs.placement import reading_rank
 
 #: A DataNode that sends nothing for so long is given up.
 STALLED_S = 60.0

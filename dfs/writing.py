@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cluster.errors import NotDone, PeerLost
-from cluster.ids import NodeId
-from cluster.link import Link
-from cluster.reactor import Reactor
-from cluster.topology import Topology
-from cluster.wire import Refusal
-from dfs.checksums import pack_sums, sums_of
-from dfs.messages import (
+from railyard.cluster.errors import NotDone, PeerLost
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.wire import Refusal
+from railyard.cluster.topology import Topology
+from railyard.dfs.checksums import pack_sums, sums_of
+from railyard.dfs.messages import (
     AddBlock,
     BlockAdded,
     BlockId,
     BlockWritten,
     StoredBlock,
 )
-from dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
-from netemu.client import NetworkClient
+from railyard.dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
+from railyard.netemu.client.client import NetworkClient
 
 Buffer = bytes | bytearray | memoryview
 M = TypeVar("M")

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cluster.errors import require
-from cluster.messages.execution import Split
-from jobs.taskio import BadInput, Buffer, FileReader
+from railyard.cluster.errors import require
+from railyard.cluster.messages.execution import Split
+from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 #: How much is read beyond a split at a time while looking for the end of its last line.
 _TAIL_BYTES = 64 * 2**10

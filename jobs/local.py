@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.messages.execution import Split, TaskSpec
-from jobs.model import Job, StageSpec
-from jobs.runtime import run_task
-from jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.jobs.model import Job, StageSpec
+from railyard.jobs.runtime import run_task
+from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
 
 class BytesReader:

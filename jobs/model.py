@@ -2,7 +2,7 @@
 
 The usual job is a class in a file of its own:
 
-    from jobs import Job, Lines
+    from railyard import Job, Lines
 
     class LongWords(Job):
         "Counts the words of at least `min_letters` letters."
@@ -37,14 +37,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from cluster.bounded import FEW, Name, Tasks
-from cluster.errors import COUNT_MAX, UsageError, require, unknown_name
-from cluster.ids import STAGE_NAME
-from jobs.formats import InputFormat, Lines
-from jobs.operators import Map, Reduce
-from jobs.params import read_params
-from jobs.records import Pairs, partition_by_hash
-from jobs.taskio import Operator
+from railyard.cluster.bounded import FEW, Name, Tasks
+from railyard.cluster.errors import COUNT_MAX, UsageError, require, unknown_name
+from railyard.cluster.ids import STAGE_NAME
+from railyard.jobs.formats import InputFormat, Lines
+from railyard.jobs.operators import Map, Reduce
+from railyard.jobs.params import read_params
+from railyard.jobs.records import Pairs, partition_by_hash
+from railyard.jobs.taskio import Operator
 
 #: Tasks of a stage.
 TASKS_MAX = COUNT_MAX

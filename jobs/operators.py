@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.messages.execution import Split, TaskSpec
-from jobs.formats import InputFormat, Lines
-from jobs.records import (
+from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.jobs.formats import InputFormat, Lines
+from railyard.jobs.records import (
     Combiner,
     Pairs,
     Partitioner,
@@ -23,7 +23,7 @@ from jobs.records import (
     partition_by_hash,
     text_lines,
 )
-from jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: A merge says that it is alive about this often.
 _GROUPS_A_REPORT = 4096

@@ -18,15 +18,15 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
-from cluster.errors import UsageError, unknown_name
-from cluster.inputfile import read_file
-from cluster.messages.execution import JobPackage
-from cluster.shown import printable, words_of
-from jobs.model import Job
-from jobs.params import read_params
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.files.inputfile import read_file
+from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.shown import printable, words_of
+from railyard.jobs.model import Job
+from railyard.jobs.params import read_params
 
 #: Jobs of these packages are named by their module; all others are shipped as text.
-_OURS = "jobs."
+_OURS = "railyard.jobs."
 
 #: What a module of functions may define; all but ``map`` is optional.
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
@@ -137,10 +137,17 @@ def _where(error: BaseException, file_name: str) -> str:
     """One line: the last place in the user's file that ``error`` came through, and what it is."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file_name]
     place = f"{file_name}:{lines[-1]}" if lines else file_name
-    hint = " (a job is one file: others are not shipped)" if isinstance(error, ImportError) else ""
+    hint = _hint(error) if isinstance(error, ImportError) else ""
     words = printable(words_of(error).partition("\n")[0], _WORDS_LETTERS_MAX)
     kind = printable(type(error).__name__, _WORDS_LETTERS_MAX)
     return f"{place}: {kind}{': ' if words else ''}{words}{hint}"
+
+
+def _hint(error: ImportError) -> str:
+    """What to write instead of an import that failed."""
+    if (error.name or "").split(".")[0] == "jobs":
+        return " (write: from railyard import Job, Lines, ...)"
+    return " (a job is one file: others are not shipped)"
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
@@ -153,7 +160,7 @@ def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
     if not jobs and isinstance(getattr(module, "map", None), FunctionType):
         jobs = {_FUNCTIONS_CLASS: _from_functions(module)}
     if not jobs:
-        right = "a class derived from jobs.Job, or functions map and reduce"
+        right = "a class derived from railyard.Job, or functions map and reduce"
         raise UsageError(f"{shown}: has no job: need {right}")
     if job_class and job_class not in jobs:
         raise unknown_name(f"job in {shown}", job_class, jobs)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import UsageError, unknown_name
 
 ParamValue = str | int | float | bool | bytes | list[bytes]
 

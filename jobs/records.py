@@ -20,7 +20,7 @@ from typing import Any
 
 import msgpack
 
-from jobs.taskio import Buffer, JobError
+from railyard.jobs.taskio import Buffer, JobError
 
 Pairs = Iterable[tuple[Any, Any]]
 Combiner = Callable[[Any, Iterable[Any]], Pairs | None]

@@ -8,9 +8,17 @@ Never here: processes and sockets; those are behind ``TaskIO``.
 
 from __future__ import annotations
 
-from cluster.messages.execution import TaskSpec
-from jobs.model import Job
-from jobs.taskio import BadInput, Buffer, Counters, FileReader, JobError, TaskIO, TaskResult
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.jobs.model import Job
+from railyard.jobs.taskio import (
+    BadInput,
+    Buffer,
+    Counters,
+    FileReader,
+    JobError,
+    TaskIO,
+    TaskResult,
+)
 
 __all__ = [
     "BadInput",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cluster.errors import RailyardError
-from cluster.messages.execution import TaskSpec
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.messages.execution import TaskSpec
 
 Buffer = bytes | bytearray | memoryview
 

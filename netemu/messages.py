@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from cluster.bounded import (
+from railyard.cluster.bounded import (
     ENTRIES,
     BytesOrInf,
     BytesPerSOrInf,
@@ -37,8 +37,14 @@ from cluster.bounded import (
     Text,
     Weight,
 )
-from cluster.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Command, Event, Message
-from netemu.circuitlog import CircuitChange
+from railyard.cluster.messaging.wire import (
+    ANSWER_BYTES_MAX,
+    LONG_BYTES_MAX,
+    Command,
+    Event,
+    Message,
+)
+from railyard.netemu.circuits.log import CircuitChange
 
 
 # To the emulator ---------------------------------------------------------------------------------

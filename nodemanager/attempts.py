@@ -17,10 +17,10 @@ from functools import partial
 
 import msgspec
 
-from cluster.config import Daemon
-from cluster.errors import PeerError
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
-from cluster.messages.execution import (
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
+from railyard.cluster.messages.execution import (
     AttemptDue,
     AttemptFailed,
     AttemptKilled,
@@ -37,16 +37,16 @@ from cluster.messages.execution import (
     LoadJob,
     UmbilicalHello,
 )
-from cluster.processes import how_it_ended
-from cluster.reactor import Reactor, Timer, now_s
-from cluster.roles import ATTEMPT
-from cluster.transport import Request, Server
-from cluster.wire import Done, Event, Message
-from nodemanager.channel import Channel
-from nodemanager.containers import Containers
-from nodemanager.failures import tail_of
-from nodemanager.mapoutput import shuffle_folder
-from nodemanager.pace import ENDING_S
+from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.roles import ATTEMPT
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Done, Event, Message
+from railyard.cluster.processes.family import how_it_ended
+from railyard.nodemanager.attempt.pace import ENDING_S
+from railyard.nodemanager.containers.channel import Channel
+from railyard.nodemanager.containers.containers import Containers
+from railyard.nodemanager.failures import tail_of
+from railyard.nodemanager.mapoutput import shuffle_folder
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import os
 import traceback
 from pathlib import Path
 
-from cluster.errors import RailyardError
-from cluster.shown import printable, words_of
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.shown import printable, words_of
 
-_OWN_CODE = Path(__file__).resolve().parent.parent
+_OWN_CODE = Path(__file__).parent.parent
 _OWN_FOLDERS = tuple(f"{_OWN_CODE / name}{os.sep}" for name in ("nodemanager", "jobs", "dfs"))
 _TAIL_BYTES = 8192
 _REASON_LETTERS_MAX = 300

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from cluster.bulk import read_range
-from cluster.errors import PeerError, RailyardError
-from cluster.ids import AttemptId, NodeId, job_of, stage_of
-from cluster.runfolder import RunFolder
+from railyard.cluster.errors import PeerError, RailyardError
+from railyard.cluster.files.bulk import read_range
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import AttemptId, NodeId, job_of, stage_of
 
 _ENTRY = struct.Struct("<QQI")
 _FOOTER = struct.Struct("<II8s")

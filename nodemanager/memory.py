@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 
-from cluster.units import format_size
+from railyard.cluster.units import format_size
 
 
 def in_words(allowed_bytes: int) -> str:

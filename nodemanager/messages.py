@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from cluster.bounded import (
+from railyard.cluster.bounded import (
     OF_TASKS,
     AttemptId,
     Checksum,
@@ -25,7 +25,7 @@ from cluster.bounded import (
     Text,
     WaitStatus,
 )
-from cluster.wire import LONG_BYTES_MAX, Command, Event, Message
+from railyard.cluster.messaging.wire import LONG_BYTES_MAX, Command, Event, Message
 
 
 # NodeManager and clean helper --------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from cluster.resources import Exhausted, cause_of, is_full
+from railyard.cluster.files.resources import Exhausted, cause_of, is_full
 
 T = TypeVar("T")
 #: Before each try but the first.

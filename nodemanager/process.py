@@ -11,11 +11,10 @@ import logging
 import os
 import shutil
 
-from cluster.config import Daemon
-from cluster.errors import PeerLost
-from cluster.ids import RackId
-from cluster.memory import keep_freed_memory
-from cluster.messages.execution import (
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.ids import RackId
+from railyard.cluster.messages.execution import (
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -25,17 +24,18 @@ from cluster.messages.execution import (
     NodeManagerHeartbeat,
     RegisterNodeManager,
 )
-from cluster.priority import CARRIER, take_priority
-from cluster.processes import stop_on_sigterm
-from cluster.topology import Rack
-from cluster.transport import Transport
-from cluster.wire import Done
-from netemu.client import NetworkClient
-from nodemanager.attempts import Attempts
-from nodemanager.channel import Channel
-from nodemanager.helper import start_helper
-from nodemanager.mapoutput import shuffle_folder
-from nodemanager.shuffle import ShuffleService
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.memory import keep_freed_memory
+from railyard.cluster.processes.priority import CARRIER, take_priority
+from railyard.cluster.topology import Rack
+from railyard.netemu.client.client import NetworkClient
+from railyard.nodemanager.attempts import Attempts
+from railyard.nodemanager.containers.channel import Channel
+from railyard.nodemanager.containers.helper import start_helper
+from railyard.nodemanager.mapoutput import shuffle_folder
+from railyard.nodemanager.shuffle import ShuffleService
 
 log = logging.getLogger(__name__)
 

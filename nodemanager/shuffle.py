@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from cluster.bounded import REASON_LETTERS_MAX
-from cluster.errors import PeerError
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
-from cluster.reactor import Reactor
-from cluster.runfolder import RunFolder
-from cluster.shown import shortened
-from cluster.transport import Request, Server
-from netemu.client import NetworkClient
-from netemu.switchboard import ServerTransfers
-from nodemanager.mapoutput import (
+from railyard.cluster.bounded import REASON_LETTERS_MAX
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.shown import shortened
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client.switchboard import ServerTransfers
+from railyard.nodemanager.mapoutput import (
     MapOutput,
     OutputDamaged,
     OutputUnreadable,
@@ -26,7 +26,7 @@ from nodemanager.mapoutput import (
     PartsSource,
     output_path,
 )
-from nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
+from railyard.nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import os
 import time
 from contextlib import suppress
 
-from cluster.units import format_size
-from nodemanager.memory import in_words
+from railyard.cluster.units import format_size
+from railyard.nodemanager.memory import in_words
 
 #: After a walk there is none for so many times as long, unless more memory is used since.
 _PAUSE_RATIO = 20.0

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from scripts import interrupts
+from railyard.scripts.terminal import interrupts
 
 if TYPE_CHECKING:
     import click
@@ -35,10 +35,10 @@ def _run() -> int:
     # Imported here, where an interrupt is already taken care of.
     import click
 
-    from cluster.errors import RailyardError, UsageError
-    from cluster.resources import exhausted
-    from cluster.shown import printable, printable_lines
-    from scripts.commands import railyard
+    from railyard.cluster.errors import RailyardError, UsageError
+    from railyard.cluster.files.resources import exhausted
+    from railyard.cluster.shown import printable, printable_lines
+    from railyard.scripts.commands.registry import railyard
 
     try:
         status = railyard.main(prog_name="railyard", standalone_mode=False)
@@ -72,7 +72,7 @@ def _in_one_line(error: click.UsageError) -> str:
     """click's message with the command it is about, and the nearest right option."""
     import click
 
-    from cluster.errors import unknown_name
+    from railyard.cluster.errors import unknown_name
 
     where = error.ctx.command_path if error.ctx else "railyard"
     where = where.removeprefix("railyard").strip()

@@ -14,34 +14,34 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cluster.config import ClusterConfig
-from cluster.errors import InvariantError
-from cluster.ids import JobId
-from cluster.messages.execution import (
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import JobId
+from railyard.cluster.messages.execution import (
     CancelFlow,
     KillAttempt,
     LaunchAttempt,
     NodeJoined,
     StartFlow,
 )
-from jobs.workloads.model import Workload
-from netemu.fabric import CROWD, Fabric
-from netemu.instants import instant_s
-from netemu.schedulers import flow_scheduler
-from resourcemanager.commands import CloseCoflow, OpenCoflow
-from resourcemanager.core import Core
-from resourcemanager.coredriver import Log
-from resourcemanager.recipe import Recipe
-from resourcemanager.report import add_network, report
-from resourcemanager.schedulers import recipe_named
-from simulator.behaviour import Behaviour
-from simulator.blockstore import BlockStore
-from simulator.driver import VirtualDriver
-from simulator.faults import Fault, Faults
-from simulator.heap import EventHeap, Rank
-from simulator.network import SimulatedNetwork
-from simulator.submissions import Submissions
-from simulator.workers import Workers
+from railyard.jobs.workloads.model import Workload
+from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.coredriver import Log
+from railyard.resourcemanager.driving.report import add_network, report
+from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.driver import VirtualDriver
+from railyard.simulator.faults.faults import Fault, Faults
+from railyard.simulator.heap import EventHeap, Rank
+from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
 

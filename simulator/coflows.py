@@ -18,17 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.errors import InvariantError, UsageError
-from cluster.ids import CoflowId, FlowId, NodeId
-from cluster.topology import Topology
-from jobs.workloads.coflows import CoflowTrace, TraceCoflow
-from netemu.fabric import CROWD, Fabric
-from netemu.instants import instant_s
-from netemu.messages import NetworkStats
-from netemu.schedulers.base import FlowScheduler, FlowSpec
-from netemu.statistics import link_skew, network_utilization
-from resourcemanager.report import spread
-from simulator.memory import few_collections
+from railyard.cluster.errors import InvariantError, UsageError
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.topology import Topology
+from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
+from railyard.netemu.emulator.statistics import link_skew, network_utilization
+from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.messages import NetworkStats
+from railyard.netemu.schedulers.base import FlowScheduler, FlowSpec
+from railyard.resourcemanager.driving.report import spread
+from railyard.simulator.memory import few_collections
 
 
 @dataclass(slots=True)

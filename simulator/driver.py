@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from resourcemanager.commands import SetTimer
-from resourcemanager.core import Core
-from resourcemanager.coredriver import CoreDriver, Log
-from resourcemanager.events import TimerFired
-from simulator.heap import EventHeap, Rank
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.events import TimerFired
+from railyard.simulator.heap import EventHeap, Rank
 
 
 class VirtualDriver(CoreDriver):

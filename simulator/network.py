@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.ids import CoflowId, FlowId, NodeId
-from netemu.fabric import Fabric
-from netemu.messages import NetworkStats
-from netemu.schedulers.base import FlowSpec
-from simulator.heap import EventHeap
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import NetworkStats
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.simulator.heap import EventHeap
 
 #: Called with the bytes that did not arrive, and why: 0 and "" if all have.
 OnEnd = Callable[[int, str], None]

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from cluster.errors import PeerError
-from cluster.ids import JobId, RackId, rack_id
-from cluster.messages.execution import DiscardJob, Split
-from cluster.topology import Topology
-from dfs.messages import BlockId, PlacementHint, Remove
-from jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
-from resourcemanager.commands import CommitJob, EndJob, PlaceData
-from resourcemanager.coredriver import CoreDriver
-from resourcemanager.events import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import JobId, RackId, rack_id
+from railyard.cluster.messages.execution import DiscardJob, Split
+from railyard.cluster.topology import Topology
+from railyard.dfs.messages import BlockId, PlacementHint, Remove
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
+from railyard.resourcemanager.core.output import commit_of
+from railyard.resourcemanager.driving.coredriver import CoreDriver
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob, PlaceData
+from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     JobCommitFailed,
     JobCommitted,
@@ -26,11 +27,10 @@ from resourcemanager.events import (
     StagePlan,
     TaskInput,
 )
-from resourcemanager.forecast import Forecast, forecast_of, foretold_jobs
-from resourcemanager.output import commit_of
-from simulator.blockstore import BlockStore
-from simulator.jobwork import JobWork
-from simulator.workers import Workers
+from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, foretold_jobs
+from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.jobwork import JobWork
+from railyard.simulator.nodes.workers import Workers
 
 Blocks = list[tuple[BlockId, int]]
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.config import ClusterConfig, Daemon
-from cluster.processes import die_with_parent
-from cluster.roles import take_role
-from cluster.runfolder import RunFolder
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.roles import take_role
+from railyard.cluster.processes.family import die_with_parent
 
 Main = Callable[[Daemon], None]
 

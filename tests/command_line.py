@@ -28,7 +28,7 @@ class CommandLine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         done = subprocess.run(
-            [sys.executable, "-m", "scripts.main", *map(str, arguments)],
+            [sys.executable, "-m", "railyard.scripts.main", *map(str, arguments)],
             env=self.environment,
             cwd=cwd,
             capture_output=True,
@@ -52,7 +52,7 @@ class CommandLine:
         """Start a command and leave it to the test."""
         return subprocess.Popen(
             preexec_fn=_heed_interrupts,
-            args=[sys.executable, "-m", "scripts.main", *map(str, arguments)],
+            args=[sys.executable, "-m", "railyard.scripts.main", *map(str, arguments)],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

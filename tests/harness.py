@@ -16,8 +16,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
-from cluster.messages.execution import (
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
+from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -32,11 +32,11 @@ from cluster.messages.execution import (
     Split,
     StartFlow,
 )
-from cluster.topology import Links, Ocs, RackShape, Topology
-from cluster.wire import Command, Event
-from resourcemanager.commands import CommitJob, EndJob, SetTimer
-from resourcemanager.core import Core
-from resourcemanager.events import (
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topology import Links, Ocs, RackShape, Topology
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob, SetTimer
+from railyard.resourcemanager.interface.events import (
     JobCommitted,
     JobKilled,
     JobSubmitted,
@@ -44,9 +44,9 @@ from resourcemanager.events import (
     TaskInput,
     TimerFired,
 )
-from resourcemanager.forecast import Forecast
-from resourcemanager.recipe import Option, Recipe
-from resourcemanager.schedulers import recipe_named
+from railyard.resourcemanager.interface.forecast import Forecast
+from railyard.resourcemanager.interface.recipe import Option, Recipe
+from railyard.resourcemanager.schedulers import recipe_named
 
 Fate = Callable[[AttemptId, NodeId], str | None]  #: why an attempt fails; None = it succeeds
 FlowFate = Callable[[StartFlow], FlowFailed | None]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+#: the one name under which all parts are imported
+NAME = "railyard"
 PARTS = (
     "cluster",
     "netemu",
@@ -23,24 +25,17 @@ PARTS = (
 LINES_MAX = 500
 
 NETEMU_PURE = (
-    "netemu.bounds",
-    "netemu.circuitlog",
+    "netemu.circuits",
+    "netemu.emulator.statistics",
     "netemu.fabric",
-    "netemu.instants",
-    "netemu.schedulers",
     "netemu.messages",
-    "netemu.statistics",
+    "netemu.schedulers",
 )
-NETEMU_CLIENT = ("netemu.client", "netemu.switchboard", "netemu.transfer", "netemu.messages")
+NETEMU_CLIENT = ("netemu.client", "netemu.messages")
 CORE_PURE = (
-    "resourcemanager.commands",
     "resourcemanager.core",
-    "resourcemanager.coredriver",
-    "resourcemanager.events",
-    "resourcemanager.forecast",
-    "resourcemanager.output",
-    "resourcemanager.recipe",
-    "resourcemanager.report",
+    "resourcemanager.driving",
+    "resourcemanager.interface",
     "resourcemanager.schedulers",
 )
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
@@ -73,23 +68,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no dice of their own, no threads
 PURE = (
-    "netemu.batches",
-    "netemu.bounds",
-    "netemu.carried",
-    "netemu.circuitgroup",
-    "netemu.circuitplane",
-    "netemu.circuits",
-    "netemu.fabric",
-    "netemu.flowclasses",
-    "netemu.flowgroups",
-    "netemu.gaps",
-    "netemu.instants",
-    "netemu.ledger",
-    "netemu.optical",
-    "netemu.routes",
-    "netemu.schedulers",
-    "netemu.statistics",
-    "dfs.placement",
     "dfs.namenode.blockmap",
     "dfs.namenode.core",
     "dfs.namenode.datanodes",
@@ -97,28 +75,21 @@ PURE = (
     "dfs.namenode.namespace",
     "dfs.namenode.orders",
     "dfs.namenode.replication",
+    "dfs.placement",
     "jobs.model",
     "jobs.workloads",
-    "resourcemanager.attempts",
+    "netemu.circuits",
+    "netemu.emulator.grants",
+    "netemu.emulator.statistics",
+    "netemu.fabric",
+    "netemu.schedulers",
     "resourcemanager.core",
-    "resourcemanager.coredriver",
-    "resourcemanager.coscheduling",
-    "resourcemanager.datasets",
-    "resourcemanager.defaults",
-    "resourcemanager.forecast",
-    "resourcemanager.joblife",
-    "resourcemanager.offers",
-    "resourcemanager.planning",
-    "resourcemanager.policies",
-    "resourcemanager.progress",
-    "resourcemanager.recipe",
-    "resourcemanager.shuffle",
-    "resourcemanager.state",
-    "resourcemanager.world",
-    "resourcemanager.views",
-    "resourcemanager.report",
+    "resourcemanager.driving.coredriver",
+    "resourcemanager.driving.report",
+    "resourcemanager.driving.trace",
+    "resourcemanager.interface",
+    "resourcemanager.process.progress",
     "resourcemanager.schedulers",
-    "resourcemanager.trace",
     "simulator",
 )
 IMPURE = {
@@ -143,7 +114,7 @@ class Import:
 
     path: Path
     line: int
-    module: str  #: "netemu.client"
+    module: str  #: "netemu.client.client"
     nested: bool  #: within a function: not done when the file is imported
 
     def __str__(self) -> str:
@@ -171,13 +142,19 @@ def _imports(path: Path, node: ast.AST, *, nested: bool) -> Iterator[Import]:
             continue
         if isinstance(child, ast.Import):
             for alias in child.names:
-                yield Import(path, child.lineno, alias.name, nested)
+                yield Import(path, child.lineno, within_name(alias.name), nested)
         elif isinstance(child, ast.ImportFrom) and child.module and not child.level:
-            for module in dict.fromkeys(_named(child.module, alias.name) for alias in child.names):
+            whole = within_name(child.module)
+            for module in dict.fromkeys(_named(whole, alias.name) for alias in child.names):
                 yield Import(path, child.lineno, module, nested)
         else:
             function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             yield from _imports(path, child, nested=nested or function)
+
+
+def within_name(module: str) -> str:
+    """``railyard.netemu.client`` as this file has it: ``netemu.client``."""
+    return module.removeprefix(f"{NAME}.")
 
 
 def _named(module: str, name: str) -> str:
@@ -265,7 +242,7 @@ def test_what_decides_throws_only_the_dice_it_was_given():
 
 
 def test_daemons_import_nothing_heavy():
-    chain = path_to("scripts.cluster_main", HEAVY, set())
+    chain = path_to("scripts.clusters.cluster_main", HEAVY, set())
     assert not chain, f"{' -> '.join(chain or [])}: import it where it is used, within a function"
 
 
@@ -323,3 +300,21 @@ def test_every_module_says_what_it_is_for():
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not broken, tell(broken)
+
+
+def test_parts_are_imported_by_the_one_name():
+    broken = [
+        f"{path.relative_to(ROOT)}:{node.lineno} imports {name}; write {NAME}.{name}"
+        for part in (*PARTS, "benchmarks", "tests")
+        for path in sources(part)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _imported_names(node)
+        if name.split(".")[0] in (*PARTS, "benchmarks")
+    ]
+    assert not broken, tell(broken)
+
+
+def _imported_names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []

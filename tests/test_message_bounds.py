@@ -13,29 +13,29 @@ import msgpack
 import pytest
 from msgspec import inspect
 
-import cluster.messages.execution
-import cluster.transport
-import cluster.wire
-import dfs.messages
-import dfs.namenode.core
-import netemu.messages
-import nodemanager.messages
-import resourcemanager.commands
-import resourcemanager.events
-import resourcemanager.messages
-from cluster.bounded import BYTES_MAX, finite_s
-from cluster.errors import PeerError
-from cluster.wire import Command, Event, Message, Vocabulary, to_map, unpack
+import railyard.cluster.messages.execution
+import railyard.cluster.messaging.transport
+import railyard.cluster.messaging.wire
+import railyard.dfs.messages
+import railyard.dfs.namenode.core
+import railyard.netemu.messages
+import railyard.nodemanager.messages
+import railyard.resourcemanager.interface.commands
+import railyard.resourcemanager.interface.events
+import railyard.resourcemanager.process.messages
+from railyard.cluster.bounded import BYTES_MAX, finite_s
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.wire import Command, Event, Message, Vocabulary, to_map, unpack
 
 MODULES = (
-    cluster.wire,
-    cluster.transport,
-    cluster.messages.execution,
-    dfs.messages,
-    netemu.messages,
-    nodemanager.messages,
-    resourcemanager.events,
-    resourcemanager.messages,
+    railyard.cluster.messaging.wire,
+    railyard.cluster.messaging.transport,
+    railyard.cluster.messages.execution,
+    railyard.dfs.messages,
+    railyard.netemu.messages,
+    railyard.nodemanager.messages,
+    railyard.resourcemanager.interface.events,
+    railyard.resourcemanager.process.messages,
 )
 BOUNDARY: tuple[float, ...] = (
     *(0, -1, 2**31, 2**53, 2**53 + 1, BYTES_MAX, BYTES_MAX + 1, 2**63 - 1, 2**63, 2**64 - 1),

@@ -30,5 +30,5 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     """Make the attacks of all kinds; ``quick`` makes a few of each."""
     rows = []
     for kind in KINDS:
-        rows += importlib.import_module(f"benchmarks.attacks.{kind}").run(quick=quick)
+        rows += importlib.import_module(f"railyard.benchmarks.attacks.{kind}").run(quick=quick)
     return rows

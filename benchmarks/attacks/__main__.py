@@ -7,10 +7,10 @@ import importlib
 import sys
 from typing import Any
 
-from benchmarks.attacks import KINDS
-from benchmarks.attacks._trials import SEED
-from scripts import interrupts
-from scripts.bench import show
+from railyard.benchmarks.attacks import KINDS
+from railyard.benchmarks.attacks._trials import SEED
+from railyard.scripts.commands.bench import show
+from railyard.scripts.terminal import interrupts
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     try:
         for kind in arguments.kinds or KINDS:
-            module = importlib.import_module(f"benchmarks.attacks.{kind}")
+            module = importlib.import_module(f"railyard.benchmarks.attacks.{kind}")
             new = module.run(quick=arguments.quick, seed=arguments.seed, only=arguments.trial)
             show(kind, new)
             rows += new

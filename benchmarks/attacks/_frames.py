@@ -19,10 +19,10 @@ from typing import Any
 import msgpack
 from msgspec import inspect
 
-from benchmarks.attacks._ids import of_nothing, of_running
-from benchmarks.attacks._messages import message_shapes
-from benchmarks.attacks._values import Values
-from cluster.topology import Topology
+from railyard.benchmarks.attacks._ids import of_nothing, of_running
+from railyard.benchmarks.attacks._messages import message_shapes
+from railyard.benchmarks.attacks._values import Values
+from railyard.cluster.topology import Topology
 
 #: What any client may order, about anything.
 ORDERS = frozenset(

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.attacks._guard import kill_all, processes_of
+from railyard.benchmarks.attacks._guard import kill_all, processes_of
 
 SMALL = Path(__file__).parent / "small.toml"
 _ROOT = Path(__file__).parent.parent.parent
@@ -89,7 +89,7 @@ class Command:
         self.begun_s = time.monotonic()
         self._files = [tempfile.TemporaryFile(dir=home.scratch) for _ in range(2)]  # noqa: SIM115  closed in end
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "scripts.main", *arguments],
+            [sys.executable, "-m", "railyard.scripts.main", *arguments],
             env=home.environment,
             stdin=subprocess.DEVNULL,
             stdout=self._files[0] if stdout is None else stdout,
@@ -250,7 +250,7 @@ class Grounds:
         self._made = 0
         self._lock = threading.Lock()
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.attacks._guard", str(self.folder)],
+            [sys.executable, "-m", "railyard.benchmarks.attacks._guard", str(self.folder)],
             stdin=subprocess.PIPE,
             cwd=_ROOT,
             start_new_session=True,

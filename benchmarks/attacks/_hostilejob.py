@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.attacks._home import Broken
-from benchmarks.attacks._sender import Sender
-from cluster.topology import load_topology
-from jobs import Job, Lines
-from jobs.records import Pairs
+from railyard.benchmarks.attacks._home import Broken
+from railyard.benchmarks.attacks._sender import Sender
+from railyard.cluster.topology import load_topology
+from railyard.jobs import Job, Lines
+from railyard.jobs.records import Pairs
 
 
 class HostileFrames(Job):

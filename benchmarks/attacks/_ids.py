@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from cluster.topology import Topology
+from railyard.cluster.topology import Topology
 
 _JOBS = 40
 _BLOCKS = 300
@@ -54,7 +54,14 @@ def of_running(topology: Topology) -> Ids:
         coflow=tuple(f"{job}.r" for job in jobs),
         path=("/", "/runs", "/kept", "/runs/terasort", "/kept/x", "/tmp", "/.."),
         link=tuple(f"{end}.{way}" for end in (*nodes, *racks) for way in ("up", "down")),
-        module=("jobs.terasort", "jobs.wordcount", "jobs.topwords", "os", "", "jobs.nothing"),
+        module=(
+            "railyard.jobs.samples.terasort",
+            "railyard.jobs.samples.wordcount",
+            "railyard.jobs.samples.topwords",
+            "os",
+            "",
+            "jobs.nothing",
+        ),
         job_class=("TeraSort", "WordCount", "TopWords", "system", ""),
         stage=("m", "r", "x"),
         text=("text", "user", "default", "why not"),

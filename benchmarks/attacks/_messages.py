@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cluster.wire import Message
+from railyard.cluster.messaging.wire import Message
 
 #: The parts whose modules define messages.
 _PARTS = ("cluster", "netemu", "dfs", "nodemanager", "resourcemanager")

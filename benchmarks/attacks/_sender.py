@@ -16,11 +16,11 @@ from typing import Any
 import msgpack
 import zmq
 
-from benchmarks.attacks._frames import Frame, Frames
-from benchmarks.attacks._home import Broken, lives, require
-from benchmarks.attacks._ids import of_nothing
-from benchmarks.attacks._messages import message_shapes
-from cluster.topology import Topology
+from railyard.benchmarks.attacks._frames import Frame, Frames
+from railyard.benchmarks.attacks._home import Broken, lives, require
+from railyard.benchmarks.attacks._ids import of_nothing
+from railyard.benchmarks.attacks._messages import message_shapes
+from railyard.cluster.topology import Topology
 
 BATCH = 500
 _PEERS = 4

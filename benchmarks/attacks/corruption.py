@@ -12,9 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.attacks._blocks import DAMAGES, Damage, contents, map_outputs, replicas, restore
-from benchmarks.attacks._home import Home, Ran, require
-from benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._blocks import (
+    DAMAGES,
+    Damage,
+    contents,
+    map_outputs,
+    replicas,
+    restore,
+)
+from railyard.benchmarks.attacks._home import Home, Ran, require
+from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
 
 _FILE_BYTES = 6_000_000  # 24 blocks
 _READ_BYTES = 2**18

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.attacks._blocks import replicas
-from benchmarks.attacks._home import SMALL, Home, pid_of, require
-from benchmarks.attacks._trials import SEED, Trial, run_trials
-from benchmarks.attacks.kills import CENTRAL, require_verified
+from railyard.benchmarks.attacks._blocks import replicas
+from railyard.benchmarks.attacks._home import SMALL, Home, pid_of, require
+from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks.kills import CENTRAL, require_verified
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)

@@ -17,10 +17,10 @@ from typing import Any
 
 import psutil
 
-from benchmarks.attacks._home import SMALL, Broken, Grounds, Home, pid_of
-from benchmarks.attacks._sender import BATCH, Sender, Target, shown
-from benchmarks.attacks._trials import SEED, say, tally
-from cluster.topology import load_topology
+from railyard.benchmarks.attacks._home import SMALL, Broken, Grounds, Home, pid_of
+from railyard.benchmarks.attacks._sender import BATCH, Sender, Target, shown
+from railyard.benchmarks.attacks._trials import SEED, say, tally
+from railyard.cluster.topology import load_topology
 
 FRAMES = 1_000_000
 QUICK = 20_000

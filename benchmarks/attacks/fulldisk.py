@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.attacks._home import SMALL, Command, Home, Ran, require
-from benchmarks.attacks._trials import SEED, Skipped, Trial, run_trials
-from benchmarks.attacks.kills import require_verified
+from railyard.benchmarks.attacks._home import SMALL, Command, Home, Ran, require
+from railyard.benchmarks.attacks._trials import SEED, Skipped, Trial, run_trials
+from railyard.benchmarks.attacks.kills import require_verified
 
 _DISK_BYTES = 48_000_000
 _PIECE_BYTES = 2**20

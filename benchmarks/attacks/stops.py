@@ -12,9 +12,9 @@ import time
 from functools import partial
 from typing import Any
 
-from benchmarks.attacks._home import Home, pid_of
-from benchmarks.attacks._trials import SEED, Trial, run_trials
-from benchmarks.attacks.kills import require_verified
+from railyard.benchmarks.attacks._home import Home, pid_of
+from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks.kills import require_verified
 
 ROLES = (
     "ResourceManager",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from cluster.bounded import (
+from railyard.cluster.bounded import (
     ENTRIES,
     FEW,
     OF_TASKS,
@@ -40,7 +40,7 @@ from cluster.bounded import (
     Text,
     Weight,
 )
-from cluster.wire import LONG_BYTES_MAX, Command, Event, Message
+from railyard.cluster.messaging.wire import LONG_BYTES_MAX, Command, Event, Message
 
 #: A job's source file may have this many bytes.
 SOURCE_BYTES_MAX = 15 * 2**20

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import os
 
-from cluster.config import ClusterConfig, Daemon
-from cluster.errors import PeerLost
-from cluster.ids import RackId
-from cluster.link import Link
-from cluster.memory import keep_freed_memory
-from cluster.priority import CARRIER, take_priority
-from cluster.processes import stop_on_sigterm
-from cluster.transport import Transport
-from cluster.wire import Done, Event, Refusal
-from dfs.datanode.server import BlockServer
-from dfs.messages import (
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.ids import RackId
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Event, Refusal
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.memory import keep_freed_memory
+from railyard.cluster.processes.priority import CARRIER, take_priority
+from railyard.dfs.datanode.server import BlockServer
+from railyard.dfs.messages import (
     BlockReport,
     DataNodeHeartbeat,
     DeleteDamaged,
@@ -25,7 +25,7 @@ from dfs.messages import (
     ReplicateBlock,
     VerifyReplica,
 )
-from netemu.client import NetworkClient
+from railyard.netemu.client.client import NetworkClient
 
 log = logging.getLogger(__name__)
 

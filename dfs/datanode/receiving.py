@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.errors import PeerError, RailyardError
-from cluster.ids import NodeId
-from cluster.resources import cause_of, is_full
-from cluster.wire import Refusal
-from dfs.blockfile import BlockWriter
-from dfs.messages import BlockId, BlockWritten
-from dfs.peers import OutgoingBlock
-from netemu.transfer import IncomingTransfer
+from railyard.cluster.errors import PeerError, RailyardError
+from railyard.cluster.files.resources import cause_of, is_full
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.wire import Refusal
+from railyard.dfs.blockfile import BlockWriter
+from railyard.dfs.messages import BlockId, BlockWritten
+from railyard.dfs.peers import OutgoingBlock
+from railyard.netemu.client.transfer import IncomingTransfer
 
 
 class CannotStore(RailyardError):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
-from cluster.ids import NodeId
-from cluster.reactor import Reactor
-from dfs.blockfile import ReplicaError
-from dfs.datanode.store import BlockStore
-from dfs.messages import BlockId, BlockReport, HeldBlock
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.dfs.blockfile import ReplicaError
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.messages import BlockId, BlockReport, HeldBlock
 
 log = logging.getLogger(__name__)
 

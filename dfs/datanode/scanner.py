@@ -13,13 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping
 
-from cluster.ids import NodeId
-from cluster.reactor import Reactor, now_s
-from cluster.topology import Storage
-from cluster.wire import Event
-from dfs.blockfile import ReplicaDamaged, ReplicaError
-from dfs.datanode.store import BlockStore
-from dfs.messages import (
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.reactor import Reactor, now_s
+from railyard.cluster.messaging.wire import Event
+from railyard.cluster.topology import Storage
+from railyard.dfs.blockfile import ReplicaDamaged, ReplicaError
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.messages import (
     BlockId,
     DeleteDamaged,
     Finding,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dfs.blockfile import READ_BYTES, ReplicaError
-from dfs.checksums import CHECKED_BYTES
-from dfs.datanode.store import BlockStore
-from dfs.messages import BlockId
+from railyard.dfs.blockfile import READ_BYTES, ReplicaError
+from railyard.dfs.checksums import CHECKED_BYTES
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.messages import BlockId
 
 
 class BlockSource:

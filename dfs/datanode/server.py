@@ -9,21 +9,21 @@ import functools
 import logging
 from collections.abc import Callable
 
-from cluster.background import Background
-from cluster.errors import PeerError
-from cluster.ids import FlowId, NodeId, RackId
-from cluster.lasting import Durability, sync_folder
-from cluster.topology import Topology
-from cluster.transport import Request, Transport
-from cluster.wire import Done, Event, Refusal
-from dfs.blockfile import BlockWriter, ReplicaDamaged, ReplicaError, blocks_folder
-from dfs.checksums import pack_sums, unpack_sums
-from dfs.datanode.receiving import BlockReceiver
-from dfs.datanode.reporter import BlockReporter
-from dfs.datanode.scanner import Scanner
-from dfs.datanode.sending import BlockSource
-from dfs.datanode.store import BlockStore
-from dfs.messages import (
+from railyard.cluster.background import Background
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.lasting import Durability, sync_folder
+from railyard.cluster.ids import FlowId, NodeId, RackId
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Done, Event, Refusal
+from railyard.cluster.topology import Topology
+from railyard.dfs.blockfile import BlockWriter, ReplicaDamaged, ReplicaError, blocks_folder
+from railyard.dfs.checksums import pack_sums, unpack_sums
+from railyard.dfs.datanode.receiving import BlockReceiver
+from railyard.dfs.datanode.reporter import BlockReporter
+from railyard.dfs.datanode.scanner import Scanner
+from railyard.dfs.datanode.sending import BlockSource
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.messages import (
     BlockId,
     BlockReplicated,
     BlockReport,
@@ -41,10 +41,10 @@ from dfs.messages import (
     VerifyReplica,
     WriteBlock,
 )
-from dfs.peers import OutgoingBlock, Peers
-from netemu.client import NetworkClient
-from netemu.switchboard import ServerTransfers
-from netemu.transfer import OutgoingTransfer
+from railyard.dfs.peers import OutgoingBlock, Peers
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client.switchboard import ServerTransfers
+from railyard.netemu.client.transfer import OutgoingTransfer
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,16 @@ import stat
 from array import array
 from pathlib import Path
 
-from cluster.errors import PeerError, PeerUnable
-from cluster.resources import cause_of, is_full
-from dfs.blockfile import BlockWriter, OpenBlock, read_verified, replica_length, stored_length
-from dfs.messages import BlockId, HeldBlock
+from railyard.cluster.errors import PeerError, PeerUnable
+from railyard.cluster.files.resources import cause_of, is_full
+from railyard.dfs.blockfile import (
+    BlockWriter,
+    OpenBlock,
+    read_verified,
+    replica_length,
+    stored_length,
+)
+from railyard.dfs.messages import BlockId, HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
 

@@ -20,10 +20,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from cluster.errors import InvariantError
-from cluster.ids import NodeId
-from dfs.loads import Loads, Uses
-from dfs.messages import BlockId, HeldBlock
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import NodeId
+from railyard.dfs.loads import Loads, Uses
+from railyard.dfs.messages import BlockId, HeldBlock
 
 State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]
 #: The states that a replica's DataNode is asked to look into, the most hopeful first.

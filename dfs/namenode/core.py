@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from cluster.errors import PeerError
-from cluster.ids import NodeId
-from cluster.topology import Topology
-from cluster.wire import Done, Event, Message
-from dfs.loads import Uses
-from dfs.messages import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.wire import Done, Event, Message
+from railyard.cluster.topology import Topology
+from railyard.dfs.loads import Uses
+from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
     BlockAdded,
@@ -46,17 +46,17 @@ from dfs.messages import (
     Status,
     StoredBlock,
 )
-from dfs.namenode.blockmap import BlockMap
-from dfs.namenode.datanodes import DataNodes
-from dfs.namenode.doubts import Doubts
-from dfs.namenode.journal import FileBlock, Journal
-from dfs.namenode.namespace import Namespace
-from dfs.namenode.openfiles import OpenFile, OpenFiles
-from dfs.namenode.orders import Order, Orders
-from dfs.namenode.replication import Replication
-from dfs.namenode.reports import Reports, status_of
-from dfs.paths import parse_path
-from dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
+from railyard.dfs.namenode.blockmap import BlockMap
+from railyard.dfs.namenode.datanodes import DataNodes
+from railyard.dfs.namenode.doubts import Doubts
+from railyard.dfs.namenode.journal import FileBlock, Journal
+from railyard.dfs.namenode.namespace import Namespace
+from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
+from railyard.dfs.namenode.orders import Order, Orders
+from railyard.dfs.namenode.replication import Replication
+from railyard.dfs.namenode.reports import Reports, status_of
+from railyard.dfs.paths import parse_path
+from railyard.dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
 
 
 class Ticked(Event, frozen=True):

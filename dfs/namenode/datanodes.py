@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cluster.errors import PeerError
-from cluster.ids import NodeId, RackId
-from cluster.wire import Done
-from dfs.messages import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.messaging.wire import Done
+from railyard.dfs.messages import (
     BlockReplicated,
     BlockReport,
     DataNodeHeartbeat,
@@ -21,10 +21,10 @@ from dfs.messages import (
     ReplicationFailed,
     ReplicaVerified,
 )
-from dfs.namenode.blockmap import BlockMap
-from dfs.namenode.doubts import Doubts
-from dfs.namenode.orders import Orders
-from dfs.namenode.replication import Replication
+from railyard.dfs.namenode.blockmap import BlockMap
+from railyard.dfs.namenode.doubts import Doubts
+from railyard.dfs.namenode.orders import Orders
+from railyard.dfs.namenode.replication import Replication
 
 
 class DataNodes:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import heapq
 
-from cluster.ids import NodeId
-from dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
-from dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
+from railyard.cluster.ids import NodeId
+from railyard.dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
+from railyard.dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
 
 #: After so long a replica that is still in doubt is looked at again.
 LOOK_AGAIN_S = 30.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.background import Background
-from cluster.errors import InvariantError
-from dfs.namenode.sqlite_journal import SqliteJournal
+from railyard.cluster.background import Background
+from railyard.cluster.errors import InvariantError
+from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 
 
 class GroupCommit:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, TypeVarTuple
 
-from cluster.errors import PeerError
-from dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
-from dfs.paths import join_path, parse_path
+from railyard.cluster.errors import PeerError
+from railyard.dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
+from railyard.dfs.paths import join_path, parse_path
 
 Given = TypeVarTuple("Given")
 T = TypeVar("T")

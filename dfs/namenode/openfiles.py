@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.errors import PeerError
-from cluster.ids import NodeId
-from dfs.loads import Uses
-from dfs.messages import BlockId, PlacementHint
-from dfs.paths import parse_path
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import NodeId
+from railyard.dfs.loads import Uses
+from railyard.dfs.messages import BlockId, PlacementHint
+from railyard.dfs.paths import parse_path
 
 #: A file of which nothing was heard for so long is given up: its writer is taken for dead.
 WRITER_PATIENCE_S = 900.0

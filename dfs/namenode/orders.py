@@ -6,9 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from cluster.ids import NodeId, RackId
-from cluster.wire import Command
-from dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock, VerifyReplica
+from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.messaging.wire import Command
+from railyard.dfs.messages import (
+    BlockId,
+    DeleteDamaged,
+    DeleteReplicas,
+    ReplicateBlock,
+    VerifyReplica,
+)
 
 #: A command for one node's DataNode.
 NodeCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica

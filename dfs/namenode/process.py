@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 
-from cluster.background import Background
-from cluster.config import Daemon
-from cluster.errors import PeerError
-from cluster.ids import RackId, rack_of
-from cluster.priority import DECIDER, take_priority
-from cluster.processes import stop_on_sigterm
-from cluster.reactor import now_s
-from cluster.roles import DATA_NODE
-from cluster.transport import Request, Transport
-from cluster.wire import Message
-from dfs.messages import (
+from railyard.cluster.background import Background
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import RackId, rack_of
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.roles import DATA_NODE
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Message
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.priority import DECIDER, take_priority
+from railyard.dfs.messages import (
     AbandonFile,
     BlockReplicated,
     BlockReport,
@@ -31,11 +31,11 @@ from dfs.messages import (
     ReplicationFailed,
     ReplicaVerified,
 )
-from dfs.namenode.core import NameNode, Outcome, Ticked
-from dfs.namenode.groupcommit import GroupCommit
-from dfs.namenode.orders import Order
-from dfs.namenode.sqlite_journal import SqliteJournal
-from dfs.namenode.writers import Writers
+from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
+from railyard.dfs.namenode.groupcommit import GroupCommit
+from railyard.dfs.namenode.orders import Order
+from railyard.dfs.namenode.sqlite_journal import SqliteJournal
+from railyard.dfs.namenode.writers import Writers
 
 #: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.
 _OF_DATANODES = (

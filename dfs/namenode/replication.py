@@ -10,10 +10,10 @@ import heapq
 from collections import Counter
 from dataclasses import dataclass
 
-from cluster.ids import NodeId, rack_of
-from dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
-from dfs.namenode.blockmap import Block, BlockMap
-from dfs.placement import PlacementPolicy, StorageView
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
+from railyard.dfs.namenode.blockmap import Block, BlockMap
+from railyard.dfs.placement import PlacementPolicy, StorageView
 
 #: How many copies a node may send at once: enough to be quick, few enough for others to get on.
 COPIES_A_SOURCE_MAX = 4

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.ids import NodeId
-from dfs.messages import (
+from railyard.cluster.ids import NodeId
+from railyard.dfs.messages import (
     BlockLocation,
     BlocksLocated,
     BlockTrouble,
@@ -13,9 +13,9 @@ from dfs.messages import (
     Listing,
     Usage,
 )
-from dfs.namenode.blockmap import Block, BlockMap
-from dfs.namenode.journal import FileBlock, Inode
-from dfs.namenode.namespace import Namespace
+from railyard.dfs.namenode.blockmap import Block, BlockMap
+from railyard.dfs.namenode.journal import FileBlock, Inode
+from railyard.dfs.namenode.namespace import Namespace
 
 
 def status_of(path: str, inode: Inode) -> FileStatus:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.errors import PeerUnable, UsageError
-from cluster.lasting import sync_file, sync_folder
-from cluster.resources import cause_of
-from dfs.namenode.journal import Change, FileBlock, Inode
+from railyard.cluster.errors import PeerUnable, UsageError
+from railyard.cluster.files.lasting import sync_file, sync_folder
+from railyard.cluster.files.resources import cause_of
+from railyard.dfs.namenode.journal import Change, FileBlock, Inode
 
 _LAYOUT = 1
 _TABLES = """

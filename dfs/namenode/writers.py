@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.errors import PeerError
+from railyard.cluster.errors import PeerError
 
 #: Files that one process may be writing; over TCP, that all processes of a role may.
 FILES_MAX = 10_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.errors import UsageError, unknown_name
-from jobs.workloads.coflows import CoflowTrace, load_coflow_benchmark
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.jobs.workloads.traces.coflows import CoflowTrace, load_coflow_benchmark
 
 #: kind of workload -> how a file of it is read
 COFLOW_TRACES: dict[str, Callable[[Path], CoflowTrace]] = {

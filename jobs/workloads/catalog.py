@@ -14,21 +14,31 @@ from typing import Any
 
 import msgspec
 
-from cluster.errors import UsageError, unknown_name
-from cluster.overrides import split_changes
-from cluster.tomlfile import Duration, Size, build
-from cluster.units import format_size, number_or_text
-from jobs.model import TASKS_MAX
-from jobs.workloads.coarse import coarser
-from jobs.workloads.coflowjobs import CoflowOptions, coflow_jobs
-from jobs.workloads.corral import CorralOptions, MixOptions, W1Options, W2Options, mix, w1, w2, w3
-from jobs.workloads.joint import JointOptions, joint
-from jobs.workloads.model import Workload
-from jobs.workloads.population import Population
-from jobs.workloads.recurring import RecurringOptions, recurring
-from jobs.workloads.shadow import ShadowFacebookOptions, ShadowOptions, shadow, shadow_facebook
-from jobs.workloads.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
-from jobs.workloads.tetrium import (
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.overrides import split_changes
+from railyard.cluster.tomlfile import Duration, Size, build
+from railyard.cluster.units import format_size, number_or_text
+from railyard.jobs.model import TASKS_MAX
+from railyard.jobs.workloads.coarse import coarser
+from railyard.jobs.workloads.model import Workload
+from railyard.jobs.workloads.papers.corral import (
+    CorralOptions,
+    MixOptions,
+    W1Options,
+    W2Options,
+    mix,
+    w1,
+    w2,
+    w3,
+)
+from railyard.jobs.workloads.papers.joint import JointOptions, joint
+from railyard.jobs.workloads.papers.shadow import (
+    ShadowFacebookOptions,
+    ShadowOptions,
+    shadow,
+    shadow_facebook,
+)
+from railyard.jobs.workloads.papers.tetrium import (
     BigDataOptions,
     TetriumOptions,
     TpcdsOptions,
@@ -36,8 +46,12 @@ from jobs.workloads.tetrium import (
     tetrium,
     tpcds,
 )
-from jobs.workloads.tpch import TpchOptions, tpch
-from jobs.workloads.wfcommons import WfCommonsOptions, wfcommons
+from railyard.jobs.workloads.papers.tpch import TpchOptions, tpch
+from railyard.jobs.workloads.population import Population
+from railyard.jobs.workloads.recurring import RecurringOptions, recurring
+from railyard.jobs.workloads.traces.coflowjobs import CoflowOptions, coflow_jobs
+from railyard.jobs.workloads.traces.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
+from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 
 
 def coarser(workload: Workload, grain: int) -> Workload:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.workloads.model import InputFile, WorkStage
-from jobs.workloads.shapes import stage_name
+from railyard.jobs.workloads.model import InputFile, WorkStage
+from railyard.jobs.workloads.shapes import stage_name
 
 
 class Node(NamedTuple):

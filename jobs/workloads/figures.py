@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jobs.workloads.model import Figure, WorkloadJob
+from railyard.jobs.workloads.model import Figure, WorkloadJob
 
 
 def figure(

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cluster.errors import UsageError, require
-from cluster.ids import NodeId
-from jobs.model import StageSpec, check_stages
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.ids import NodeId
+from railyard.jobs.model import StageSpec, check_stages
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from cluster.errors import UsageError, require, require_count
-from cluster.tomlfile import Duration
-from jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
+from railyard.cluster.errors import UsageError, require, require_count
+from railyard.cluster.tomlfile import Duration
+from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 
 Arrivals = Literal["batch", "uniform", "poisson", "trace"]
 

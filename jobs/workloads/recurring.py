@@ -17,12 +17,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster.errors import require, require_count
-from cluster.tomlfile import Duration, Size
-from jobs.workloads.figures import figure, mean
-from jobs.workloads.model import Figure, Recurrence, Workload, WorkloadJob
-from jobs.workloads.population import Arrivals, Population, Shape, dice, populate
-from jobs.workloads.shapes import log_uniform, map_reduce
+from railyard.cluster.errors import require, require_count
+from railyard.cluster.tomlfile import Duration, Size
+from railyard.jobs.workloads.figures import figure, mean
+from railyard.jobs.workloads.model import Figure, Recurrence, Workload, WorkloadJob
+from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
+from railyard.jobs.workloads.shapes import log_uniform, map_reduce
 
 _DAY_S = 86_400.0
 _WARM_UP_DAYS = 14  #: so that each kind of day has been there

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.errors import require, unknown_name
-from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.cluster.errors import require, unknown_name
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from jobs.workloads.model import InputFile, WorkStage
-from jobs.workloads.population import Shape
+from railyard.jobs.workloads.model import InputFile, WorkStage
+from railyard.jobs.workloads.population import Shape
 
 _NORMAL = NormalDist()
 

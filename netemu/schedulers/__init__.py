@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.errors import unknown_name
-from netemu.schedulers.aalo import Aalo, WeightedAalo
-from netemu.schedulers.afap import AsFastAsPossible
-from netemu.schedulers.base import FlowScheduler
-from netemu.schedulers.fifo import Fifo
-from netemu.schedulers.maxmin import MaxMin
-from netemu.schedulers.sjf import ShortestFirst
-from netemu.schedulers.sunflow import Sunflow
-from netemu.schedulers.varys import Varys
+from railyard.cluster.errors import unknown_name
+from railyard.netemu.schedulers.aalo import Aalo, WeightedAalo
+from railyard.netemu.schedulers.afap import AsFastAsPossible
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.fifo import Fifo
+from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.sjf import ShortestFirst
+from railyard.netemu.schedulers.sunflow import Sunflow
+from railyard.netemu.schedulers.varys import Varys
 
 FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
     kind.name: kind

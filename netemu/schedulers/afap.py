@@ -18,8 +18,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from netemu.schedulers.filling import load_of
+from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
+from railyard.netemu.schedulers.filling import load_of
 
 #: Of a link that carries so much, this share is rounding.
 ROUNDING = 1e-9
@@ -35,7 +35,7 @@ class AsFastAsPossible(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.compiled.afap import CompiledAsFastAsPossible
+        from railyard.netemu.schedulers.compiled.afap import CompiledAsFastAsPossible
 
         return CompiledAsFastAsPossible()
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

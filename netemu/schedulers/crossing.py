@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netemu.schedulers.base import Group, Numbers
+from railyard.netemu.schedulers.base import Group, Numbers
 
 #: If more than this share of the links is asked for, all are given: cheaper than to choose.
 _MANY_LINKS = 0.3

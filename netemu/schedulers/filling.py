@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.schedulers.base import Floats, Numbers
 
 Bools = NDArray[np.bool_]
 

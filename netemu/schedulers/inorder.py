@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
-from netemu.schedulers.filling import Bools, bits, fill, rounding_of
-from netemu.schedulers.leveling import Leveling
+from railyard.netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
+from railyard.netemu.schedulers.filling import Bools, bits, fill, rounding_of
+from railyard.netemu.schedulers.leveling import Leveling
 
 
 @dataclass(frozen=True, slots=True, eq=False)

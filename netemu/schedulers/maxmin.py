@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from netemu.schedulers.base import FlowScheduler, Traffic
-from netemu.schedulers.filling import rounding_of
-from netemu.schedulers.leveling import Leveling
+from railyard.netemu.schedulers.base import FlowScheduler, Traffic
+from railyard.netemu.schedulers.filling import rounding_of
+from railyard.netemu.schedulers.leveling import Leveling
 
 
 class MaxMin(FlowScheduler):
@@ -27,7 +27,7 @@ class MaxMin(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+        from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
 
         return CompiledMaxMin()
 

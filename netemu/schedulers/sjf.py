@@ -17,9 +17,9 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from netemu.schedulers.filling import Bools, fill
-from netemu.schedulers.ties import ranks
+from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
+from railyard.netemu.schedulers.filling import Bools, fill
+from railyard.netemu.schedulers.ties import ranks
 
 #: Flows are equally long if what they have left differs by less than this, or by the share that is
 #: rounding: a day after the beginning, the last digit of a time is worth .02 bytes at 8 Gbps.
@@ -36,7 +36,7 @@ class ShortestFirst(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.compiled.sjf import CompiledShortestFirst
+        from railyard.netemu.schedulers.compiled.sjf import CompiledShortestFirst
 
         return CompiledShortestFirst()
 

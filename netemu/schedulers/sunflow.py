@@ -20,8 +20,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from netemu.batches import bits as places
-from netemu.schedulers.base import (
+from railyard.netemu.circuits.demand import bits as places
+from railyard.netemu.schedulers.base import (
     CoflowsOnCircuits,
     Floats,
     FlowScheduler,
@@ -29,8 +29,8 @@ from netemu.schedulers.base import (
     Numbers,
     Traffic,
 )
-from netemu.schedulers.filling import bits, fill
-from netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.filling import bits, fill
+from railyard.netemu.schedulers.maxmin import MaxMin
 
 
 class Sunflow(FlowScheduler):
@@ -62,7 +62,7 @@ class Sunflow(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.compiled.fairshares import CompiledMaxMin
+        from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
 
         return Sunflow(CompiledMaxMin)
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netemu.instants import instant_s
-from netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
-from netemu.schedulers.filling import bits, fill, load_of, rounding_of
-from netemu.schedulers.inorder import by_arrival
-from netemu.schedulers.ties import ranks
+from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
+from railyard.netemu.schedulers.filling import bits, fill, load_of, rounding_of
+from railyard.netemu.schedulers.inorder import by_arrival
+from railyard.netemu.schedulers.ties import ranks
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
 CANCELS = 1e-3
@@ -59,7 +59,7 @@ class Varys(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """For crowds."""
-        from netemu.schedulers.compiled.varys import CompiledVarys
+        from railyard.netemu.schedulers.compiled.varys import CompiledVarys
 
         return CompiledVarys()
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
-from cluster.errors import UsageError, unknown_name
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers import capacity, co_scheduler, corral, delay, fair, shufflewatcher
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers import capacity, delay, fair, shufflewatcher
+from railyard.resourcemanager.schedulers.co_scheduler import scheduler as co_scheduler
+from railyard.resourcemanager.schedulers.corral import scheduler as corral
 
 #: The recipes that come with Railyard.
 OWN = (

@@ -20,11 +20,11 @@ from typing import ClassVar
 
 import msgspec
 
-from cluster.errors import require, unknown_name
-from resourcemanager.policies import OrderPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.delay import DelayTasks
-from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
+from railyard.cluster.errors import require, unknown_name
+from railyard.resourcemanager.interface.policies import OrderPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
+from railyard.resourcemanager.schedulers.delay import DelayTasks
 
 #: where a job stands in its queue's line; no two jobs are at one
 Turn = tuple[float, int, str]

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.errors import require
-from cluster.ids import JobId
-from resourcemanager.decisions import Decision, Pass, Place, Wait
-from resourcemanager.defaults import ready_first
-from resourcemanager.pending import Level
-from resourcemanager.policies import TaskPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.fair import FairOrder
-from resourcemanager.views import ClusterView, JobView, SlotView, TaskView
+from railyard.cluster.errors import require
+from railyard.cluster.ids import JobId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
+from railyard.resourcemanager.interface.defaults import ready_first
+from railyard.resourcemanager.interface.locality import Level
+from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
+from railyard.resourcemanager.schedulers.fair import FairOrder
 
 #: What a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
 _SETTLED: dict[Level, int] = {"node-local": 0, "anywhere": 0, "rack-local": 1, "remote": 2}

@@ -16,11 +16,11 @@ from typing import ClassVar
 
 import msgspec
 
-from cluster.errors import require
-from cluster.ids import JobId
-from resourcemanager.policies import OrderPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.views import AttemptView, ClusterView, JobView, SlotView
+from railyard.cluster.errors import require
+from railyard.cluster.ids import JobId
+from railyard.resourcemanager.interface.policies import OrderPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 
 #: (is not below its minimum share, held / minimum share, held / weight)
 _Need = tuple[bool, float, float]

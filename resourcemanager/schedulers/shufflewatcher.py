@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from cluster.errors import require
-from cluster.ids import RackId, rack_of
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.rackbound import Bounds, RackBound, RackBoundConfig
-from resourcemanager.views import ClusterView, JobView
+from railyard.cluster.errors import require
+from railyard.cluster.ids import RackId, rack_of
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import ClusterView, JobView
+from railyard.resourcemanager.schedulers.shared.rackbound import Bounds, RackBound, RackBoundConfig
 
 
 class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):

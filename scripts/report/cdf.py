@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.units import format_duration
-from scripts.report.style import Theme, new_figure
+from railyard.cluster.units import format_duration
+from railyard.scripts.report.style import Theme, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

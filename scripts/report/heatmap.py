@@ -6,8 +6,8 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from scripts.report.results import LinkLoads, natural
-from scripts.report.style import Theme, title_rows
+from railyard.scripts.report.results import LinkLoads, natural
+from railyard.scripts.report.style import Theme, title_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,18 +12,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from cluster.shown import printable
-from cluster.units import format_count, format_duration, format_size
-from scripts.agreement import agreements
-from scripts.comparetable import CLOCK_WORDS, label_rows, shown
-from scripts.comparison import FIGURES, Contender, Row
-from scripts.outputfile import write_text
-from scripts.report.cdf import Curve, draw_cdf
-from scripts.report.results import Results
-from scripts.report.style import DARK, LIGHT, Draw, data_uri, render
-from scripts.report.timeline import draw_run
-from scripts.report.words import differences
-from scripts.summary import is_trusted
+from railyard.cluster.shown import printable
+from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.scripts.comparing.agreement import agreements
+from railyard.scripts.comparing.comparetable import CLOCK_WORDS, label_rows, shown
+from railyard.scripts.comparing.comparison import FIGURES, Contender, Row
+from railyard.scripts.report.cdf import Curve, draw_cdf
+from railyard.scripts.report.results import Results
+from railyard.scripts.report.style import DARK, LIGHT, Draw, data_uri, render
+from railyard.scripts.report.timeline import draw_run
+from railyard.scripts.report.words import differences
+from railyard.scripts.results.outputfile import write_text
+from railyard.scripts.results.summary import is_trusted
 
 _TEMPLATE = Path(__file__).parent / "page.html"
 

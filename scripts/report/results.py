@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cluster.ids import AttemptId, job_of, stage_of
-from cluster.inputfile import read_json
-from resourcemanager.opticaltrace import NAME
+from railyard.cluster.files.inputfile import read_json
+from railyard.cluster.ids import AttemptId, job_of, stage_of
+from railyard.resourcemanager.driving.opticaltrace import NAME
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cluster.ids import NodeId, rack_of
-from scripts.report.heatmap import draw_links
-from scripts.report.results import Results, natural
-from scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.scripts.report.heatmap import draw_links
+from railyard.scripts.report.results import Results, natural
+from railyard.scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scripts.comparison import FIGURES, Cell, Contender, Figure, Row
+from railyard.scripts.comparing.comparison import FIGURES, Cell, Contender, Figure, Row
 
 #: What is worth a sentence; the table has the rest.
 _TOLD = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")

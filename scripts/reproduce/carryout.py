@@ -6,19 +6,19 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cluster.errors import RailyardError, UsageError
-from cluster.units import format_count
-from jobs.workloads.catalog import workload
-from jobs.workloads.model import Workload
-from resourcemanager.schedulers import recipe_named
-from scripts.contest import options_of
-from scripts.options import ClusterChoice
-from scripts.outputfile import write_json
-from scripts.reproduce.figures import Settings, Setup
-from scripts.reproduce.measures import Summary
-from scripts.sweep import parse_on, sweep
-from scripts.virtual import VirtualRun, run_virtually
-from simulator.behaviour import Behaviour
+from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.units import format_count
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.model import Workload
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.scripts.comparing.contest import options_of
+from railyard.scripts.reproduce.figures import Settings, Setup
+from railyard.scripts.reproduce.measures import Summary
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.simulating.sweep import parse_on, sweep
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.scripts.terminal.options import ClusterChoice
+from railyard.simulator.nodes.behaviour import Behaviour
 
 #: The summaries of each setup, by seed.
 Summaries = dict[Setup, list[Summary]]

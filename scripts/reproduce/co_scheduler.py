@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cluster.units import format_duration
-from jobs.workloads.swim import HEAVY_BYTES
-from scripts.fetch import traces_folder
-from scripts.reproduce.figures import (
+from railyard.cluster.units import format_duration
+from railyard.jobs.workloads.traces.swim import HEAVY_BYTES
+from railyard.scripts.reproduce.figures import (
     BETTER,
     WORSE,
     Figure,
@@ -26,7 +25,7 @@ from scripts.reproduce.figures import (
     against,
     told,
 )
-from scripts.reproduce.measures import (
+from railyard.scripts.reproduce.measures import (
     CCT_MEAN,
     JCT_MEAN,
     MAKESPAN,
@@ -39,7 +38,8 @@ from scripts.reproduce.measures import (
     plain,
     reduction,
 )
-from scripts.reproduce.smaller import Coarser, fewer_jobs
+from railyard.scripts.reproduce.smaller import Coarser, fewer_jobs
+from railyard.scripts.simulating.fetch import traces_folder
 
 _TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
 _OURS, _FAIR, _CORRAL = "co-scheduler", "fair", "corral"

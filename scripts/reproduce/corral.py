@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cluster.units import format_duration
-from scripts.reproduce.figures import (
+from railyard.cluster.units import format_duration
+from railyard.scripts.reproduce.figures import (
     BETTER,
     WORSE,
     Figure,
@@ -39,7 +39,7 @@ from scripts.reproduce.figures import (
     against,
     told,
 )
-from scripts.reproduce.measures import (
+from railyard.scripts.reproduce.measures import (
     COMPUTE_TIME,
     CROSS_RACK,
     JCT_MEAN,
@@ -54,7 +54,7 @@ from scripts.reproduce.measures import (
     reduction,
     span_s,
 )
-from scripts.reproduce.smaller import Coarser, fewer_jobs
+from railyard.scripts.reproduce.smaller import Coarser, fewer_jobs
 
 _BASE = "capacity"
 _AGAINST = "Yarn-CS (capacity)"

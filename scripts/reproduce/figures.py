@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scripts.reproduce.measures import Measure
-from simulator.behaviour import Behaviour
+from railyard.scripts.reproduce.measures import Measure
+from railyard.simulator.nodes.behaviour import Behaviour
 
 Settings = tuple[tuple[str, str], ...]  #: KEY=VALUE, as the options of ``railyard simulate`` are
 

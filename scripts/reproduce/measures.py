@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.units import format_duration, format_size
-from jobs.workloads.figures import percentile
+from railyard.cluster.units import format_duration, format_size
+from railyard.jobs.workloads.figures import percentile
 
 Summary = dict[str, Any]
 Job = dict[str, Any]

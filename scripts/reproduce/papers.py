@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 
-from cluster.errors import unknown_name
-from scripts.reproduce.figures import Paper
+from railyard.cluster.errors import unknown_name
+from railyard.scripts.reproduce.figures import Paper
 
 #: name -> the module that has it as ``PAPER``
 PAPERS = {
-    "co-scheduler": "scripts.reproduce.co_scheduler",
-    "corral": "scripts.reproduce.corral",
+    "co-scheduler": "railyard.scripts.reproduce.co_scheduler",
+    "corral": "railyard.scripts.reproduce.corral",
 }
 
 

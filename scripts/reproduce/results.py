@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.comparison import Estimate, estimate
-from scripts.reproduce.figures import Figure, Line, Published, Setup
-from scripts.reproduce.measures import Quantity, Summary
+from railyard.scripts.comparing.comparison import Estimate, estimate
+from railyard.scripts.reproduce.figures import Figure, Line, Published, Setup
+from railyard.scripts.reproduce.measures import Quantity, Summary
 
 
 @dataclass(frozen=True, kw_only=True)

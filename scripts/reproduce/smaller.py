@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.errors import require
-from cluster.topology import Topology, load_topology
-from scripts.reproduce.figures import Settings
+from railyard.cluster.errors import require
+from railyard.cluster.topology import Topology, load_topology
+from railyard.scripts.reproduce.figures import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

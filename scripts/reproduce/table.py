@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scripts.reproduce.figures import Figure, Published
-from scripts.reproduce.results import Value
-from scripts.summary import plain_console
+from railyard.scripts.reproduce.figures import Figure, Published
+from railyard.scripts.reproduce.results import Value
+from railyard.scripts.results.summary import plain_console
 
 
 def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.attacks import KINDS, frames
-from benchmarks.attacks._guard import processes_of
-from benchmarks.attacks._home import Broken, Grounds
-from benchmarks.attacks._trials import Skipped, Trial, run_trials
-from scripts.bench import benchmark_names, parts_of
+from railyard.benchmarks.attacks import KINDS, frames
+from railyard.benchmarks.attacks._guard import processes_of
+from railyard.benchmarks.attacks._home import Broken, Grounds
+from railyard.benchmarks.attacks._trials import Skipped, Trial, run_trials
+from railyard.scripts.commands.bench import benchmark_names, parts_of
 
 ROOT = Path(__file__).parent.parent.parent
 
 _MAKER = """
 import random, time
-from benchmarks.attacks._home import Grounds
+from railyard.benchmarks.attacks._home import Grounds
 with Grounds() as grounds:
     home = grounds.home(random.Random(1))
     home.up()
@@ -45,7 +45,7 @@ def require_held(rows):
     ],
 )
 def test_holds(kind, trial):
-    require_held(importlib.import_module(f"benchmarks.attacks.{kind}").run(only=trial))
+    require_held(importlib.import_module(f"railyard.benchmarks.attacks.{kind}").run(only=trial))
 
 
 def test_thousands_of_hostile_frames_are_borne():
@@ -61,7 +61,7 @@ def test_every_kind_is_a_part_of_the_benchmark():
 def test_names_of_trials_are_unique_and_quick_has_some_of_each_kind():
     for kind in KINDS:
         if kind != "frames":
-            trials = importlib.import_module(f"benchmarks.attacks.{kind}").trials()
+            trials = importlib.import_module(f"railyard.benchmarks.attacks.{kind}").trials()
             names = [trial.name for trial in trials]
             assert len(set(names)) == len(names)
             assert any(trial.quick for trial in trials)

@@ -7,15 +7,15 @@ import msgpack
 import msgspec
 import pytest
 
-from benchmarks.attacks._frames import ORDERS, Frames
-from benchmarks.attacks._home import SMALL
-from benchmarks.attacks._ids import of_nothing, of_running
-from benchmarks.attacks._messages import message_shapes
-from benchmarks.attacks._values import Values
-from cluster.topology import load_topology
-from cluster.wire import Message
-from dfs.messages import WriteBlock
-from netemu.messages import OpenFlow
+from railyard.benchmarks.attacks._frames import ORDERS, Frames
+from railyard.benchmarks.attacks._home import SMALL
+from railyard.benchmarks.attacks._ids import of_nothing, of_running
+from railyard.benchmarks.attacks._messages import message_shapes
+from railyard.benchmarks.attacks._values import Values
+from railyard.cluster.messaging.wire import Message
+from railyard.cluster.topology import load_topology
+from railyard.dfs.messages import WriteBlock
+from railyard.netemu.messages import OpenFlow
 
 TOPOLOGY = load_topology(str(SMALL))
 

@@ -4,7 +4,7 @@ import math
 import select
 import time
 
-from cluster.alarm import Alarm
+from railyard.cluster.messaging.alarm import Alarm
 
 
 def rings(alarm, timeout_ms=0):

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from cluster.background import Background
-from cluster.reactor import Reactor
+from railyard.cluster.background import Background
+from railyard.cluster.messaging.reactor import Reactor
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from cluster import ids
+from railyard.cluster import ids
 
 
 def test_names_are_built_and_taken_apart():

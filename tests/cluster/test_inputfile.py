@@ -5,9 +5,9 @@ import os
 import msgspec
 import pytest
 
-from cluster.errors import UsageError
-from cluster.inputfile import read_file, read_json, read_text_file
-from cluster.tomlfile import Rate, build, load_toml
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.inputfile import read_file, read_json, read_text_file
+from railyard.cluster.tomlfile import Rate, build, load_toml
 
 
 def test_an_ordinary_file_is_read_through_links_too(tmp_path):

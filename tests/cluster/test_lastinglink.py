@@ -2,11 +2,11 @@
 
 import pytest
 
-from cluster.errors import PeerLost
-from cluster.lastinglink import LastingLink
-from cluster.runfolder import RunFolder
-from cluster.transport import Description, Transport
-from cluster.wire import Message
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Description, Transport
+from railyard.cluster.messaging.wire import Message
 
 
 class Ask(Message, frozen=True, kw_only=True):

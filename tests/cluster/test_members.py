@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.members import kill_members, marked, signal_member
+from railyard.cluster.processes.members import kill_members, marked, signal_member
 from tests.command_line import wait_for
 
 ID = f"test-{os.getpid()}"

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from cluster import ownfolder
+from railyard.cluster.files import ownfolder
 
 PURPOSE = "run folder"
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from cluster.priority import (
+from railyard.cluster.processes.family import fork
+from railyard.cluster.processes.priority import (
     CARRIER,
     CLOCK,
     DECIDER,
@@ -14,7 +15,6 @@ from cluster.priority import (
     priority_of,
     take_priority,
 )
-from cluster.processes import fork
 
 
 def in_a_child(check):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cluster.processes import allow_many_descriptors, fork, how_it_ended
+from railyard.cluster.processes.family import allow_many_descriptors, fork, how_it_ended
 
 
 def ending(main):

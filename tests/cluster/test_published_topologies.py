@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from cluster.topology import load_topology
+from railyard.cluster.topology import load_topology
 
 GBPS = 1e9 / 8
 

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from cluster.reactor import Reactor, now_s
+from railyard.cluster.messaging.reactor import Reactor, now_s
 
 
 def test_timers_fire_in_order_and_cancelled_ones_do_not():

@@ -6,8 +6,15 @@ import os
 import pytest
 import zmq
 
-from cluster.errors import UsageError
-from cluster.resources import Exhausted, cause_of, exhausted, free_bytes, is_full, unusable
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.resources import (
+    Exhausted,
+    cause_of,
+    exhausted,
+    free_bytes,
+    is_full,
+    unusable,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """When a daemon that died is started again, in times that the test makes up."""
 
-from cluster.restarts import PAUSE_S_MAX, Restarts
+from railyard.cluster.processes.restarts import PAUSE_S_MAX, Restarts
 
 
 def test_pauses_double_until_the_daemon_is_given_up():

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster.config import ClusterConfig, Daemon
-from cluster.errors import Refused
-from cluster.messages.execution import RegisterNodeManager
-from cluster.processes import stop_on_sigterm
-from cluster.roles import (
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.errors import Refused
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messages.execution import RegisterNodeManager
+from railyard.cluster.messaging.roles import (
     ATTEMPT,
     CLIENT,
     NODE_MANAGER,
@@ -22,10 +22,10 @@ from cluster.roles import (
     role_of_process,
     take_role,
 )
-from cluster.runfolder import RunFolder
-from cluster.security import Keys
-from cluster.transport import Describe, Description, Transport
-from cluster.wire import Done
+from railyard.cluster.messaging.security import Keys
+from railyard.cluster.messaging.transport import Describe, Description, Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.processes.family import stop_on_sigterm
 from tests.harness import topology
 
 FACT = RegisterNodeManager(rack="r0", pid=1, nodes={"r0n0": 1})

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.runfolder import RunFolder
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.runfolder import RunFolder
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.shown import printable, printable_lines, shown_value, words_of
+from railyard.cluster.shown import printable, printable_lines, shown_value, words_of
 
 
 @pytest.mark.parametrize(

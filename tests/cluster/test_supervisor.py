@@ -12,19 +12,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.runfolder import RunFolder
-from cluster.supervisor import Ending
-from cluster.transport import Describe, Description, Transport
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Describe, Description, Transport
+from railyard.cluster.processes.supervisor import Ending
 
 PROGRAM = """
 import os, sys, time
-from cluster.config import ClusterConfig
-from cluster.processes import stop_on_sigterm
-from cluster.runfolder import RunFolder
-from cluster.restarts import Restarts
-from cluster.supervisor import DaemonSpec, Supervisor
-from cluster.topology import load_topology
-from cluster.transport import Transport
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.processes.restarts import Restarts
+from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.cluster.topology import load_topology
+from railyard.cluster.messaging.transport import Transport
 
 def serve(daemon):
     if os.fork() == 0:

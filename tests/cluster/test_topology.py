@@ -2,10 +2,10 @@ from itertools import pairwise
 
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.errors import UsageError
-from cluster.runfolder import RunFolder
-from cluster.topology import Compute, load_topology, topology_names
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.topology import Compute, load_topology, topology_names
 
 SOUND = """
 name = "t"

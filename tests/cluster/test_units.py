@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from cluster.units import (
+from railyard.cluster.errors import UsageError
+from railyard.cluster.units import (
     format_duration,
     format_rate,
     format_size,

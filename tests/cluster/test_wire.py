@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import PeerError
-from cluster.messages.execution import AttemptSucceeded, NodeLost, Split, TaskSpec
-from cluster.wire import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messages.execution import AttemptSucceeded, NodeLost, Split, TaskSpec
+from railyard.cluster.messaging.wire import (
     HEADER_BYTES_MAX,
     LONG_BYTES_MAX,
     Malformed,

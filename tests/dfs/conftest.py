@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-import dfs.datanode.process
-import dfs.namenode.process
-import netemu.emulator
-from cluster.config import ClusterConfig
-from cluster.ids import NodeId
-from cluster.lasting import Durability
-from cluster.topology import Links, Liveness, RackShape, Storage, Topology
-from cluster.transport import Transport
-from cluster.wire import Done
-from dfs.client import DfsClient
-from dfs.messages import LoseNode
-from netemu.client import NetworkClient
+import railyard.dfs.datanode.process
+import railyard.dfs.namenode.process
+import railyard.netemu.emulator.process
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.files.lasting import Durability
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages import LoseNode
+from railyard.netemu.client.client import NetworkClient
 from tests.cluster_fixture import Main, MiniCluster
 
 INF = float("inf")
@@ -52,11 +52,11 @@ class Dfs(MiniCluster):
         self, parent: Path, topology: Topology, durability: Durability, **mains: Main
     ) -> None:
         standard: dict[str, Main] = {
-            "network": netemu.emulator.main,
-            "namenode": dfs.namenode.process.main,
+            "network": railyard.netemu.emulator.process.main,
+            "namenode": railyard.dfs.namenode.process.main,
         }
         for rack in topology.rack_list():
-            standard[f"datanode-{rack.id}"] = dfs.datanode.process.main
+            standard[f"datanode-{rack.id}"] = railyard.dfs.datanode.process.main
         other = {name.replace("_", "-"): main for name, main in mains.items()}
         config = ClusterConfig(topology=topology, durability=durability)
         super().__init__(parent, config, standard | other)

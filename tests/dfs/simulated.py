@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from cluster.ids import NodeId, rack_of
-from cluster.topology import Links, Liveness, RackShape, Storage, Topology
-from cluster.wire import Message
-from dfs.messages import (
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.messaging.wire import Message
+from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
+from railyard.dfs.messages import (
     AddBlock,
     BlockAdded,
     BlockReplicated,
@@ -33,8 +33,8 @@ from dfs.messages import (
     StoredBlock,
     VerifyReplica,
 )
-from dfs.namenode.core import NameNode, Ticked
-from dfs.namenode.journal import Journal, NoJournal
+from railyard.dfs.namenode.core import NameNode, Ticked
+from railyard.dfs.namenode.journal import Journal, NoJournal
 
 
 def topology(racks: int = 3, nodes: int = 2, replication: int = 3) -> Topology:

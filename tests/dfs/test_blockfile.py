@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import PeerError
-from dfs.blockfile import CHECKED_BYTES, ReplicaDamaged, ReplicaError, stored_length
-from dfs.checksums import WrongChecksum
-from dfs.datanode.store import BlockStore
+from railyard.cluster.errors import PeerError
+from railyard.dfs.blockfile import CHECKED_BYTES, ReplicaDamaged, ReplicaError, stored_length
+from railyard.dfs.checksums import WrongChecksum
+from railyard.dfs.datanode.store import BlockStore
 from tests.dfs.blocks import create, write
 
 DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)

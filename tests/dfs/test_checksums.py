@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import PeerError
-from dfs.blockfile import READ_BYTES, ReplicaDamaged
-from dfs.checksums import (
+from railyard.cluster.errors import PeerError
+from railyard.dfs.blockfile import READ_BYTES, ReplicaDamaged
+from railyard.dfs.checksums import (
     CHECKED_BYTES,
     CheckedRange,
     WrongChecksum,
@@ -21,8 +21,8 @@ from dfs.checksums import (
     sums_of,
     unpack_sums,
 )
-from dfs.datanode.sending import BlockSource
-from dfs.datanode.store import BlockStore
+from railyard.dfs.datanode.sending import BlockSource
+from railyard.dfs.datanode.store import BlockStore
 from tests.dfs.blocks import write
 
 DATA = random.Random(1).randbytes(3 * CHECKED_BYTES + 777)

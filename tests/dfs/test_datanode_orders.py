@@ -5,11 +5,11 @@ import errno
 import pytest
 import zmq
 
-from cluster.runfolder import RunFolder
-from cluster.transport import Transport
-from dfs.blockfile import blocks_folder
-from dfs.datanode.server import BlockServer
-from dfs.messages import DeleteReplicas, ReplicateBlock, ReplicationFailed
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.dfs.blockfile import blocks_folder
+from railyard.dfs.datanode.server import BlockServer
+from railyard.dfs.messages import DeleteReplicas, ReplicateBlock, ReplicationFailed
 from tests.dfs.blocks import write
 from tests.dfs.simulated import topology
 

@@ -12,17 +12,17 @@ import msgpack
 import pytest
 import zmq
 
-import dfs.datanode.process
-import dfs.peers
-import dfs.reading
-from cluster.errors import PeerLost, Refused
-from cluster.ids import rack_of
-from cluster.transport import Describe, Description
-from dfs.checksums import CheckedRange, pack_sums, sums_of
-from dfs.client import BlockUnavailable
-from dfs.datanode.sending import BlockSource
-from dfs.messages import ReadBlock, WriteBlock
-from dfs.peers import OutgoingBlock, Peers
+import railyard.dfs.datanode.process
+import railyard.dfs.peers
+import railyard.dfs.reading
+from railyard.cluster.errors import PeerLost, Refused
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messaging.transport import Describe, Description
+from railyard.dfs.checksums import CheckedRange, pack_sums, sums_of
+from railyard.dfs.client import BlockUnavailable
+from railyard.dfs.datanode.sending import BlockSource
+from railyard.dfs.messages import ReadBlock, WriteBlock
+from railyard.dfs.peers import OutgoingBlock, Peers
 from tests.cluster_fixture import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
@@ -92,7 +92,7 @@ def test_a_datanode_that_dies_in_the_middle_of_a_write(start_dfs, victim):
 
 @pytest.mark.parametrize("victim", ["r1", "r2"])
 def test_a_datanode_that_freezes_in_the_middle_of_a_write(start_dfs, monkeypatch, victim):
-    monkeypatch.setattr(dfs.peers, "STALLED_S", 0.7)  # the daemons inherit it
+    monkeypatch.setattr(railyard.dfs.peers, "STALLED_S", 0.7)  # the daemons inherit it
     cluster = start_dfs(racks=4, nodes=2, replication=3, nic=1e6)
     client = cluster.client("r0n0")
     pid = cluster.pids[f"datanode-{victim}"]
@@ -136,7 +136,7 @@ def test_a_node_is_lost_alone(start_dfs, how):
 def test_a_disk_that_is_full(start_dfs):
     def small_disk(daemon):
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-        dfs.datanode.process.main(daemon)
+        railyard.dfs.datanode.process.main(daemon)
 
     cluster = start_dfs(racks=2, nodes=2, replication=2, mains={"datanode_r0": small_disk})
     client = cluster.client("r0n0")
@@ -152,7 +152,7 @@ def test_a_disk_that_is_full(start_dfs):
 def test_no_disk_takes_it(start_dfs):
     def small_disk(daemon):
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-        dfs.datanode.process.main(daemon)
+        railyard.dfs.datanode.process.main(daemon)
 
     small = {"datanode_r0": small_disk, "datanode_r1": small_disk}
     client = start_dfs(racks=2, nodes=2, replication=2, mains=small).client("r0n0")
@@ -222,7 +222,9 @@ def change(path, how):
 def test_a_replica_that_comes_slowly_is_not_given_up(start_dfs, monkeypatch):
     cluster = start_dfs(racks=2, nodes=1, replication=1, nic=5e4)
     cluster.client("r0n0").write("/f", [DATA[:60_000]])
-    monkeypatch.setattr(dfs.reading, "STALLED_S", 0.6)  # half as long as its one piece takes
+    monkeypatch.setattr(
+        railyard.dfs.reading, "STALLED_S", 0.6
+    )  # half as long as its one piece takes
     assert content(cluster.client("r1n0"), "/f") == DATA[:60_000]
 
 
@@ -247,7 +249,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
     cluster = start_dfs(racks=2, nodes=1, replication=2, block=2**24)
     real_add, changes = CheckedRange.add, []
     monkeypatch.setattr(CheckedRange, "add", add)
-    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
     writer = cluster.client("r0n0")
     writer.write("/two", [LONG])
     writer.write("/one", [LONG], replication=1)
@@ -268,7 +270,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
 
 @pytest.mark.parametrize("reader", ["r0n0", "r0n1"])
 def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, monkeypatch, reader):
-    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
     cluster = start_dfs(racks=1, nodes=2, replication=1, block=400_000)
     client = cluster.client("r0n0")
     client.write("/a", [DATA])
@@ -284,7 +286,7 @@ def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, m
 
 
 def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
-    monkeypatch.setattr(dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
 
     def send_wrong(source, size):
         data = bytearray(read(source, size))
@@ -293,7 +295,7 @@ def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
 
     def liar(daemon):
         BlockSource.read = send_wrong
-        dfs.datanode.process.main(daemon)
+        railyard.dfs.datanode.process.main(daemon)
 
     read = BlockSource.read
     cluster = start_dfs(racks=2, nodes=1, replication=2, mains={"datanode_r0": liar})

@@ -10,11 +10,11 @@ import weakref
 
 import pytest
 
-import dfs.writing
-from cluster.errors import Refused
-from cluster.ids import rack_of
-from dfs.messages import Move, PlacementHint
-from netemu.messages import GetNetworkStats, NetworkStats
+import railyard.dfs.writing
+from railyard.cluster.errors import Refused
+from railyard.cluster.ids import rack_of
+from railyard.dfs.messages import Move, PlacementHint
+from railyard.netemu.messages import GetNetworkStats, NetworkStats
 
 DATA = random.Random(1).randbytes(350_000)
 
@@ -81,7 +81,7 @@ def test_a_file_of_no_bytes(start_dfs):
 
 def test_a_file_larger_than_what_is_held_of_it(start_dfs, monkeypatch):
     """Of 10 MB no more than some blocks are alive at a time, in either direction."""
-    monkeypatch.setattr(dfs.writing, "IN_FLIGHT_BYTES", 500_000)
+    monkeypatch.setattr(railyard.dfs.writing, "IN_FLIGHT_BYTES", 500_000)
 
     class Piece(bytearray):
         """Can be referred to weakly, unlike bytes."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import PeerError
-from dfs.paths import join_path, parse_path
+from railyard.cluster.errors import PeerError
+from railyard.dfs.paths import join_path, parse_path
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.ids import rack_of
-from dfs.messages import (
+from railyard.cluster.ids import rack_of
+from railyard.dfs.messages import (
     BlockReport,
     DeleteDamaged,
     DeleteReplicas,
@@ -16,7 +16,7 @@ from dfs.messages import (
     ReplicaVerified,
     VerifyReplica,
 )
-from dfs.namenode.doubts import LOOK_AGAIN_S
+from railyard.dfs.namenode.doubts import LOOK_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 
 

@@ -16,22 +16,22 @@ from pathlib import Path
 
 import pytest
 
-import dfs.blockfile
-import dfs.datanode.process
-import dfs.namenode.process
-import dfs.namenode.sqlite_journal
-from cluster.background import Background
-from cluster.errors import PeerLost, Refused
-from cluster.ids import rack_of
-from cluster.lasting import sync_file
-from cluster.runfolder import RunFolder
-from cluster.transport import Describe, Description, Transport
-from cluster.wire import Done
-from dfs.messages import CreateFile, FileCreated, MakeFolder
-from dfs.namenode.core import NameNode
-from dfs.namenode.groupcommit import GroupCommit
-from dfs.namenode.process import NameNodeServer
-from dfs.namenode.sqlite_journal import SqliteJournal
+import railyard.dfs.blockfile
+import railyard.dfs.datanode.process
+import railyard.dfs.namenode.process
+import railyard.dfs.namenode.sqlite_journal
+from railyard.cluster.background import Background
+from railyard.cluster.errors import PeerLost, Refused
+from railyard.cluster.files.lasting import sync_file
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messaging.transport import Describe, Description, Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.dfs.messages import CreateFile, FileCreated, MakeFolder
+from railyard.dfs.namenode.core import NameNode
+from railyard.dfs.namenode.groupcommit import GroupCommit
+from railyard.dfs.namenode.process import NameNodeServer
+from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 from tests.cluster_fixture import wait_for
 from tests.dfs.simulated import topology
 
@@ -65,7 +65,7 @@ def after_power_cut(copies: Path, name: str) -> SqliteJournal:
 
 def test_what_was_synced_is_there_after_a_power_cut(tmp_path, monkeypatch):
     path, disk = tmp_path / "j", tmp_path / "disk"
-    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", keep_copies(path, disk))
+    monkeypatch.setattr(railyard.dfs.namenode.sqlite_journal, "sync_file", keep_copies(path, disk))
     journal = SqliteJournal(path, lasting=True)
     core = NameNode(topology(), journal, now_s=0.0)
     for number in range(300):
@@ -119,7 +119,7 @@ class SlowDisk:
 def slow_disk(tmp_path_factory, monkeypatch):
     folder = RunFolder.create(tmp_path_factory.mktemp("d"))
     disk = SlowDisk(folder)
-    monkeypatch.setattr(dfs.namenode.sqlite_journal, "sync_file", disk.sync)
+    monkeypatch.setattr(railyard.dfs.namenode.sqlite_journal, "sync_file", disk.sync)
     yield disk
     disk.close()
     folder.remove()
@@ -152,8 +152,8 @@ def test_a_journal_that_cannot_be_synced_ends_the_namenode(start_dfs, capfd):
                 raise OSError(5, "Input/output error")
             loads.append(file)
 
-        dfs.namenode.sqlite_journal.sync_file = sync
-        dfs.namenode.process.main(daemon)
+        railyard.dfs.namenode.sqlite_journal.sync_file = sync
+        railyard.dfs.namenode.process.main(daemon)
 
     cluster = start_dfs(mains={"namenode": broken})
     client = cluster.client()
@@ -169,8 +169,8 @@ def test_files_that_were_acknowledged_survive_a_power_cut(start_dfs, tmp_path):
     disk = tmp_path / "disk"
 
     def copying(daemon):
-        dfs.namenode.sqlite_journal.sync_file = keep_copies(daemon.folder.journal, disk)
-        dfs.namenode.process.main(daemon)
+        railyard.dfs.namenode.sqlite_journal.sync_file = keep_copies(daemon.folder.journal, disk)
+        railyard.dfs.namenode.process.main(daemon)
 
     cluster = start_dfs(mains={"namenode": copying})
     transport = cluster.transport()
@@ -193,8 +193,8 @@ def test_files_that_were_acknowledged_survive_a_power_cut(start_dfs, tmp_path):
 # Blocks ------------------------------------------------------------------------------------------
 def syncing(act, daemon):
     """A DataNode whose syncs of blocks are ``act``."""
-    dfs.blockfile.sync_file = act
-    dfs.datanode.process.main(daemon)
+    railyard.dfs.blockfile.sync_file = act
+    railyard.dfs.datanode.process.main(daemon)
 
 
 def test_blocks_and_their_names_are_synced_before_they_are_acknowledged(start_dfs, tmp_path):
@@ -205,9 +205,11 @@ def test_blocks_and_their_names_are_synced_before_they_are_acknowledged(start_df
             with open(log, "a") as file:
                 file.write(f"{what}\n")
 
-        dfs.blockfile.sync_file = lambda file: note(Path(f"/proc/self/fd/{file}").readlink())
-        dfs.blockfile.sync_folder = note
-        dfs.datanode.process.main(daemon)
+        railyard.dfs.blockfile.sync_file = lambda file: note(
+            Path(f"/proc/self/fd/{file}").readlink()
+        )
+        railyard.dfs.blockfile.sync_folder = note
+        railyard.dfs.datanode.process.main(daemon)
 
     cluster = start_dfs(mains={"datanode_r0": noting, "datanode_r1": noting})
     client = cluster.client()
@@ -225,8 +227,8 @@ def test_a_fast_cluster_syncs_nothing(start_dfs):
         raise OSError(5, "nobody asked for it")
 
     def namenode(daemon):
-        dfs.namenode.sqlite_journal.sync_file = refused
-        dfs.namenode.process.main(daemon)
+        railyard.dfs.namenode.sqlite_journal.sync_file = refused
+        railyard.dfs.namenode.process.main(daemon)
 
     broken = functools.partial(syncing, refused)
     mains = {"namenode": namenode, "datanode_r0": broken, "datanode_r1": broken}

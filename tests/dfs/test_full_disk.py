@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dfs.writing import NoRoom
+from railyard.dfs.writing import NoRoom
 from tests.dfs.conftest import Dfs, small_topology
 from tests.fulldisk import small_disk
 
@@ -36,7 +36,7 @@ def test_a_disk_that_is_full_for_a_moment_costs_time_only(short_folder):
 
 
 def test_a_disk_that_stays_full_is_named_and_nothing_stays_of_the_file(short_folder, monkeypatch):
-    monkeypatch.setattr("dfs.writing.PAUSES_S", (0.0,) * 5)
+    monkeypatch.setattr("railyard.dfs.writing.PAUSES_S", (0.0,) * 5)
     with (
         small_disk(short_folder, 4 * 2**20) as disk,
         Dfs(disk.path, small_topology(), "fast") as dfs,

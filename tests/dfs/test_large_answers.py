@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.errors import Refused
-from cluster.reactor import now_s
-from cluster.runfolder import RunFolder
-from cluster.transport import Transport
-from dfs.client import DfsClient
-from dfs.messages import (
+from railyard.cluster.errors import Refused
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages import (
     AddBlock,
     BlockAdded,
     CompleteFile,
@@ -23,9 +23,9 @@ from dfs.messages import (
     RegisterDataNode,
     StoredBlock,
 )
-from dfs.namenode.core import FileStored, NameNode
-from dfs.namenode.journal import NoJournal
-from dfs.namenode.process import NameNodeServer
+from railyard.dfs.namenode.core import FileStored, NameNode
+from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.process import NameNodeServer
 from tests.dfs.simulated import topology
 
 FILES = 100_000

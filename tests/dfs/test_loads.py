@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.ids import NodeId, rack_of
-from dfs import loads as module
-from dfs.loads import Loads, Uses
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.dfs import loads as module
+from railyard.dfs.loads import Loads, Uses
 
 NODES = [NodeId(f"r{rack}n{node}") for rack in range(3) for node in range(3)]
 some_nodes = st.lists(st.sampled_from(NODES), unique=True)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import PeerError
-from cluster.ids import rack_of
-from dfs.messages import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import rack_of
+from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
     CompleteFile,
@@ -23,8 +23,8 @@ from dfs.messages import (
     ReplicateBlock,
     StoredBlock,
 )
-from dfs.namenode.openfiles import WRITER_PATIENCE_S
-from dfs.namenode.sqlite_journal import SqliteJournal
+from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
+from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 from tests.dfs.simulated import SimulatedDfs
 
 

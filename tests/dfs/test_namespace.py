@@ -5,11 +5,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from cluster.errors import PeerError
-from dfs.messages import BlockId
-from dfs.namenode.journal import ROOT, FileBlock, NoJournal
-from dfs.namenode.namespace import Namespace
-from dfs.paths import parse_path
+from railyard.cluster.errors import PeerError
+from railyard.dfs.messages import BlockId
+from railyard.dfs.namenode.journal import ROOT, FileBlock, NoJournal
+from railyard.dfs.namenode.namespace import Namespace
+from railyard.dfs.paths import parse_path
 
 
 class RecordingJournal(NoJournal):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfs import order as module
-from dfs.order import Order
+from railyard.dfs import order as module
+from railyard.dfs.order import Order
 
 SPANS = [(0, 3), (3, 4), (4, 8)]
 PLACES = range(8)

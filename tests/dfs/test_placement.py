@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.ids import NodeId, rack_of
-from dfs.loads import Loads, Uses
-from dfs.messages import PlacementHint
-from dfs.placement import PlacementPolicy, RackAware, Spread, StorageView, reading_rank
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.dfs.loads import Loads, Uses
+from railyard.dfs.messages import PlacementHint
+from railyard.dfs.placement import PlacementPolicy, RackAware, Spread, StorageView, reading_rank
 
 
 def nodes(racks, each):

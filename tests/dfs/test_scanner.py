@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-import dfs.datanode.reporter
-from cluster.reactor import Reactor
-from cluster.topology import Storage
-from cluster.wire import Vocabulary, pack, unpack
-from dfs.datanode.reporter import BlockReporter, pages
-from dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
-from dfs.datanode.store import BlockStore
-from dfs.messages import (
+import railyard.dfs.datanode.reporter
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
+from railyard.cluster.topology import Storage
+from railyard.dfs.datanode.reporter import BlockReporter, pages
+from railyard.dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.messages import (
     BlockReport,
     DeleteDamaged,
     HeldBlock,
@@ -161,7 +161,7 @@ def test_the_slow_round_is_slow(store):
 # Reports -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("blocks", [0, 1, 8, 9, 24])
 def test_pages_cover_every_id_once(store, monkeypatch, blocks):
-    monkeypatch.setattr(dfs.datanode.reporter, "PAGE_BLOCKS", 8)
+    monkeypatch.setattr(railyard.dfs.datanode.reporter, "PAGE_BLOCKS", 8)
     ids = random.Random(blocks).sample(range(2**40), blocks)
     for block in ids:
         (store._folder / f"b{block}").write_bytes(b"x" * 13)
@@ -199,6 +199,8 @@ def test_reports_go_on(store, tmp_path):
 
 
 def test_a_whole_page_of_the_largest_blocks_can_be_sent():
-    held = (HeldBlock(block=2**63 - 1, stored_length=2**40),) * dfs.datanode.reporter.PAGE_BLOCKS
+    held = (
+        HeldBlock(block=2**63 - 1, stored_length=2**40),
+    ) * railyard.dfs.datanode.reporter.PAGE_BLOCKS
     report = BlockReport(node="r999n999", first=0, last=2**63 - 1, held=held)
     assert unpack(pack(report), Vocabulary([BlockReport])) == (0, report)

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from cluster.errors import PeerUnable, UsageError
-from dfs.messages import BlockId
-from dfs.namenode.journal import Change, FileBlock, Inode
-from dfs.namenode.sqlite_journal import SqliteJournal
+from railyard.cluster.errors import PeerUnable, UsageError
+from railyard.dfs.messages import BlockId
+from railyard.dfs.namenode.journal import Change, FileBlock, Inode
+from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 from tests.fulldisk import files_of_at_most, small_disk
 
 

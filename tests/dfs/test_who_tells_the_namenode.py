@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.errors import Refused
-from cluster.reactor import now_s
-from cluster.runfolder import RunFolder
-from cluster.transport import Transport
-from cluster.wire import Done, Message
-from dfs.datanode.server import BlockServer
-from dfs.messages import (
+from railyard.cluster.errors import Refused
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.dfs.datanode.server import BlockServer
+from railyard.dfs.messages import (
     AbandonFile,
     BlockReplicated,
     BlockReport,
@@ -25,9 +25,9 @@ from dfs.messages import (
     ReplicationFailed,
     ReplicaVerified,
 )
-from dfs.namenode.core import NameNode
-from dfs.namenode.journal import NoJournal
-from dfs.namenode.process import NameNodeServer
+from railyard.dfs.namenode.core import NameNode
+from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.process import NameNodeServer
 from tests.dfs.simulated import topology
 
 OF_R0: tuple[Message, ...] = (
@@ -73,7 +73,7 @@ def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Tra
 def test_a_client_writes_only_so_many_files_at_once(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfs.namenode.writers.FILES_MAX", 3)
+    monkeypatch.setattr("railyard.dfs.namenode.writers.FILES_MAX", 3)
     NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
     link = transport.link("namenode")
     files = [link.call(CreateFile(path=f"/f{n}"), FileCreated).file for n in range(3)]

@@ -3,10 +3,10 @@
 import json
 from collections import Counter
 
-from cluster.ids import rack_of
-from cluster.messages.execution import LaunchAttempt, StartFlow
-from resourcemanager.commands import PlaceData
-from resourcemanager.eventlog import replay
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messages.execution import LaunchAttempt, StartFlow
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.interface.commands import PlaceData
 
 ELEPHANT_BYTES = 100_000_000
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runfolder import RunFolder
-from cluster.transport import Transport
-from cluster.wire import Done
-from netemu.messages import (
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.netemu.messages import (
     GetNetworkStats,
     NetworkStats,
     NetworkView,
     SetCapacity,
     WatchNetwork,
 )
-from resourcemanager.messages import ClusterStatus, GetClusterStatus
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 
 SMALL = Path(__file__).parent / "small.toml"
 MBPS = 1e6 / 8

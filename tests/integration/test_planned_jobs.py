@@ -4,12 +4,12 @@ import os
 import signal
 from pathlib import Path
 
-from cluster.ids import job_of, rack_of
-from cluster.messages.execution import LaunchAttempt, NodeJoined, NodeLost
-from cluster.runfolder import RunFolder
-from resourcemanager.commands import PlaceData
-from resourcemanager.eventlog import replay
-from resourcemanager.events import DataAnnounced, JobsForetold, JobSubmitted
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import job_of, rack_of
+from railyard.cluster.messages.execution import LaunchAttempt, NodeJoined, NodeLost
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.events import DataAnnounced, JobsForetold, JobSubmitted
 from tests.command_line import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.runfolder import RunFolder
-from scripts.launch import daemons_of
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.scripts.clusters.launch import daemons_of
 from tests.command_line import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"

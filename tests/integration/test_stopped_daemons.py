@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runfolder import RunFolder
+from railyard.cluster.files.runfolder import RunFolder
 from tests.command_line import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"

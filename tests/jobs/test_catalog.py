@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.catalog import CATALOG, find
-from jobs.local import BytesReader, run_locally
-from jobs.package import load_job
-from jobs.sample import Plan, Request, Verdict
-from jobs.taskio import BadInput
+from railyard.cluster.errors import UsageError
+from railyard.jobs.local import BytesReader, run_locally
+from railyard.jobs.package import load_job
+from railyard.jobs.samples.catalog import CATALOG, find
+from railyard.jobs.samples.sample import Plan, Request, Verdict
+from railyard.jobs.taskio import BadInput
 
 OWN_JOB = """
-from jobs import Job
+from railyard import Job
 
 class Lengths(Job):
     least: int = 1

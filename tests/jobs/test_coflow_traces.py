@@ -2,9 +2,9 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.workloads import coflow_trace
-from jobs.workloads.coflows import load_coflow_benchmark
+from railyard.cluster.errors import UsageError
+from railyard.jobs.workloads import coflow_trace
+from railyard.jobs.workloads.traces.coflows import load_coflow_benchmark
 
 FACEBOOK = "coflow-benchmark/FB2010-1Hr-150-0.txt"
 SOUND = "4 2\n7 1500 2 0 1 2 2:3.0 3:1.5\n8 0 1 3 1 0:10\n"

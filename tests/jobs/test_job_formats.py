@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from cluster.messages.execution import Split
-from jobs import FixedRecords, Lines
-from jobs.formats import InputFormat
-from jobs.local import BytesReader, cut_into_splits
-from jobs.taskio import BadInput
+from railyard.cluster.errors import UsageError
+from railyard.cluster.messages.execution import Split
+from railyard.jobs import FixedRecords, Lines
+from railyard.jobs.formats import InputFormat
+from railyard.jobs.local import BytesReader, cut_into_splits
+from railyard.jobs.taskio import BadInput
 
 TEXT = st.binary(max_size=200).map(lambda data: data.replace(b"\r", b"\n"))
 LINES = st.lists(st.sampled_from([b"", b"\n", b"a", b"bc\n", b"\xff\n", b"x" * 90]), max_size=12)

@@ -9,18 +9,18 @@ from textwrap import dedent
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.ids import JobId
-from cluster.messages.execution import JobPackage, LoadJob
-from cluster.wire import Vocabulary, pack, unpack
-from jobs.local import run_locally
-from jobs.package import load_job, pack_file, pack_job
-from jobs.terasort import TeraSort
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import JobId
+from railyard.cluster.messages.execution import JobPackage, LoadJob
+from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
+from railyard.jobs.local import run_locally
+from railyard.jobs.package import load_job, pack_file, pack_job
+from railyard.jobs.samples.terasort import TeraSort
 
 JOB = '''
     """Zählt Wörter."""
     from __future__ import annotations
-    from jobs import Job
+    from railyard import Job
 
     class LongWords(Job):
         """Counts the words of at least `min_letters` letters: ä, ß, 語."""
@@ -114,11 +114,11 @@ def test_two_packages_of_one_module_keep_their_own_parameters(write):
 
 def test_a_job_of_railyard_travels_by_name():
     package = over_the_wire(pack_job(TeraSort, {"cuts": [b"0123456789"]}))
-    assert (package.module, package.source) == ("jobs.terasort", b"")
+    assert (package.module, package.source) == ("railyard.jobs.samples.terasort", b"")
     assert load_job(package).cuts == [b"0123456789"]
 
 
-@pytest.mark.parametrize("module", ["os", "jobs.nothing", "jobsy", "jobs.formats"])
+@pytest.mark.parametrize("module", ["os", "jobs.nothing", "jobsy", "railyard.jobs.formats"])
 def test_a_package_cannot_name_any_other_module(module):
     package = JobPackage(module=module, file_name="", source=b"", job_class="X", params={})
     with pytest.raises(UsageError):
@@ -131,14 +131,18 @@ def test_a_package_cannot_name_any_other_module(module):
         ("x = 1\ndef map(line:\n    pass\n", r"my_job.py:2: .*never closed: def map\(line:"),
         ("x = 1\n\nprint(y)\n", r"my_job.py:3: NameError: name 'y' is not defined"),
         ("import nowhere_to_be_found\n", r"my_job.py:1: ModuleNotFoundError.*one file"),
-        ("x = 1\n", r"my_job.py: has no job: need a class derived from jobs.Job, or functions"),
+        (
+            "from jobs import Job\n",
+            r"my_job.py:1: ModuleNotFoundError.*write: from railyard import Job",
+        ),
+        ("x = 1\n", r"my_job.py: has no job: need a class derived from railyard.Job, or functions"),
         ("\0", r"my_job.py.*null bytes"),
         (
-            "from jobs import Job\nclass A(Job):\n    pass\n",
+            "from railyard import Job\nclass A(Job):\n    pass\n",
             r"A: has no map: need map\(record\), or stages",
         ),
         (
-            "from jobs import Job\nclass A(Job): pass\nclass B(Job): pass\n",
+            "from railyard import Job\nclass A(Job): pass\nclass B(Job): pass\n",
             r"my_job.py: has 2 jobs: choose one of A, B",
         ),
         ("import sys\nsys.exit(0)\n", r"my_job.py:2: SystemExit: 0"),
@@ -148,11 +152,11 @@ def test_a_package_cannot_name_any_other_module(module):
             r"my_job.py:2: RuntimeError: no$",
         ),
         (
-            "from jobs import Job\nclass A(Job):\n    def stages(self): return self.x\n",
+            "from railyard import Job\nclass A(Job):\n    def stages(self): return self.x\n",
             r"my_job.py:3: AttributeError: .* no attribute 'x'",
         ),
         (
-            "from jobs import Job\nclass A(Job):\n    def stages(self): return 5\n",
+            "from railyard import Job\nclass A(Job):\n    def stages(self): return 5\n",
             r"my_job.py: TypeError: .*int",
         ),
     ],
@@ -189,7 +193,7 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
 def test_a_class_is_chosen_by_its_name(write):
     file = write(
         """
-        from jobs import Job
+        from railyard import Job
         class Base(Job):
             def map(self, line):
                 yield line, None
@@ -207,7 +211,7 @@ def test_a_class_is_chosen_by_its_name(write):
 def test_an_error_in_users_code_shows_their_file_and_line(write):
     file = write(
         """
-        from jobs import Job
+        from railyard import Job
         class Broken(Job):
             def map(self, line):
                 yield line, 1 / int(line)

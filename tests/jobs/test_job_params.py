@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs import Job, Lines
+from railyard.cluster.errors import UsageError
+from railyard.jobs import Job, Lines
 
 
 class Sized(Job):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import Job
-from jobs.local import run_locally
-from jobs.records import RunReader, RunWriter, partition_by_hash, stable_hash, text_lines
-from jobs.taskio import JobError
+from railyard.jobs import Job
+from railyard.jobs.local import run_locally
+from railyard.jobs.records import RunReader, RunWriter, partition_by_hash, stable_hash, text_lines
+from railyard.jobs.taskio import JobError
 
 SURROGATES = st.binary(max_size=4).map(lambda data: data.decode("utf-8", "surrogateescape"))
 INTS = st.integers(-(2**63), 2**64 - 1)
@@ -79,7 +79,7 @@ def test_combining_changes_nothing_but_the_number_of_pairs(words, spill):
 
 def test_a_hash_is_the_same_in_every_process():
     key = ("語", b"\xff", 3, 2.5, None)
-    program = f"from jobs.records import stable_hash; print(stable_hash({key!r}))"
+    program = f"from railyard.jobs.records import stable_hash; print(stable_hash({key!r}))"
     for seed in ("1", "2"):
         said = subprocess.run(
             [sys.executable, "-c", program],

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.messages.execution import Split, TaskSpec
-from jobs import FixedRecords, Job, Map, Reduce, Stage
-from jobs.local import LocalIO, run_locally
-from jobs.model import StageSpec, check_stages
-from jobs.runtime import run_task
-from jobs.topwords import TopWords
+from railyard.cluster.errors import UsageError
+from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.jobs import FixedRecords, Job, Map, Reduce, Stage
+from railyard.jobs.local import LocalIO, run_locally
+from railyard.jobs.model import StageSpec, check_stages
+from railyard.jobs.runtime import run_task
+from railyard.jobs.samples.topwords import TopWords
 
 TEXT = b"to be or not to be\nthat is the question\nto sleep to dream\n"
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import load_topology
-from jobs.mixes import Defaults, read_mix
-from jobs.workloads.measured import measured_workload
-from jobs.workloads.model import check_workload
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.jobs.workloads.model import check_workload
 
 
 def measured(*words, seed=1, topology="flat-4x4"):

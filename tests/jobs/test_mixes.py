@@ -2,10 +2,10 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.catalog import find
-from jobs.mixes import Defaults, is_single, read_mix
-from jobs.sample import Request
+from railyard.cluster.errors import UsageError
+from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix
+from railyard.jobs.samples.catalog import find
+from railyard.jobs.samples.sample import Request
 
 GIVEN = Defaults(size_bytes=10**10, user="me")
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from cluster.messages.execution import TaskSpec
-from jobs.local import BytesReader, LocalIO, run_locally
-from jobs.runtime import run_task
-from jobs.taskio import BadInput
-from jobs.teragen import TeraGen, checksum, generate
-from jobs.terasort import Partitioner, TeraSort, as_records, key_order, sample_cuts
-from jobs.teravalidate import TeraValidate
+from railyard.cluster.errors import UsageError
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.jobs.local import BytesReader, LocalIO, run_locally
+from railyard.jobs.runtime import run_task
+from railyard.jobs.samples.teragen import TeraGen, checksum, generate
+from railyard.jobs.samples.terasort import Partitioner, TeraSort, as_records, key_order, sample_cuts
+from railyard.jobs.samples.teravalidate import TeraValidate
+from railyard.jobs.taskio import BadInput
 
 
 def records_of(keys: list[bytes]) -> bytes:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from jobs.local import run_locally
-from jobs.textgen import TextGen
-from jobs.wordcount import WordCount
-from jobs.wordtable import WordTable
+from railyard.cluster.errors import UsageError
+from railyard.jobs.local import run_locally
+from railyard.jobs.samples.textgen import TextGen
+from railyard.jobs.samples.wordcount import WordCount
+from railyard.jobs.samples.wordtable import WordTable
 
 SPACE = st.sampled_from([b" ", b"\n", b"\t", b"\r\n", b"\x0b", b"\x0c", b"  "])
 #: lengths around the limits of 8 and 15 bytes, few letters, and bytes that are easily mistaken

@@ -4,10 +4,10 @@ import math
 
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers.base import FlowSpec
 
 GB = 10**9
 RACKS = 3

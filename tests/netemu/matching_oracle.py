@@ -1,4 +1,4 @@
-"""Which circuits there should be, all at once: the simple version of ``netemu.circuits``."""
+"""Which circuits there should be, all at once: the simple version of ``netemu.circuits.choosing``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netemu.schedulers.base import Floats
+from railyard.netemu.schedulers.base import Floats
 
 #: A circuit: the rack that sends and the rack that receives.
 Pair = tuple[int, int]

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.batches import Batch, Demand
-from netemu.circuits import Matching
-from netemu.optical import OpticalSwitch
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.circuits.choosing import Matching
+from railyard.netemu.circuits.demand import Batch, Demand
+from railyard.netemu.circuits.switch import OpticalSwitch
 from tests.netemu.matching_oracle import Ports, match
 
 RACKS = 5

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.sunflow import Sunflow
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.schedulers.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.ids import CoflowId, FlowId, NodeId
-from cluster.topology import load_topology
-from netemu.fabric import Fabric
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.topology import load_topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 #: What rates may differ by: rounding, which decides of near-equal shares too.
 CLOSE = {"rel": 1e-6, "abs": 1e-3}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks._differential import circuit_disagreements, disagreements
-from benchmarks._exactrates import EXACT
+from railyard.benchmarks._differential import circuit_disagreements, disagreements
+from railyard.benchmarks._exactrates import EXACT
 
 #: ``scripts/bench fabric`` goes through 10,000 cases in all.
 CASES = 40

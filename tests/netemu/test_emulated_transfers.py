@@ -8,19 +8,19 @@ import msgspec
 import pytest
 import zmq
 
-from benchmarks._emulated import EmulatedNetwork, Transfer
-from benchmarks._scenarios import predict
-from benchmarks.fidelity import errors_percent
-from cluster.errors import Refused
-from cluster.frames import FRAME_BYTES_MAX
-from cluster.messages.execution import FlowFailed
-from cluster.reactor import now_s
-from cluster.tomlfile import build
-from cluster.topology import Topology, load_topology
-from cluster.transport import Describe, Description, Transport
-from cluster.wire import Done
-from netemu.client import NetworkClient
-from netemu.messages import (
+from railyard.benchmarks._emulated import EmulatedNetwork, Transfer
+from railyard.benchmarks._scenarios import predict
+from railyard.benchmarks.fidelity import errors_percent
+from railyard.cluster.errors import Refused
+from railyard.cluster.messages.execution import FlowFailed
+from railyard.cluster.messaging.frames import FRAME_BYTES_MAX
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Describe, Description, Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology, load_topology
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.messages import (
     AttachFlow,
     CloseFlow,
     FinishCoflow,

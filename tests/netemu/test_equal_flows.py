@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 MB = 10**6
 RACKS = 4

@@ -8,16 +8,16 @@ import random
 
 import pytest
 
-from cluster.bounded import BYTES_MAX, SECONDS_MAX
-from cluster.errors import PeerError
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from cluster.wire import Vocabulary, pack, unpack
-from netemu.fabric import Fabric
-from netemu.ledger import Ledger
-from netemu.messages import OpenFlow
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.bounded import BYTES_MAX, SECONDS_MAX
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import OpenFlow
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
 SIZES = (0, 1, 2**31, 2**53 + 1, BYTES_MAX, 2**62, 2**63, -1)

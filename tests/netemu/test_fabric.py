@@ -7,15 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cluster.errors import InvariantError
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.flowclasses import Finished
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.filling import fill
-from netemu.schedulers.maxmin import MaxMin
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.classes import Finished
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.schedulers.filling import fill
+from railyard.netemu.schedulers.maxmin import MaxMin
 
 
 def topology(racks=3, nodes=2, nic="8Gbps", uplink="8Gbps"):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks._emulated import Arrival
-from benchmarks._scenarios import circuit_batches, dark_times_s, packet_batches, predict
-from benchmarks.fidelity import CIRCUITS, PACKETS
-from cluster.ids import rack_of
-from cluster.topology import load_topology
+from railyard.benchmarks._emulated import Arrival
+from railyard.benchmarks._scenarios import circuit_batches, dark_times_s, packet_batches, predict
+from railyard.benchmarks.fidelity import CIRCUITS, PACKETS
+from railyard.cluster.ids import rack_of
+from railyard.cluster.topology import load_topology
 
 
 def arrived(transfer, **times):

@@ -6,7 +6,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netemu.finishes import Finishes
+from railyard.netemu.fabric.finishes import Finishes
 
 
 @dataclass(eq=False)

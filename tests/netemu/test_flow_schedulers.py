@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.filling import fill
-from netemu.schedulers.sjf import _greedy
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.schedulers.filling import fill
+from railyard.netemu.schedulers.sjf import _greedy
 
 GB = 10**9
 #: those that leave no link idle that an open flow could use

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.ledger import Ledger
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 GB = 10**9
 MB = 10**6

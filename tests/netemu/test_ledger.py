@@ -2,10 +2,9 @@
 
 import pytest
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.ledger import (
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator.grants import (
     GRANT_AFTER_S,
     KEEP_S,
     LOOK_AFTER_S,
@@ -13,9 +12,10 @@ from netemu.ledger import (
     TICK_S_MIN,
     Ledger,
 )
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.schedulers.maxmin import MaxMin
 
 ANN, BOB = b"ann", b"bob"
 

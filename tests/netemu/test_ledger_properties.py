@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.fabric import Fabric
-from netemu.ledger import Ledger
-from netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 MB = 10**6
 DATA = {

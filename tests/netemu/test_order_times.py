@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from cluster.reactor import Timer
-from cluster.roles import Sender
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from cluster.transport import Request
-from cluster.wire import Done
-from netemu import emulator
-from netemu.messages import GetCircuitChanges, OpenFlow, RegisterCoflow
-from netemu.schedulers import flow_scheduler
+from railyard.cluster.messaging.reactor import Timer
+from railyard.cluster.messaging.roles import Sender
+from railyard.cluster.messaging.transport import Request
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.emulator import process as emulator
+from railyard.netemu.messages import GetCircuitChanges, OpenFlow, RegisterCoflow
+from railyard.netemu.schedulers import flow_scheduler
 
 PEER = b"peer"
 BEGAN_S = 100.0

@@ -1,9 +1,17 @@
 import pytest
 
-from cluster.errors import PeerError
-from cluster.roles import ATTEMPT, CLIENT, DATA_NODE, NODE_MANAGER, OWN, RESOURCE_MANAGER, Sender
-from netemu.messages import OpenFlow
-from netemu.owners import Owners
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.roles import (
+    ATTEMPT,
+    CLIENT,
+    DATA_NODE,
+    NODE_MANAGER,
+    OWN,
+    RESOURCE_MANAGER,
+    Sender,
+)
+from railyard.netemu.emulator.owners import Owners
+from railyard.netemu.messages import OpenFlow
 
 ONE = Sender(ATTEMPT, 1, "one")
 OTHER = Sender(ATTEMPT, 2, "other")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import load_topology
-from netemu.fabric import Fabric
-from netemu.routes import Network
-from netemu.schedulers.base import FlowSpec
-from netemu.schedulers.maxmin import MaxMin
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.routes import Network
+from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.schedulers.maxmin import MaxMin
 
 GBPS = 1e9 / 8
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netemu.routes import pack
-from netemu.rowtable import RowTable
+from railyard.netemu.fabric.routes import pack
+from railyard.netemu.fabric.rows import RowTable
 
 FILLER = 9
 

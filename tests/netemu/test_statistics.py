@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from netemu.messages import NetworkStats
-from netemu.statistics import (
+from railyard.netemu.emulator.statistics import (
     cpu_saturated,
     grant_lag_ms_p99,
     link_skew,
     network_utilization,
     since,
 )
+from railyard.netemu.messages import NetworkStats
 
 NOTHING = NetworkStats(
     active_s=0.0,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from netemu.bounds import lower_bound_of_pairs_s
-from netemu.fabric import Fabric
-from netemu.schedulers import flow_scheduler
-from netemu.schedulers.base import FlowSpec
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.circuits.bounds import lower_bound_of_pairs_s
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowSpec
 
 GB = 10**9
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from cluster.errors import PeerError
-from cluster.runfolder import RunFolder
-from cluster.transport import Transport
-from cluster.wire import Done, Message
-from netemu import switchboard
-from netemu.switchboard import LinkTransfers, ServerTransfers
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.netemu.client import switchboard
+from railyard.netemu.client.switchboard import LinkTransfers, ServerTransfers
 
 
 class Hello(Message, frozen=True):

@@ -5,9 +5,9 @@ from collections import deque
 
 import pytest
 
-from netemu import transfer as transfers
-from netemu.messages import Chunk, ChunkTaken, TransferFailed
-from netemu.transfer import IncomingTransfer, OutgoingTransfer
+from railyard.netemu.client import transfer as transfers
+from railyard.netemu.client.transfer import IncomingTransfer, OutgoingTransfer
+from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
 
 
 class Wire:

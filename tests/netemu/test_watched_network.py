@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from benchmarks._emulated import EmulatedNetwork
-from cluster.errors import Refused
-from cluster.reactor import now_s
-from cluster.tomlfile import build
-from cluster.topology import Topology
-from cluster.wire import Done
-from netemu.client import NetworkClient
-from netemu.messages import (
+from railyard.benchmarks._emulated import EmulatedNetwork
+from railyard.cluster.errors import Refused
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.messages import (
     NO_CHANGES,
     CircuitChanges,
     GetCircuitChanges,

@@ -10,11 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.errors import PeerError
-from cluster.ids import rack_of, task_index
-from cluster.messages import execution
-from cluster.messages.execution import (
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import rack_of, task_index
+from railyard.cluster.messages import execution
+from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -25,14 +26,13 @@ from cluster.messages.execution import (
     RegisterNodeManager,
     TaskSpec,
 )
-from cluster.reactor import now_s
-from cluster.runfolder import RunFolder
-from cluster.security import Keys
-from cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
-from cluster.transport import Transport
-from cluster.wire import Done, Event
-from jobs.package import pack_file
-from netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.security import Keys
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Event
+from railyard.cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
+from railyard.jobs.package import pack_file
+from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 
 FACTS = [
     kind
@@ -44,14 +44,14 @@ ENDINGS = (AttemptSucceeded, AttemptFailed, AttemptKilled)
 
 PROGRAM = """
 import sys
-from cluster.config import ClusterConfig
-from cluster.reactor import now_s
-from cluster.runfolder import RunFolder
-from cluster.supervisor import DaemonSpec, Supervisor
-from dfs.datanode.process import main as datanode
-from dfs.namenode.process import main as namenode
-from netemu.emulator import main as network
-from nodemanager.process import main as nodemanager
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.dfs.datanode.process import main as datanode
+from railyard.dfs.namenode.process import main as namenode
+from railyard.netemu.emulator.process import main as network
+from railyard.nodemanager.process import main as nodemanager
 
 folder = RunFolder(sys.argv[1])
 config = ClusterConfig.load(folder)

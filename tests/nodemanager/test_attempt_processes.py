@@ -8,9 +8,9 @@ import msgspec
 import psutil
 import pytest
 
-from cluster.errors import Refused
-from cluster.ids import AttemptId
-from cluster.messages.execution import (
+from railyard.cluster.errors import Refused
+from railyard.cluster.ids import AttemptId
+from railyard.cluster.messages.execution import (
     AttemptDue,
     AttemptFailed,
     AttemptKilled,
@@ -22,17 +22,17 @@ from cluster.messages.execution import (
     LoadJob,
     UmbilicalHello,
 )
-from cluster.wire import Done, Message
-from jobs.package import pack_file
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.jobs.package import pack_file
 
 #: A job whose one stage calls ``work``; what is above it runs when the module is imported.
 JOB = """
 {top}
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from jobs import Job
-from jobs.model import Stage
-from jobs.taskio import TaskResult
+from railyard import Job
+from railyard.jobs.model import Stage
+from railyard.jobs.taskio import TaskResult
 
 class Op:
     def __init__(self, job): self.job = job
@@ -160,7 +160,7 @@ def test_traceback_shows_the_users_lines_only(cluster, job):
     lines = failed.stderr.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert "return 1 // task.index" in failed.stderr
-    assert "nodemanager/attempt.py" not in failed.stderr
+    assert "nodemanager/attempt/main.py" not in failed.stderr
     written = cluster.folder.attempt(f"{job}.m0.0") / "stderr"
     assert written.read_text() == failed.stderr
 

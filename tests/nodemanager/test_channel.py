@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.errors import PeerError
-from cluster.messages.execution import JobPackage, LoadJob
-from cluster.wire import Vocabulary
-from nodemanager.channel import Channel
-from nodemanager.messages import ForkJobHelper, JobLoaded, KillJobHelper
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messages.execution import JobPackage, LoadJob
+from railyard.cluster.messaging.wire import Vocabulary
+from railyard.nodemanager.containers.channel import Channel
+from railyard.nodemanager.messages import ForkJobHelper, JobLoaded, KillJobHelper
 
 KINDS = (ForkJobHelper, KillJobHelper, JobLoaded, LoadJob)
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.messages.execution import AttemptFailed, AttemptSucceeded
-from cluster.topology import Liveness
-from jobs.package import pack_file
+from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded
+from railyard.cluster.topology import Liveness
+from railyard.jobs.package import pack_file
 
 SOURCE = """
 import os, time
 {top}
-from jobs import Job
-from jobs.model import Stage
-from jobs.taskio import TaskResult
+from railyard import Job
+from railyard.jobs.model import Stage
+from railyard.jobs.taskio import TaskResult
 
 class Op:
     def run(self, task, io, counters):
@@ -117,8 +117,8 @@ def test_stopping_takes_an_attempt_in_the_middle_along(cluster):
 RUNAWAY = """
 import subprocess, sys
 from pathlib import Path
-from jobs import Job
-from jobs.model import Stage
+from railyard import Job
+from railyard.jobs.model import Stage
 
 SLEEP = "import os, sys, subprocess; s = subprocess.Popen(['sleep', '60'], start_new_session=True)"
 SLEEP += "; open(sys.argv[1], 'w').write(str(s.pid))"

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from cluster.messages.execution import Split, TaskSpec
-from cluster.topology import Compute, Links, RackShape, Topology
-from jobs.records import checked_pairs
-from jobs.taskio import JobError
-from nodemanager.failures import reason_of, tail_of, user_traceback
-from nodemanager.inputs import BlockFile
-from nodemanager.pace import ComputeClock, paced_s
+from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.jobs.records import checked_pairs
+from railyard.jobs.taskio import JobError
+from railyard.nodemanager.attempt.inputs import BlockFile
+from railyard.nodemanager.attempt.pace import ComputeClock, paced_s
+from railyard.nodemanager.failures import reason_of, tail_of, user_traceback
 
 DATA = bytes(range(200))
 

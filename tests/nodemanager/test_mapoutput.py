@@ -10,10 +10,10 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import PeerError
-from cluster.runfolder import RunFolder
-from nodemanager.assembly import Assembly
-from nodemanager.mapoutput import (
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.nodemanager.attempt.assembly import Assembly
+from railyard.nodemanager.mapoutput import (
     MapOutput,
     OutputDamaged,
     OutputUnreadable,
@@ -22,7 +22,7 @@ from nodemanager.mapoutput import (
     part_seed,
     write_output,
 )
-from nodemanager.messages import OutputPart
+from railyard.nodemanager.messages import OutputPart
 
 PARTITIONS = [[b"abc", memoryview(b"def")], [], [bytearray(b"x" * 5000)], [b""]]
 

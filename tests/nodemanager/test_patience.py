@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from cluster.resources import Exhausted
-from nodemanager.patience import PAUSES_S, once_there_is_room
+from railyard.cluster.files.resources import Exhausted
+from railyard.nodemanager.patience import PAUSES_S, once_there_is_room
 
 
 class Disk:

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from cluster.errors import Refused
-from cluster.messages.execution import (
+from railyard.cluster.errors import Refused
+from railyard.cluster.messages.execution import (
     AttemptKilled,
     AttemptSucceeded,
     CancelFlow,
@@ -15,16 +15,16 @@ from cluster.messages.execution import (
     FlowFinished,
     KillAttempt,
 )
-from netemu.messages import Chunk, ChunkTaken, TransferFailed
-from nodemanager.mapoutput import output_path, write_output
-from nodemanager.messages import OutputsFound, ReadOutputs
+from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
+from railyard.nodemanager.mapoutput import output_path, write_output
+from railyard.nodemanager.messages import OutputsFound, ReadOutputs
 
 #: Adds up what it fetched and says so on stdout.
 READER = """
 import zlib
-from jobs import Job
-from jobs.model import Stage
-from jobs.taskio import TaskResult
+from railyard import Job
+from railyard.jobs.model import Stage
+from railyard.jobs.taskio import TaskResult
 
 class Op:
     def run(self, task, io, counters):

@@ -3,8 +3,8 @@
 import psutil
 import pytest
 
-from cluster.messages.execution import AttemptFailed, AttemptSucceeded
-from cluster.topology import Compute
+from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded
+from railyard.cluster.topology import Compute
 from tests.nodemanager.test_attempt_processes import elsewhere, gone, job_source, package_of
 
 MIB = 2**20

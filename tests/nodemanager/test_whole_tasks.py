@@ -8,7 +8,7 @@ import random
 import psutil
 import pytest
 
-from cluster.messages.execution import (
+from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptSucceeded,
@@ -18,13 +18,13 @@ from cluster.messages.execution import (
     KillAttempt,
     Split,
 )
-from cluster.topology import Compute, Links, Storage
-from cluster.wire import Done
-from dfs.client import DfsClient
-from netemu.messages import OpenFlow
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.topology import Compute, Links, Storage
+from railyard.dfs.client import DfsClient
+from railyard.netemu.messages import OpenFlow
 
 JOB = """
-from jobs import Job, Lines
+from railyard import Job, Lines
 
 class Count(Job):
     input = Lines()
@@ -196,7 +196,7 @@ def test_missing_input_is_a_failure_that_names_it(cluster, job):
 
 NICE = """
 import os
-from jobs import Job, Lines
+from railyard import Job, Lines
 
 class Nice(Job):
     input = Lines()

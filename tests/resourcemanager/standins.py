@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.config import ClusterConfig, Daemon
-from cluster.errors import PeerError
-from cluster.messages.execution import (
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messages.execution import (
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -19,12 +20,11 @@ from cluster.messages.execution import (
     LoadJob,
     RegisterNodeManager,
 )
-from cluster.reactor import Reactor
-from cluster.runfolder import RunFolder
-from cluster.topology import Links, Liveness, RackShape, Topology
-from cluster.transport import Transport
-from cluster.wire import Done, Message
-from dfs.messages import (
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.topology import Links, Liveness, RackShape, Topology
+from railyard.dfs.messages import (
     BlockId,
     BlockLocation,
     BlocksLocated,
@@ -37,9 +37,9 @@ from dfs.messages import (
     Removed,
     Status,
 )
-from jobs.model import StageSpec
-from netemu.emulator import NetworkEmulator
-from netemu.messages import (
+from railyard.jobs.model import StageSpec
+from railyard.netemu.emulator.process import NetworkEmulator
+from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
     GetNetworkStats,
@@ -47,17 +47,19 @@ from netemu.messages import (
     OpenFlow,
     RegisterCoflow,
 )
-from netemu.schedulers.base import FlowScheduler
-from resourcemanager.messages import (
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.resourcemanager.process.main import ResourceManager
+from railyard.resourcemanager.process.messages import (
     JobAccepted,
     JobEnded,
     JobProgress,
     SubmitJob,
 )
-from resourcemanager.process import ResourceManager
 
 MAPS_AND_REDUCE = (StageSpec(name="m"), StageSpec(name="r", reads=("m",), tasks=1))
-PACKAGE = JobPackage(module="jobs.wordcount", file_name="", source=b"", job_class="J", params={})
+PACKAGE = JobPackage(
+    module="railyard.jobs.samples.wordcount", file_name="", source=b"", job_class="J", params={}
+)
 STATS = NetworkStats(
     active_s=1.0,
     cross_rack_room_bytes=100.0,

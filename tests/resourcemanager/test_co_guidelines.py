@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcemanager.coscheduling.guidelines import (
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
     Expected,
     Guideline,
     Hybrid,

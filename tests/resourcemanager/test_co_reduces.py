@@ -9,22 +9,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cluster.ids import AttemptId, RackId, StageId
-from netemu.bounds import lower_bound_s
-from resourcemanager.coscheduling.explore import (
+from railyard.cluster.ids import AttemptId, RackId, StageId
+from railyard.netemu.circuits.bounds import lower_bound_s
+from railyard.resourcemanager.schedulers.co_scheduler.explore import (
     UNKNOWN_S,
     ReleaseTimes,
     best_schedule,
     explore_schedule,
 )
-from resourcemanager.coscheduling.reduces import (
+from railyard.resourcemanager.schedulers.co_scheduler.reduces import (
     Circuits,
     Schedule,
     cct_s,
     placement,
     possible_schedules,
 )
-from resourcemanager.coscheduling.releases import Releases
+from railyard.resourcemanager.schedulers.co_scheduler.releases import Releases
 
 GB = 10**9
 CIRCUITS = Circuits(port_bytes_per_s=12.5 * GB, reconfigure_s=0.01, elephant_bytes=1.125 * GB)

@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.ids import NodeId, RackId, rack_of
-from cluster.messages.execution import AttemptProgressed
-from cluster.topology import Ocs
-from resourcemanager.commands import PlaceData
-from resourcemanager.events import DataAnnounced, StagePlan
-from resourcemanager.forecast import Forecast, StageForecast
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.cluster.messages.execution import AttemptProgressed
+from railyard.cluster.topology import Ocs
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.events import DataAnnounced, StagePlan
+from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_rules_under_faults import random_scenario
 

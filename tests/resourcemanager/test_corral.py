@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.ids import NodeId, RackId, TaskId, rack_of
-from resourcemanager.commands import PlaceData
-from resourcemanager.events import DataAnnounced, JobsForetold
-from resourcemanager.forecast import Forecast, ForetoldJob, StageForecast
-from resourcemanager.planning.planfile import Plan, PlannedJob, save_plan
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import NodeId, RackId, TaskId, rack_of
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.events import DataAnnounced, JobsForetold
+from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob, StageForecast
+from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob, save_plan
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_rules_under_faults import random_scenario
 

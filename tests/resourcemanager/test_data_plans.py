@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import PeerError
-from cluster.ids import RackId
-from resourcemanager.commands import PlaceData
-from resourcemanager.decisions import InvalidDecision
-from resourcemanager.events import DataAnnounced
-from resourcemanager.policies import DataPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.fair import FairOrder
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import RackId
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.policies import DataPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import TinyCluster, tiny_cluster
 
 

@@ -11,14 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.ids import NodeId
-from resourcemanager.commands import SetTimer
-from resourcemanager.decisions import Decision, InvalidDecision, Pass, Place, Wait
-from resourcemanager.policies import CopyPolicy, TaskPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.delay import DelayTasks
-from resourcemanager.schedulers.fair import FairOrder
-from resourcemanager.views import JobView, SlotView
+from railyard.cluster.ids import NodeId
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.decisions import (
+    Decision,
+    InvalidDecision,
+    Pass,
+    Place,
+    Wait,
+)
+from railyard.resourcemanager.interface.policies import CopyPolicy, TaskPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import JobView, SlotView
+from railyard.resourcemanager.schedulers.delay import DelayTasks
+from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import tiny_cluster
 
 Offer = Callable[[JobView, SlotView, float], Decision]

@@ -10,17 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from cluster.messages.execution import AttemptSucceeded, FetchOutput, LaunchAttempt, StartFlow
-from cluster.runfolder import RunFolder
-from cluster.wire import Done
-from jobs.model import StageSpec
-from netemu.messages import NetworkView, SetCapacity, WatchNetwork
-from netemu.schedulers.afap import AsFastAsPossible
-from resourcemanager import schedulers
-from resourcemanager.decisions import InvalidDecision
-from resourcemanager.policies import FlowPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.fair import FairOrder
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messages.execution import (
+    AttemptSucceeded,
+    FetchOutput,
+    LaunchAttempt,
+    StartFlow,
+)
+from railyard.cluster.messaging.wire import Done
+from railyard.jobs.model import StageSpec
+from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
+from railyard.netemu.schedulers.afap import AsFastAsPossible
+from railyard.resourcemanager import schedulers
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.policies import FlowPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import tiny_cluster
 from tests.resourcemanager.standins import Office, Rack
 

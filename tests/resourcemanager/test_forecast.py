@@ -1,9 +1,9 @@
 """Forecasts of a workload's jobs, as they are told on both clocks."""
 
-from cluster.topology import load_topology
-from jobs.mixes import Defaults, read_mix
-from jobs.workloads.measured import measured_workload
-from resourcemanager.forecast import forecast_of, foretold_jobs
+from railyard.cluster.topology import load_topology
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.resourcemanager.interface.forecast import forecast_of, foretold_jobs
 
 
 def jobs(*words):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import PeerError, UsageError
-from cluster.ids import JobId
-from cluster.messages.execution import (
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.ids import JobId
+from railyard.cluster.messages.execution import (
     AttemptProgressed,
     AttemptSucceeded,
     DiscardJob,
@@ -16,11 +16,11 @@ from cluster.messages.execution import (
     NodeLost,
     StartFlow,
 )
-from resourcemanager.attempts import NO_ROOM_S
-from resourcemanager.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
-from resourcemanager.core import Core
-from resourcemanager.events import JobCommitFailed, JobCommitted, StagePlan
-from resourcemanager.schedulers import recipe_named
+from railyard.resourcemanager.core.attempts import NO_ROOM_S
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
+from railyard.resourcemanager.interface.events import JobCommitFailed, JobCommitted, StagePlan
+from railyard.resourcemanager.schedulers import recipe_named
 from tests.harness import TinyCluster, tiny_cluster
 
 
@@ -325,7 +325,7 @@ def test_the_wrong_number_of_partitions_is_a_failed_attempt():
 )
 def test_jobs_that_make_no_sense_are_refused(stages: tuple[StagePlan, ...], error: str):
     c = tiny_cluster()
-    from resourcemanager.events import JobSubmitted
+    from railyard.resourcemanager.interface.events import JobSubmitted
 
     event = JobSubmitted(job="j0", name="j", user="u", queue="default", stages=stages)
     with pytest.raises(UsageError, match=error):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import UsageError
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.fair import FairOrder
-from resourcemanager.schedulers.latestart import LateStart
+from railyard.cluster.errors import UsageError
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.shared.latestart import LateStart
 from tests.harness import TinyCluster, tiny_cluster
 
 LATE = Recipe(name="late", source="a test", order=FairOrder, shuffle=LateStart)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.ids import JobId
-from cluster.messages.execution import (
+from railyard.cluster.ids import JobId
+from railyard.cluster.messages.execution import (
     AttemptFailed,
     CancelFlow,
     FlowFailed,
     KillAttempt,
     StartFlow,
 )
-from resourcemanager.shuffle import TRIES_MAX
+from railyard.resourcemanager.core.shuffling.shuffle import TRIES_MAX
 from tests.harness import TinyCluster, tiny_cluster
 
 

@@ -1,7 +1,7 @@
 """Circuits in the trace: each shows at both its ports, dark and then lit."""
 
-from netemu.circuitlog import CircuitUse
-from resourcemanager.opticaltrace import optical_rows
+from railyard.netemu.circuits.log import CircuitUse
+from railyard.resourcemanager.driving.opticaltrace import optical_rows
 
 
 def test_a_circuit_is_dark_then_lit_at_both_ports():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.ids import node_id, rack_id, rack_of
-from resourcemanager.events import TaskInput
-from resourcemanager.pending import PendingTasks
-from resourcemanager.state import Node
+from railyard.cluster.ids import node_id, rack_id, rack_of
+from railyard.resourcemanager.core.pending import PendingTasks
+from railyard.resourcemanager.core.state import Node
+from railyard.resourcemanager.interface.events import TaskInput
 
 _NODES = [node_id(rack_id(rack), index) for rack in range(3) for index in range(2)]
 _INPUTS = st.lists(st.lists(st.sampled_from(_NODES), max_size=2, unique=True), max_size=5)

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.errors import Refused
-from cluster.messages.execution import (
+from railyard.cluster.errors import Refused
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -27,20 +28,19 @@ from cluster.messages.execution import (
     LoadJob,
     NodeManagerHeartbeat,
 )
-from cluster.runfolder import RunFolder
-from cluster.wire import Done
-from dfs.messages import (
+from railyard.cluster.messaging.wire import Done
+from railyard.dfs.messages import (
     BlocksLocated,
     Remove,
 )
-from jobs.model import StageSpec
-from netemu.messages import (
+from railyard.jobs.model import StageSpec
+from railyard.netemu.messages import (
     FinishCoflow,
     OpenFlow,
     RegisterCoflow,
 )
-from resourcemanager.eventlog import replay
-from resourcemanager.messages import (
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     DataPlan,
     GetClusterStatus,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.errors import InvariantError, UsageError
-from cluster.messages.execution import NodeJoined
-from cluster.reactor import Reactor
-from resourcemanager.driver import Driver
-from resourcemanager.eventlog import EventLog, core_for, read_log, replay
-from resourcemanager.trace import chrome_trace
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import InvariantError, UsageError
+from railyard.cluster.messages.execution import NodeJoined
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.resourcemanager.driving.eventlog import EventLog, core_for, read_log, replay
+from railyard.resourcemanager.driving.trace import chrome_trace
+from railyard.resourcemanager.process.driver import Driver
 from tests.fulldisk import files_of_at_most
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -189,7 +189,7 @@ def test_a_disk_that_stays_full_cuts_the_log_short_and_ends_nothing_else(
     assert caplog.messages[-1].startswith("the log of events is cut short: a file would be")
     assert list(read_log(tmp_path / "e")[1]) == []
     log = a_log(tmp_path / "e")
-    monkeypatch.setattr("resourcemanager.eventlog._UNWRITTEN_BYTES_MAX", 0)
+    monkeypatch.setattr("railyard.resourcemanager.driving.eventlog._UNWRITTEN_BYTES_MAX", 0)
     with files_of_at_most((tmp_path / "e").stat().st_size):
         log.write(1.0, event)
         log.write(2.0, event)

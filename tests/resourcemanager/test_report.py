@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.ids import JobId
-from resourcemanager.report import report, spread
+from railyard.cluster.ids import JobId
+from railyard.resourcemanager.driving.report import report, spread
 from tests.harness import tiny_cluster
 
 

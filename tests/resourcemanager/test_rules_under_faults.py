@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from cluster.ids import JobId
-from cluster.messages.execution import FlowFailed, StartFlow
-from cluster.topology import Ocs
-from resourcemanager.events import StagePlan
-from resourcemanager.recipe import option_names
-from resourcemanager.schedulers import all_recipes, recipe_named
+from railyard.cluster.ids import JobId
+from railyard.cluster.messages.execution import FlowFailed, StartFlow
+from railyard.cluster.topology import Ocs
+from railyard.resourcemanager.interface.events import StagePlan
+from railyard.resourcemanager.interface.recipe import option_names
+from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from tests.harness import TinyCluster, tiny_cluster
 
 FAULTS_END_S = 40.0

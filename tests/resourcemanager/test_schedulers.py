@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.errors import UsageError
-from resourcemanager.events import StagePlan
-from resourcemanager.schedulers import all_recipes, recipe_named
-from resourcemanager.schedulers.fair import RECIPE as FAIR
+from railyard.cluster.errors import UsageError
+from railyard.resourcemanager.interface.events import StagePlan
+from railyard.resourcemanager.schedulers import all_recipes, recipe_named
+from railyard.resourcemanager.schedulers.fair import RECIPE as FAIR
 from tests.harness import TinyCluster, tiny_cluster
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.ids import NodeId, rack_of
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import NodeId, rack_of
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_corral import forecast
 

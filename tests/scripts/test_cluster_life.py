@@ -9,9 +9,10 @@ import time
 import psutil
 import pytest
 
-from cluster.errors import RailyardError
-from cluster.runfolder import RunFolder
-from scripts import clusters, launch
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.scripts.clusters import folders as clusters
+from railyard.scripts.clusters import launch
 from tests.command_line import interrupt, wait_for
 from tests.fulldisk import small_disk
 
@@ -92,7 +93,7 @@ def test_a_killed_supervisor_takes_its_cluster_along(cluster):
 LEAVES_CHILDREN = """
 import os, subprocess, time
 from pathlib import Path
-from jobs import Job, Lines
+from railyard import Job, Lines
 
 class Leaves(Job):
     input = Lines()
@@ -186,7 +187,7 @@ def test_status_after_a_central_daemon_died_says_which(cluster):
 
 
 def _processes(line):
-    from cluster.runfolder import RunFolder
+    from railyard.cluster.files.runfolder import RunFolder
 
     return RunFolder(line.current()).processes()
 
@@ -251,7 +252,7 @@ def test_too_few_descriptors_are_told_before_anything_starts(railyard):
         "bash",
         sys.executable,
         "-m",
-        "scripts.main",
+        "railyard.scripts.main",
     ]
     done = subprocess.run(
         [*limited, "up", "--topology", "unlimited-2x2"],

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from scripts.agreement import agreements
-from scripts.comparetable import label_rows
-from scripts.comparison import Contender, as_json, compared, estimate
-from scripts.report.words import differences
+from railyard.scripts.comparing.agreement import agreements
+from railyard.scripts.comparing.comparetable import label_rows
+from railyard.scripts.comparing.comparison import Contender, as_json, compared, estimate
+from railyard.scripts.report.words import differences
 
 FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
 VIRTUAL = Contender("fair", "maxmin", "virtual")

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from click.testing import CliRunner
 
-from cluster.errors import UsageError
-from scripts import fetch as fetching
+from railyard.cluster.errors import UsageError
+from railyard.scripts.simulating import fetch as fetching
 
 TEXT = b"1\t2\t3\n"
 

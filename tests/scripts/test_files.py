@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.errors import UsageError
-from scripts.files import NotCopied, copy_out
-from scripts.interrupts import Interrupted
+from railyard.cluster.errors import UsageError
+from railyard.scripts.running.files import NotCopied, copy_out
+from railyard.scripts.terminal.interrupts import Interrupted
 from tests.fulldisk import files_of_at_most, small_disk
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.errors import UsageError
-from scripts import clusters
+from railyard.cluster.errors import UsageError
+from railyard.scripts.clusters import folders as clusters
 
 
 @pytest.fixture

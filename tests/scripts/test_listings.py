@@ -2,7 +2,7 @@
 
 import json
 
-from scripts import bench
+from railyard.scripts.commands import bench
 
 
 def test_schedulers_name_their_papers_and_settings(railyard):

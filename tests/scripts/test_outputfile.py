@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.outputfile import NotWritten, naming, write_json, write_text
+from railyard.scripts.results.outputfile import NotWritten, naming, write_json, write_text
 from tests.fulldisk import files_of_at_most, small_disk
 
 

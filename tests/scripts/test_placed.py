@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config import ClusterConfig
-from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from resourcemanager.eventlog import EventLog
-from scripts.placed import last_node, placed_as_in
+from railyard.cluster.config import ClusterConfig
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.resourcemanager.driving.eventlog import EventLog
+from railyard.scripts.comparing.placed import last_node, placed_as_in
 from tests.harness import TinyCluster, tiny_cluster
 
 BLOCKS = {"b0": ["r0n0", "r1n1"], "b1": ["r1n0", "r0n1"]}

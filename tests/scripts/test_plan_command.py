@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from resourcemanager.planning.planfile import load_plan
-from resourcemanager.planning.profiles import JobProfile, StageProfile
-from resourcemanager.planning.runs import Run, record
+from railyard.resourcemanager.schedulers.corral.planfile import load_plan
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+from railyard.resourcemanager.schedulers.corral.runs import Run, record
 
 
 def test_a_workload_is_planned_into_a_file(railyard, tmp_path):

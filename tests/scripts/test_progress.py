@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from cluster.ids import JobId
-from resourcemanager.messages import JobProgress, StageProgress
-from scripts.progress import Bars, BatchProgress, Lines
+from railyard.cluster.ids import JobId
+from railyard.resourcemanager.process.messages import JobProgress, StageProgress
+from railyard.scripts.terminal.progress import Bars, BatchProgress, Lines
 
 
 def stage(name, done, tasks, reads=()):

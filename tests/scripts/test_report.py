@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from cluster.config import ClusterConfig
-from cluster.topology import load_topology
-from jobs.mixes import Defaults, read_mix
-from jobs.workloads.measured import measured_workload
-from resourcemanager.eventlog import replay
-from scripts.comparison import Contender, compared
-from scripts.contest import Contest, Terms
-from scripts.report.page import _readable, write_page
-from scripts.report.results import Results
-from scripts.report.style import DARK, LIGHT, render
-from scripts.report.timeline import draw_run
-from scripts.virtual import VirtualRun, run_virtually
-from simulator.behaviour import Behaviour
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.topology import load_topology
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.scripts.comparing.comparison import Contender, compared
+from railyard.scripts.comparing.contest import Contest, Terms
+from railyard.scripts.report.page import _readable, write_page
+from railyard.scripts.report.results import Results
+from railyard.scripts.report.style import DARK, LIGHT, render
+from railyard.scripts.report.timeline import draw_run
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.simulator.nodes.behaviour import Behaviour
 
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import load_topology
-from jobs.workloads.catalog import workload
-from jobs.workloads.model import check_workload
-from scripts.reproduce.carryout import carry_out, command, save
-from scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, told
-from scripts.reproduce.measures import (
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.model import check_workload
+from railyard.scripts.reproduce.carryout import carry_out, command, save
+from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, told
+from railyard.scripts.reproduce.measures import (
     CROSS_RACK,
     JCT_MEAN,
     MAKESPAN,
@@ -25,10 +25,10 @@ from scripts.reproduce.measures import (
     plain,
     span_s,
 )
-from scripts.reproduce.papers import PAPERS, paper
-from scripts.reproduce.results import as_json, values
-from scripts.reproduce.smaller import Coarser, fewer_jobs
-from scripts.reproduce.table import published_words, show
+from railyard.scripts.reproduce.papers import PAPERS, paper
+from railyard.scripts.reproduce.results import as_json, values
+from railyard.scripts.reproduce.smaller import Coarser, fewer_jobs
+from railyard.scripts.reproduce.table import published_words, show
 
 JOBS = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import load_topology
-from jobs.mixes import Defaults, read_mix
-from scripts import room
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.scripts.running import room
 
 TOPOLOGY = load_topology("hybrid-8x4")  # 3 copies, scale 1000
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cluster.transport import Description
-from scripts.status import _state
+from railyard.cluster.messaging.transport import Description
+from railyard.scripts.commands.status import _state
 
 
 def described(**more):

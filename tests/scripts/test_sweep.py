@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from cluster.errors import UsageError
-from scripts.sweep import sweep
+from railyard.cluster.errors import UsageError
+from railyard.scripts.simulating.sweep import sweep
 
 
 def double(number):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.package import pack_file
-from scripts.trial import survived
+from railyard.cluster.errors import UsageError
+from railyard.jobs.package import pack_file
+from railyard.scripts.running.trial import survived
 
 
 @pytest.mark.parametrize(

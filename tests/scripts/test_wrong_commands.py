@@ -127,7 +127,7 @@ def test_fs_alone_shows_its_commands(railyard):
 
 
 def test_help_needs_no_cluster_and_no_heavy_import(railyard):
-    code = "import sys, scripts.main; print('numpy' in sys.modules, 'rich' in sys.modules)"
+    code = "import sys, railyard.scripts.main; print('numpy' in sys.modules, 'rich' in sys.modules)"
     import subprocess
     import sys
 

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.messages.execution import TaskSpec
-from cluster.topology import Compute, Links, RackShape, Topology
-from dfs.messages import BlockLocation, FileBlocks
-from dfs.reading import DfsFile, ReadServices
-from jobs.workloads.model import WorkStage
-from nodemanager.pace import paced_s
-from simulator.blockstore import BlockStore
-from simulator.heap import EventHeap
-from simulator.jobwork import StageWork
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.dfs.messages import BlockLocation, FileBlocks
+from railyard.dfs.reading import DfsFile, ReadServices
+from railyard.jobs.workloads.model import WorkStage
+from railyard.nodemanager.attempt.pace import paced_s
+from railyard.simulator.heap import EventHeap
+from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.jobwork import StageWork
 
 
 def topology(**compute: object) -> Topology:

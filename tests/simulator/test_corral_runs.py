@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.ids import NodeId, job_of, rack_of
-from cluster.messages.execution import LaunchAttempt
-from cluster.topology import Links, Storage, Topology
-from cluster.wire import Command, Event
-from jobs.workloads.model import Recurrence, Workload, WorkloadJob
-from resourcemanager.coredriver import Log
-from simulator.cluster import Simulation
-from simulator.faults import Fault, RackDown
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import NodeId, job_of, rack_of
+from railyard.cluster.messages.execution import LaunchAttempt
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topology import Links, Storage, Topology
+from railyard.jobs.workloads.model import Recurrence, Workload, WorkloadJob
+from railyard.resourcemanager.driving.coredriver import Log
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faults import Fault, RackDown
 from tests.simulator.test_simulation import MB, job, topology
 
 RACKS, NODES, SLOTS = 4, 4, 2
@@ -161,7 +161,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
 
 
 class Launches:
-    """Which job's attempts were launched where and when: a ``resourcemanager.coredriver.Log``."""
+    """Which job's attempts were launched where and when: a ``resourcemanager.driving.coredriver.Log``."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, NodeId, float]] = []

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfs.messages import HeldBlock
-from simulator.disks import Disks
+from railyard.dfs.messages import HeldBlock
+from railyard.simulator.nodes.disks import Disks
 
 NODES = ("r0n0", "r0n1", "r1n0")
 some = st.lists(st.sampled_from(NODES), unique=True).map(tuple)

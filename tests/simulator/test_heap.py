@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.heap import EventHeap, Rank
+from railyard.simulator.heap import EventHeap, Rank
 
 #: When an action is, how it ranks, and by how much later ones that it plans itself are.
 PLANS = st.lists(

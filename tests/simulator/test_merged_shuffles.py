@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.errors import UsageError
-from cluster.messages.execution import StartFlow
-from cluster.topology import load_topology
-from jobs.workloads.catalog import workload
-from resourcemanager.eventlog import EventLog, replay
-from simulator.behaviour import Behaviour
-from simulator.cluster import Simulation
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import UsageError
+from railyard.cluster.messages.execution import StartFlow
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.nodes.behaviour import Behaviour
 
 CONFIG = ClusterConfig(
     topology=load_topology("corral-7x30"), scheduler="capacity", flow_scheduler="maxmin"

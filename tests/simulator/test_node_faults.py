@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import Links, Storage, load_topology
-from simulator.cluster import Simulation
-from simulator.faults import (
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import Links, Storage, load_topology
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faults import (
     BlocksLost,
     CapacityDrop,
     Fault,
@@ -17,7 +17,7 @@ from simulator.faults import (
     NodeSlow,
     RackDown,
 )
-from simulator.faultspec import parse_faults
+from railyard.simulator.faults.faultspec import parse_faults
 from tests.simulator.test_simulation import MB, ended_s, job, simulation, topology
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from benchmarks.faults import broken_rule
-from cluster.errors import InvariantError
-from cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
-from jobs.workloads.model import WorkloadJob, WorkStage
-from resourcemanager.schedulers import all_recipes
-from simulator.attempt import SimulatedAttempt
-from simulator.scenarios import Scenario
+from railyard.benchmarks.faults import broken_rule
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
+from railyard.jobs.workloads.model import WorkloadJob, WorkStage
+from railyard.resourcemanager.schedulers import all_recipes
+from railyard.simulator.faults.scenarios import Scenario
+from railyard.simulator.nodes.attempt import SimulatedAttempt
 
 SCENARIOS = 2_000
 BATCH = 100
@@ -92,7 +92,7 @@ def test_a_port_with_two_circuits_is_found(monkeypatch: pytest.MonkeyPatch):
 
 def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
-        "simulator.attempt.SimulatedAttempt.fetched",
+        "railyard.simulator.nodes.attempt.SimulatedAttempt.fetched",
         lambda attempt, flow, outputs, size_bytes: FETCHED(attempt, flow, outputs, size_bytes + 1),
     )
     with pytest.raises(InvariantError, match=r"read \d+ bytes of \d+"):

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config import ClusterConfig
-from cluster.errors import InvariantError, UsageError
-from cluster.topology import Compute, Links, RackShape, Storage, Topology
-from jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from jobs.workloads.samples import sample_workload
-from resourcemanager.decisions import Pass
-from resourcemanager.eventlog import Diverged, EventLog, replay
-from resourcemanager.policies import TaskPolicy
-from resourcemanager.recipe import Recipe
-from resourcemanager.schedulers.fair import FairOrder
-from simulator.behaviour import Behaviour, fate_of
-from simulator.cluster import Simulation
-from simulator.faults import Fault, NodeDown
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import InvariantError, UsageError
+from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.samples import sample_workload
+from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
+from railyard.resourcemanager.interface.decisions import Pass
+from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faults import Fault, NodeDown
+from railyard.simulator.nodes.behaviour import Behaviour, fate_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 10**6

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from numba import config
 
-from cluster import ownfolder
+from railyard.cluster.files import ownfolder
 
 #: What numba needs of SciPy, for linear algebra only.
 _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
-_SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "rowtable.py")
+_SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "fabric/rows.py")
 
 
 def loops_folder(sources: Iterable[Path], parent: Path) -> Path:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from netemu.flowgroups import FlowGroup
-from netemu.routes import pack
-from netemu.rowtable import FINISH_S, RATE, WEIGHT, RowTable
-from netemu.schedulers.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of
-from netemu.schedulers.base import Floats, Numbers, Traffic
-from netemu.schedulers.compiled.rows import change_rate
-from netemu.schedulers.compiled.slots import grown
+from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.fabric.routes import pack
+from railyard.netemu.fabric.rows import FINISH_S, RATE, WEIGHT, RowTable
+from railyard.netemu.schedulers.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of
+from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.schedulers.compiled.rows import change_rate
+from railyard.netemu.schedulers.compiled.slots import grown
 
 _NONE = -1
 #: A flow that can gain: its place in the order, its row, the heap that it waits in, if it does, and

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.compiled.gaps import find_gaps, keep_booked, look_ahead
-from netemu.schedulers.compiled.ports import (
+from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.schedulers.compiled.gaps import find_gaps, keep_booked, look_ahead
+from railyard.netemu.schedulers.compiled.ports import (
     COLUMNS,
     DST,
     FREED,
@@ -34,7 +34,7 @@ from netemu.schedulers.compiled.ports import (
     put,
     take_down,
 )
-from netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.filling import Bools
 
 #: What is told of a batch instead of the bytes with which it waits: that it does so no more, or
 #: that it has its ports no more.

@@ -6,13 +6,18 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.rowtable import RATE, WEIGHT
-from netemu.schedulers.base import Floats, Numbers, Traffic
-from netemu.schedulers.compiled.filling import fill, scratch
-from netemu.schedulers.compiled.rows import change_rate, load_links, remaining_bytes, sum_up
-from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.fifo import Fifo
-from netemu.schedulers.filling import Bools
+from railyard.netemu.fabric.rows import RATE, WEIGHT
+from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.schedulers.compiled.filling import fill, scratch
+from railyard.netemu.schedulers.compiled.rows import (
+    change_rate,
+    load_links,
+    remaining_bytes,
+    sum_up,
+)
+from railyard.netemu.schedulers.compiled.slots import Slots, grown
+from railyard.netemu.schedulers.fifo import Fifo
+from railyard.netemu.schedulers.filling import Bools
 
 
 @njit(cache=True)

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.schedulers.base import Numbers
-from netemu.schedulers.compiled.ports import (
+from railyard.netemu.schedulers.base import Numbers
+from railyard.netemu.schedulers.compiled.ports import (
     COLUMNS,
     DST,
     IN,

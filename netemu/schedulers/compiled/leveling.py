@@ -10,18 +10,18 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.rowtable import RATE, WEIGHT
-from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.compiled.filling import fill, scratch
-from netemu.schedulers.compiled.linklists import count_rows, link_rows
-from netemu.schedulers.compiled.rows import (
+from railyard.netemu.fabric.rows import RATE, WEIGHT
+from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.schedulers.compiled.filling import fill, scratch
+from railyard.netemu.schedulers.compiled.linklists import count_rows, link_rows
+from railyard.netemu.schedulers.compiled.rows import (
     change_rate,
     differs,
     first_finish,
     load_links,
     sum_up,
 )
-from netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.filling import Bools
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12

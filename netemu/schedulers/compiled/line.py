@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from netemu.rowtable import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
-from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.compiled.filling import Indices, fill
-from netemu.schedulers.compiled.rows import change_rate, differs, sent_since
+from railyard.netemu.fabric.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
+from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.schedulers.compiled.filling import Indices, fill
+from railyard.netemu.schedulers.compiled.rows import change_rate, differs, sent_since
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13

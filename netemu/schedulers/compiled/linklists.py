@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from netemu.schedulers.base import Numbers
+from railyard.netemu.schedulers.base import Numbers
 
 
 @njit(cache=True)

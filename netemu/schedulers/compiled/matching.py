@@ -9,14 +9,14 @@ from itertools import chain
 import numpy as np
 from numba.typed import List
 
-from netemu.batches import Batch, Demand
-from netemu.circuits import Matching
-from netemu.instants import instant_s
-from netemu.optical import OpticalSwitch
-from netemu.schedulers.base import Numbers
-from netemu.schedulers.compiled import choosing
-from netemu.schedulers.compiled.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
-from netemu.schedulers.compiled.ports import (
+from railyard.netemu.circuits.choosing import Matching
+from railyard.netemu.circuits.demand import Batch, Demand
+from railyard.netemu.circuits.switch import OpticalSwitch
+from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.schedulers.base import Numbers
+from railyard.netemu.schedulers.compiled import choosing
+from railyard.netemu.schedulers.compiled.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
+from railyard.netemu.schedulers.compiled.ports import (
     FREED,
     IN,
     KINDS,
@@ -28,7 +28,7 @@ from netemu.schedulers.compiled.ports import (
     put,
     take_down,
 )
-from netemu.schedulers.compiled.slots import grown
+from railyard.netemu.schedulers.compiled.slots import grown
 
 #: So many slots there are at first.
 _SLOTS = 16

@@ -14,8 +14,8 @@ from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-from netemu.schedulers.base import Floats, Numbers
-from netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.schedulers.filling import Bools
 
 OUT, IN = SIDES = 0, 1
 NONE = -1

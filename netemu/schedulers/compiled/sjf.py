@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from netemu.flowgroups import FlowGroup
-from netemu.rowtable import RATE
-from netemu.schedulers.base import Floats, Numbers, Traffic
-from netemu.schedulers.compiled.filling import scratch
-from netemu.schedulers.compiled.line import (
+from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.fabric.rows import RATE
+from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.schedulers.compiled.filling import scratch
+from railyard.netemu.schedulers.compiled.line import (
     CLASS,
     ENDS_S,
     LEFT,
@@ -35,8 +35,8 @@ from netemu.schedulers.compiled.line import (
     longer,
     share,
 )
-from netemu.schedulers.compiled.rows import change_rate
-from netemu.schedulers.compiled.waiting import (
+from railyard.netemu.schedulers.compiled.rows import change_rate
+from railyard.netemu.schedulers.compiled.waiting import (
     first_loose,
     insert,
     least_left,
@@ -44,9 +44,9 @@ from netemu.schedulers.compiled.waiting import (
     place_after,
     remove,
 )
-from netemu.schedulers.filling import rounding_of
-from netemu.schedulers.sjf import SAME_BYTES, ShortestFirst
-from netemu.schedulers.ties import SAME_SHARE
+from railyard.netemu.schedulers.filling import rounding_of
+from railyard.netemu.schedulers.sjf import SAME_BYTES, ShortestFirst
+from railyard.netemu.schedulers.ties import SAME_SHARE
 
 
 @njit(cache=True)

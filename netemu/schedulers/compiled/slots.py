@@ -10,10 +10,10 @@ from numba import njit
 from numba.typed import List
 from numpy.typing import NDArray
 
-from netemu.flowgroups import FlowGroup
-from netemu.rowtable import COLUMNS
-from netemu.schedulers.base import Floats, Group, Numbers, Traffic
-from netemu.schedulers.filling import rounding_of
+from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.fabric.rows import COLUMNS
+from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from railyard.netemu.schedulers.filling import rounding_of
 
 T = TypeVar("T", bound=np.generic)
 

@@ -6,22 +6,22 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.instants import instant_s
-from netemu.rowtable import RATE, WEIGHT
-from netemu.schedulers.base import Floats, Group, Numbers, Traffic
-from netemu.schedulers.compiled.filling import fill, scratch
-from netemu.schedulers.compiled.rows import (
+from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.fabric.rows import RATE, WEIGHT
+from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from railyard.netemu.schedulers.compiled.filling import fill, scratch
+from railyard.netemu.schedulers.compiled.rows import (
     change_rate,
     differs,
     load_links,
     remaining_bytes,
     sum_up,
 )
-from netemu.schedulers.compiled.slots import Slots, grown
-from netemu.schedulers.filling import Bools
-from netemu.schedulers.inorder import by_arrival
-from netemu.schedulers.ties import ranks
-from netemu.schedulers.varys import CANCELS, LAST_MOMENTS, Varys
+from railyard.netemu.schedulers.compiled.slots import Slots, grown
+from railyard.netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.inorder import by_arrival
+from railyard.netemu.schedulers.ties import ranks
+from railyard.netemu.schedulers.varys import CANCELS, LAST_MOMENTS, Varys
 
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
 #: goes on as before, whatever happens elsewhere.

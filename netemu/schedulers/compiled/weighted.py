@@ -10,14 +10,20 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from netemu.rowtable import COLUMNS, RATE, WEIGHT
-from netemu.schedulers.aalo import QUEUES, WeightedAalo
-from netemu.schedulers.base import Floats, Numbers, Traffic
-from netemu.schedulers.compiled.fairshares import Levels, Sheet
-from netemu.schedulers.compiled.queues import Queues
-from netemu.schedulers.compiled.rows import change_rate, differs, load_links, sum_up
-from netemu.schedulers.compiled.slots import Slots, add_arrays, grown, new_arrays, put_array
-from netemu.schedulers.filling import Bools
+from railyard.netemu.fabric.rows import COLUMNS, RATE, WEIGHT
+from railyard.netemu.schedulers.aalo import QUEUES, WeightedAalo
+from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.schedulers.compiled.fairshares import Levels, Sheet
+from railyard.netemu.schedulers.compiled.queues import Queues
+from railyard.netemu.schedulers.compiled.rows import change_rate, differs, load_links, sum_up
+from railyard.netemu.schedulers.compiled.slots import (
+    Slots,
+    add_arrays,
+    grown,
+    new_arrays,
+    put_array,
+)
+from railyard.netemu.schedulers.filling import Bools
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-12

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobs.workloads.catalog import FAMILIES
+from railyard.jobs.workloads.catalog import FAMILIES
 
 SWIM_LINES = [(1000 * at, 0 if at % 4 else 3 * 10**9 * at, 10**6 * at) for at in range(1, 61)]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.workloads.catalog import workload
-from jobs.workloads.dags import random_tree
-from jobs.workloads.population import dice
-from jobs.workloads.shapes import alike, by_percentiles, stage_name, strata, zipf_shares
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.dags import random_tree
+from railyard.jobs.workloads.population import dice
+from railyard.jobs.workloads.shapes import alike, by_percentiles, stage_name, strata, zipf_shares
 
 SEEDS = range(3)
 

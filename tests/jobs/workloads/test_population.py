@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jobs.workloads.catalog import workload
-from jobs.workloads.recurring import foretell, is_weekend
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.recurring import foretell, is_weekend
 
 
 def times_s(text, seed=1):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.workloads.catalog import workload
-from jobs.workloads.swim import load_swim
+from railyard.cluster.errors import UsageError
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.traces.swim import load_swim
 
 
 def test_a_line_becomes_maps_and_reduces(tmp_path):

@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from cluster.errors import UsageError
-from jobs.workloads.catalog import workload
-from jobs.workloads.wfformat import load_wfformat
+from railyard.cluster.errors import UsageError
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.traces.wfformat import load_wfformat
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from jobs.workloads.catalog import FAMILIES, workload
-from jobs.workloads.model import check_workload
+from railyard.cluster.errors import UsageError
+from railyard.jobs.workloads.catalog import FAMILIES, workload
+from railyard.jobs.workloads.model import check_workload
 
 ROOT = Path(__file__).parents[3]
 GENERATORS = [name for name, family in FAMILIES.items() if not family.file]
 _DIGESTS = """
 import hashlib, sys, msgspec
-from jobs.workloads.catalog import workload
+from railyard.jobs.workloads.catalog import workload
 for text in sys.argv[1:]:
     print(hashlib.sha256(msgspec.msgpack.encode(workload(text, 7).jobs)).hexdigest())
 """

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from jobs.workloads.model import (
+from railyard.cluster.errors import UsageError
+from railyard.jobs.workloads.model import (
     InputFile,
     Recurrence,
     WorkloadJob,

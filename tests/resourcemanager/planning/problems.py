@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from resourcemanager.planning.prioritization import Problem, Scenario
+from railyard.resourcemanager.schedulers.corral.prioritization import Problem, Scenario
 
 
 def problem(

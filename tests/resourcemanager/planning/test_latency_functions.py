@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import load_topology
-from resourcemanager.planning.latency import (
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.resourcemanager.schedulers.corral.latency import (
     PlanOptions,
     RackCluster,
     core_s,
@@ -27,7 +27,7 @@ from resourcemanager.planning.latency import (
     shuffle_s,
     stage_s,
 )
-from resourcemanager.planning.profiles import JobProfile, StageProfile
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
 
 GB, MB = 1e9, 1e6
 CLUSTER = RackCluster(racks=7, machines=30, nic_bytes_per_s=1.25 * GB, core_bytes_per_s=0.25 * GB)

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cluster.topology import load_topology
-from jobs.workloads.catalog import workload
-from resourcemanager.planning.bounds import lp_batch, online_bound
-from resourcemanager.planning.latency import RackCluster
-from resourcemanager.planning.planner import plan, problem_of
-from resourcemanager.planning.prioritization import Problem, prioritize
-from resourcemanager.planning.profiles import JobProfile, foretold_profiles
-from resourcemanager.planning.provisioning import allocations
-from resourcemanager.planning.quicksearch import quick_provisioning
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
+from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
+from railyard.resourcemanager.schedulers.corral.prioritization import Problem, prioritize
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profiles
+from railyard.resourcemanager.schedulers.corral.provisioning import allocations
+from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 from tests.resourcemanager.planning.problems import problem, problems
 
 

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from cluster.ids import rack_id
-from resourcemanager.planning.planfile import Plan, PlannedJob, as_toml, load_plan, save_plan
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import rack_id
+from railyard.resourcemanager.schedulers.corral.planfile import (
+    Plan,
+    PlannedJob,
+    as_toml,
+    load_plan,
+    save_plan,
+)
 
 SMALL = """
 scenario = "batch"

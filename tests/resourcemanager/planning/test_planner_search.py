@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cluster.errors import UsageError
-from resourcemanager.planning.latency import RackCluster
-from resourcemanager.planning.planner import plan
-from resourcemanager.planning.prioritization import prioritize
-from resourcemanager.planning.profiles import JobProfile, StageProfile
-from resourcemanager.planning.provisioning import Path, allocations, plain_provisioning
-from resourcemanager.planning.quicksearch import quick_provisioning
+from railyard.cluster.errors import UsageError
+from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.planner import plan
+from railyard.resourcemanager.schedulers.corral.prioritization import prioritize
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+from railyard.resourcemanager.schedulers.corral.provisioning import (
+    Path,
+    allocations,
+    plain_provisioning,
+)
+from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 from tests.resourcemanager.planning.problems import problem, problems
 
 

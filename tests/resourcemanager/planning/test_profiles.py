@@ -6,17 +6,23 @@ import random
 
 import pytest
 
-from cluster.errors import UsageError
-from cluster.topology import Compute
-from jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
-from resourcemanager.planning.latency import RackCluster, job_s
-from resourcemanager.planning.profiles import (
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import Compute
+from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
+from railyard.resourcemanager.schedulers.corral.latency import RackCluster, job_s
+from railyard.resourcemanager.schedulers.corral.profiles import (
     JobProfile,
     StageProfile,
     foretold_profiles,
     profile_of,
 )
-from resourcemanager.planning.runs import Run, foretell, load_runs, record, with_errors
+from railyard.resourcemanager.schedulers.corral.runs import (
+    Run,
+    foretell,
+    load_runs,
+    record,
+    with_errors,
+)
 
 COMPUTE = Compute(map_rate=50e6, reduce_rate=25e6)
 

@@ -1,0 +1,50 @@
+"""Who may say what to a server: by the role of whoever is at the other end of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import zmq
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.roles import Sender
+from railyard.cluster.messaging.wire import Message
+
+#: So many peers' roles are remembered.
+_SENDERS_MAX = 4096
+
+
+class Admission:
+    """The rules of one server; a class of messages without one is taken of everybody."""
+
+    def __init__(self, who_sent: Callable[[zmq.Frame], Sender]) -> None:
+        self._who_sent = who_sent
+        self._senders: dict[bytes, Sender] = {}  #: by peer, as far as was asked
+        self._only: dict[type[Message], frozenset[str]] = {}
+
+    def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
+        """Take messages of a class of these roles only; none: of everybody."""
+        roles = frozenset(only)
+        if roles:
+            self._only[kind] = roles
+        else:
+            self._only.pop(kind, None)
+
+    def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
+        """Who sent a frame that came from ``peer``."""
+        known = self._senders.get(peer)
+        if known is None:
+            if len(self._senders) >= _SENDERS_MAX:
+                self._senders.clear()
+            known = self._senders[peer] = self._who_sent(frame)
+        return known
+
+    def check(self, kind: type[Message], peer: bytes, frame: zmq.Frame) -> None:
+        """Raise ``PeerError`` unless whoever sent a frame may send messages of that class."""
+        only = self._only.get(kind)
+        if only is None:
+            return
+        sender = self.sender(peer, frame)
+        if not sender.may(only):
+            who = f"{sender.role} (process {sender.pid})" if sender.pid else sender.role
+            raise PeerError(f"{kind.tag()} from {who}: only for {' and '.join(sorted(only))}")

@@ -1,0 +1,229 @@
+"""The client's end of a conversation with one server: questions, their answers, and its end.
+
+Not here: how a name becomes an address, and who makes links (``cluster.transport``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import zmq
+
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.messaging.fewlines import FewLines
+from railyard.cluster.messaging.frames import MESSAGES_A_TURN, Payload, arrived, monitored_event
+from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.wire import (
+    Malformed,
+    Message,
+    Refusal,
+    Unsendable,
+    Vocabulary,
+    pack,
+    unpack,
+)
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Message)
+
+#: A link without a connection for so long counts as one that waits for its server.
+UNREACHABLE_S = 1.0
+
+
+class Link:
+    """The client's end of a conversation with one server."""
+
+    def __init__(
+        self,
+        name: str,
+        socket: zmq.Socket[bytes],
+        reactor: Reactor,
+        address: Callable[[], str | None],
+        on_lost: Callable[[], None] | None,
+        patience_s: float | None,
+        pause_s: float,
+    ) -> None:
+        self.name = name
+        self.lost = False
+        self._made_s = now_s()
+        self._socket = socket
+        self._reactor = reactor
+        self._address = address
+        self._on_lost = on_lost
+        self._complaints = FewLines(log, reactor)
+        self._vocabulary = Vocabulary([Refusal])
+        self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
+        self._replies: dict[int, Callable[[Message | PeerLost, memoryview | None], None]] = {}
+        self._numbers = itertools.count(1)
+        #: what was sent before there was an address to connect to; None from then on
+        self._backlog: list[list[bytes | memoryview]] | None = []
+        self._connected = False
+        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        self._monitor = socket.get_monitor_socket(events)
+        reactor.add(self._monitor, self._on_monitor)
+        reactor.add(socket, self._receive_all)
+        self._patience: Timer | None = None
+        if patience_s is not None:
+            self._patience = reactor.call_later(patience_s, self._give_up)
+        if pause_s:
+            reactor.call_later(pause_s, self._connect)
+        else:
+            self._connect()
+
+    def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
+        """Handle messages of class ``kind`` that the server sends without being asked."""
+        self._vocabulary.add(kind)
+        self._handlers[kind] = handler
+
+    def send(self, message: Message, payload: Payload = None) -> None:
+        """Send a message that wants no answer; raises ``Unsendable`` for one that is too large."""
+        self._send(pack(message), payload)
+
+    def request(
+        self,
+        message: Message,
+        answer: type[M],
+        on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
+        payload: Payload = None,
+    ) -> None:
+        """Send a request; ``on_answer`` gets its answer, the refusal, or ``PeerLost``."""
+        self._vocabulary.add(answer)
+        if self.lost:
+            self._reactor.call_later(0, lambda: on_answer(self._loss(), None))
+            return
+        number = next(self._numbers)
+        try:
+            header = pack(message, number)
+        except Unsendable as error:
+            refusal = Refusal.because(error)
+            self._reactor.call_later(0, lambda: on_answer(refusal, None))
+            return
+        self._replies[number] = cast("Any", on_answer)
+        self._send(header, payload)
+
+    def call(
+        self, message: Message, answer: type[M], timeout_s: float = 30.0, payload: Payload = None
+    ) -> M:
+        """Send a request and wait for its answer; not from within a handler.
+
+        Raises ``Refused`` with the other side's reason, or ``PeerLost``.
+        """
+        got: list[M | Refusal | PeerLost] = []
+        self.request(message, answer, lambda reply, _: got.append(reply), payload)
+        if not self._reactor.run_until(lambda: bool(got), timeout_s):
+            how = f"within {timeout_s:g} s, or before this process was asked to stop"
+            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
+        if isinstance(got[0], Refusal):
+            raise got[0].error()
+        if isinstance(got[0], PeerLost):
+            raise got[0]
+        return got[0]
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._socket.closed)
+
+    @property
+    def waits_s(self) -> float:
+        """For how long it has waited for a connection; 0 if it has one, or waits no more."""
+        return 0.0 if self._connected or self.lost else now_s() - self._made_s
+
+    def close(self) -> None:
+        """Close the link; what was sent gets a moment to leave.  Pending requests are dropped."""
+        self.lost = True
+        self._replies.clear()
+        self._release(linger_ms=None)
+
+    def _release(self, linger_ms: int | None) -> None:
+        """Let go of the sockets, if that was not done; ``linger_ms`` None is as configured."""
+        if self.closed:
+            return
+        self._stop_waiting()
+        self._reactor.remove(self._socket)
+        self._reactor.remove(self._monitor)
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=linger_ms)
+
+    def _connect(self) -> None:
+        if self.lost:
+            return
+        address = self._address()
+        if address is None:
+            self._reactor.call_later(0.02, self._connect)
+        else:
+            self._socket.connect(address)
+            backlog, self._backlog = self._backlog or [], None
+            for frames in backlog:
+                self._socket.send_multipart(frames)
+
+    def _send(self, header: bytes, payload: Payload) -> None:
+        if self.lost:
+            return
+        frames: list[bytes | memoryview] = [header] if payload is None else [header, payload]
+        if self._backlog is not None:
+            self._backlog.append(frames)
+        else:
+            self._socket.send_multipart(frames, copy=payload is None)
+
+    def _receive_all(self) -> None:
+        for frames in itertools.islice(arrived(self._socket), MESSAGES_A_TURN):
+            self._handle(frames)
+
+    def _handle(self, frames: list[zmq.Frame]) -> None:
+        payload = frames[1].buffer if len(frames) == 2 else None
+        try:
+            number, message = unpack(frames[0].buffer, self._vocabulary)
+        except Malformed as error:
+            self._complaints.warning(f"{self.name} sent nonsense: {error}")
+            if not error.request:
+                return
+            number = error.request
+            message = Refusal.because(f"{self.name} sent an answer that is none: {error}")
+        if number:
+            reply = self._replies.pop(number, None)
+            if reply is not None:
+                reply(message, payload)
+        elif type(message) in self._handlers:
+            self._handlers[type(message)](message, payload)
+        elif isinstance(message, Refusal):
+            self._complaints.warning(f"{self.name} refused a message: {message.reason}")
+
+    def _on_monitor(self) -> None:
+        event, _ = monitored_event(self._monitor)
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._connected = True
+            self._stop_waiting()
+        elif event == zmq.EVENT_DISCONNECTED and self._connected:
+            for frames in arrived(self._socket):  # what came before the end still counts
+                self._handle(frames)
+            self._lose()
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _give_up(self) -> None:
+        if not self._connected:
+            self._lose()
+
+    def _lose(self) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        # At once: ZeroMQ would connect anew behind our back, and hand to another server of that
+        # name what was meant for the one that is gone.
+        self._release(linger_ms=0)
+        pending, self._replies = list(self._replies.values()), {}
+        if self._on_lost is not None:
+            self._on_lost()  # first: it may make a new link, for what is asked again
+        for reply in pending:
+            reply(self._loss(), None)
+
+    def _loss(self) -> PeerLost:
+        how = "is gone" if self._connected else "cannot be reached"
+        return PeerLost(f"{self.name} {how}")

@@ -1,0 +1,158 @@
+"""One thread's event loop: sockets, file descriptors and timers.
+
+Timers are kept to about 0.1 ms, and messages are heard of meanwhile: ZeroMQ's poller counts whole
+milliseconds, so the loop polls an alarm beside the sockets (on Linux; elsewhere it is late).
+
+Never here: threads, and decisions about jobs or flows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+from railyard.cluster.bounded import finite_s
+from railyard.cluster.messaging.alarm import Alarm
+
+now_s = time.monotonic
+
+
+class Timer:
+    """A call that will be made once; ``cancel`` prevents it."""
+
+    __slots__ = ("call", "when_s")
+
+    def __init__(self, when_s: float, call: Callable[[], None]) -> None:
+        self.when_s = when_s
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        """Make the call never happen."""
+        self.call = None
+
+
+class Reactor:
+    """Calls handlers when something can be read and when timers are due.
+
+    All times are of ``cluster.reactor.now_s``, the machine-wide monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+        self._alarm = Alarm() if sys.platform == "linux" else None
+        if self._alarm is not None:
+            self._poller.register(self._alarm.file, zmq.POLLIN)
+        self._handlers: dict[Any, Callable[[], None]] = {}
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._sequence = itertools.count()
+        self._stopped = False
+
+    def close(self) -> None:
+        """Give back the descriptor that it has of its own; the reactor is of no use then."""
+        if self._alarm is not None:
+            self._alarm.close()
+
+    def add(self, readable: zmq.Socket[bytes] | int, handler: Callable[[], None]) -> None:
+        """Call ``handler()`` whenever the socket (or file descriptor) can be read.
+
+        A handler reads all that is there, or at least once: it is called again while some is left.
+        """
+        self._poller.register(readable, zmq.POLLIN)
+        self._handlers[readable] = handler
+
+    def remove(self, readable: zmq.Socket[bytes] | int) -> None:
+        """Forget a socket; nothing happens if it is not known."""
+        if self._handlers.pop(readable, None) is not None:
+            self._poller.unregister(readable)
+
+    def call_at(self, when_s: float, call: Callable[[], None]) -> Timer:
+        """Call once at ``when_s``; at once, but not from within this call, if that is past.
+
+        Raises ``ValueError`` for a time that no clock reaches: see ``cluster.bounded``.
+        """
+        timer = Timer(finite_s(when_s, "when_s"), call)
+        heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
+        return timer
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        """Call once, ``delay_s`` from now."""
+        return self.call_at(now_s() + delay_s, call)
+
+    def call_every(self, period_s: float, call: Callable[[], None]) -> None:
+        """Call again and again, from one period on; late calls do not shift later ones.
+
+        Raises ``ValueError`` for a period that is not above 0.
+        """
+        if not period_s > 0:
+            raise ValueError(f"period_s = {period_s!r}: need seconds > 0")
+        self._repeat(now_s() + period_s, period_s, call)
+
+    def _repeat(self, when_s: float, period_s: float, call: Callable[[], None]) -> None:
+        def tick() -> None:
+            self._repeat(max(when_s + period_s, now_s()), period_s, call)
+            call()
+
+        self.call_at(when_s, tick)
+
+    def run(self) -> None:
+        """Serve until ``stop`` is called."""
+        self._stopped = False
+        while not self._stopped:
+            self._turn(math.inf)
+
+    def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Serve until ``done()``; False if ``timeout_s`` or a call of ``stop`` came first.
+
+        For clients that wait for an answer.  Never call it from within a handler.
+        """
+        self._stopped = False
+        deadline_s = math.inf if timeout_s is None else now_s() + timeout_s
+        while not done():
+            if self._stopped or now_s() >= deadline_s:
+                return False
+            self._turn(deadline_s)
+        return True
+
+    def stop(self) -> None:
+        """Make ``run`` or ``run_until`` return after the handler that is being called."""
+        self._stopped = True
+
+    def _turn(self, deadline_s: float) -> None:
+        """Wait for the next thing and handle it."""
+        self._drop_cancelled()
+        due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
+        for readable, _ in self._wait(due_s):
+            handler = self._handlers.get(readable)  # None if an earlier one has removed it
+            if handler is not None:
+                handler()
+        self._fire_timers()
+
+    def _wait(self, due_s: float) -> list[tuple[Any, int]]:
+        """Wait until something can be read, or until then; what can be read."""
+        left_s = due_s - now_s()
+        if left_s <= 0:
+            return self._poller.poll(0)
+        if self._alarm is not None:
+            self._alarm.set(due_s)
+        elif left_s < math.inf:
+            return self._poller.poll(math.ceil(left_s * 1000))
+        return self._poller.poll(None)
+
+    def _fire_timers(self) -> None:
+        now = now_s()
+        while self._timers and self._timers[0][0] <= now:
+            _, _, timer = heapq.heappop(self._timers)
+            call, timer.call = timer.call, None
+            if call is not None:
+                call()
+
+    def _drop_cancelled(self) -> None:
+        while self._timers and self._timers[0][2].call is None:
+            heapq.heappop(self._timers)

@@ -1,0 +1,321 @@
+"""Sending typed messages between processes, over ZeroMQ.
+
+One ``Transport`` a process.  A ``Server`` answers any number of ``Link``s.  Addresses are names
+("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports (encrypted and
+authenticated with CURVE keys from the run folder) that are published there.
+
+    frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
+
+What is malformed is refused and counted and never ends the process; whoever asked is always told,
+also by this side if its question is too large to be sent.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import os
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
+
+import msgspec
+import zmq
+
+from railyard.cluster.bounded import FEW, Count, Name, Pid
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import InvariantError, PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.addresses import publish_port, tcp_address, unix_address
+from railyard.cluster.messaging.admission import Admission
+from railyard.cluster.messaging.doorman import Doorman
+from railyard.cluster.messaging.fewlines import FewLines
+from railyard.cluster.messaging.frames import (
+    FRAMES_MAX,
+    MESSAGES_A_TURN,
+    Payload,
+    arrived,
+    configure,
+    configure_server,
+)
+from railyard.cluster.messaging.link import UNREACHABLE_S, Link
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.roles import (
+    CLIENT,
+    OWN,
+    Sender,
+    process_at,
+    role_of,
+    role_of_process,
+)
+from railyard.cluster.messaging.security import Keys
+from railyard.cluster.messaging.wire import (
+    Malformed,
+    Message,
+    Refusal,
+    Unsendable,
+    Vocabulary,
+    pack,
+    unpack,
+)
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Message)
+E = TypeVar("E", "Server", "Link")
+
+
+class Describe(Message, frozen=True):
+    """Who are you?  Every server answers."""
+
+
+class Description(Message, frozen=True, kw_only=True):
+    """A process's name and the counts that every server keeps."""
+
+    name: Name
+    pid: Pid
+    requests: Count
+    refused: Count  #: malformed or refused messages
+    #: servers that it waits for, having no connection to them
+    unreachable: Annotated[tuple[Name, ...], FEW] = ()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A message that arrived at a server."""
+
+    peer: bytes  #: who sent it; stays the same for as long as its link lives
+    number: int  #: pairs the reply with it; 0 = no reply is expected
+    message: Message
+    payload: memoryview | None
+    header: zmq.Frame | None = None  #: which knows where it came from
+
+
+class Transport:
+    """This process's ZeroMQ context, and how names become addresses.
+
+    Make it after the last fork: a context must not be shared between processes.  Over TCP its links
+    have the key of ``role``.  With ``for_tests``, servers let clients say what only daemons may.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        reactor: Reactor | None = None,
+        role: str = CLIENT,
+        *,
+        for_tests: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.reactor = reactor or Reactor()
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.for_tests = for_tests
+        self._keys = Keys.load(folder.keys, role)
+        if self._keys is not None:
+            self._keys.admit_only_own_clients(self.context)
+        self._open: list[Server | Link] = []
+
+    @classmethod
+    def of(cls, daemon: Daemon) -> Transport:
+        """That of a daemon's process."""
+        role = role_of(daemon.name)
+        return cls(daemon.folder, role=role, for_tests=daemon.config.for_tests)
+
+    def server(self, name: str) -> Server:
+        """A new server that others reach as ``name``."""
+        socket = self.context.socket(zmq.ROUTER)
+        configure_server(socket)
+        if self._keys is None:
+            socket.bind(unix_address(self.folder, name))
+        else:
+            self._keys.secure_server(socket)
+            port = socket.bind_to_random_port("tcp://127.0.0.1")
+            publish_port(self.folder, name, port)
+        return self._keep(Server(name, socket, self.reactor, self.unreachable, self._sender))
+
+    def link(
+        self,
+        name: str,
+        on_lost: Callable[[], None] | None = None,
+        patience_s: float | None = 10.0,
+        pause_s: float = 0.0,
+    ) -> Link:
+        """A new link to the server called ``name``; it is connected after ``pause_s``.
+
+        The link counts as lost when its connection breaks, or when none could be made within
+        ``patience_s`` (None: it may take for ever): its pending requests then fail with
+        ``PeerLost`` and ``on_lost`` is called.  A lost link stays lost: make a new one, or have a
+        ``LastingLink``.
+        """
+        socket = self.context.socket(zmq.DEALER)
+        configure(socket)
+        if self._keys is not None:
+            self._keys.secure_client(socket)
+        address = functools.partial(self._address, name)
+        return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s, pause_s))
+
+    def unreachable(self) -> tuple[str, ...]:
+        """The servers that links of this process wait for, by name."""
+        links = [end for end in self._open if isinstance(end, Link)]
+        return tuple(sorted({link.name for link in links if link.waits_s >= UNREACHABLE_S}))
+
+    def close(self) -> None:
+        """Close everything; messages already sent get a moment to leave."""
+        for end in self._open:
+            end.close()
+        self._open.clear()
+        if self._keys is not None:
+            self._keys.stop_admitting()
+        self.context.term()
+
+    def _keep(self, end: E) -> E:
+        """Remember a server or link for ``close``; those that are closed already are forgotten."""
+        self._open = [known for known in self._open if not known.closed]
+        self._open.append(end)
+        return end
+
+    def _sender(self, header: zmq.Frame) -> Sender:
+        """Who sent a message with this header."""
+        if self._keys is not None:
+            key = str(header.get("User-Id"))
+            role, pid = self._keys.role(key), None
+        else:
+            key = str(header.get("Peer-Address"))
+            pid = process_at(key)
+            role = CLIENT if pid is None else role_of_process(pid)
+        return Sender(OWN if self.for_tests and role == CLIENT else role, pid, key)
+
+    def _address(self, name: str) -> str | None:
+        """Where to connect to; None while it is not known yet."""
+        address = unix_address if self._keys is None else tcp_address
+        return address(self.folder, name)
+
+
+class Server:
+    """Answers requests by the handler of their message's class."""
+
+    def __init__(
+        self,
+        name: str,
+        socket: zmq.Socket[bytes],
+        reactor: Reactor,
+        unreachable: Callable[[], tuple[str, ...]],
+        who_sent: Callable[[zmq.Frame], Sender],
+    ) -> None:
+        self.name = name
+        self._unreachable = unreachable
+        self._admission = Admission(who_sent)
+        self.requests = 0  #: messages handled
+        self.refused = 0  #: messages refused, malformed ones included
+        self._socket = socket
+        self._reactor = reactor
+        self._complaints = FewLines(log, reactor)
+        self._vocabulary = Vocabulary()
+        self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
+        self._doorman = Doorman(name, socket, reactor, log)
+        self.on(Describe, self._describe)
+        reactor.add(socket, self._receive_all)
+
+    def on(
+        self,
+        kind: type[Message],
+        handler: Callable[[Request], Message | None],
+        only: Iterable[str] = (),
+    ) -> None:
+        """Handle messages of class ``kind``; with ``only``, of no other roles than these.
+
+        What the handler returns is the reply; None means that there is none, or that it comes
+        later through ``reply``.  A ``PeerError`` that it raises becomes a ``Refusal``.
+        """
+        self._vocabulary.add(kind)
+        self._handlers[kind] = handler
+        self._admission.restrict(kind, only)
+
+    def sender(self, request: Request) -> Sender:
+        """Who sent a request."""
+        assert request.header is not None, "it came from a socket"
+        return self._admission.sender(request.peer, request.header)
+
+    def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
+        """Answer a request; False if whoever asked is gone.
+
+        An answer that is too large becomes a refusal that says so.
+        """
+        return self._answer(request.peer, request.number, message, payload)
+
+    def push(self, peer: bytes, message: Message, payload: Payload = None) -> bool:
+        """Send a message that is no answer; False if the peer is gone.
+
+        Raises ``Unsendable`` for one that is too large.
+        """
+        return self._send(peer, pack(message), payload)
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._socket.closed)
+
+    def close(self) -> None:
+        """Stop serving."""
+        if not self.closed:
+            self._reactor.remove(self._socket)
+            self._doorman.close()
+            self._socket.close()
+
+    def _send(self, peer: bytes, header: bytes, payload: Payload) -> bool:
+        frames = [peer, header] if payload is None else [peer, header, payload]
+        try:
+            self._socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=payload is None)
+        except zmq.ZMQError as error:
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                return False
+            raise
+        return True
+
+    def _answer(self, peer: bytes, number: int, message: Message, payload: Payload) -> bool:
+        try:
+            header = pack(message, number)
+        except Unsendable as error:
+            self._complaints.warning(f"{self.name} could not answer: {error}")
+            advice = "ask for less at once, such as for a folder further down"
+            header, payload = pack(Refusal.because(f"{error}: {advice}"), number), None
+        return self._send(peer, header, payload)
+
+    def _receive_all(self) -> None:
+        for frames in itertools.islice(arrived(self._socket), MESSAGES_A_TURN):
+            self._handle(frames)
+
+    def _handle(self, frames: list[zmq.Frame]) -> None:
+        peer, number = frames[0].bytes, 0
+        try:
+            if not 2 <= len(frames) <= FRAMES_MAX:
+                raise PeerError("too many frames, or none: a message has 1 or 2")
+            header = frames[1]
+            number, message = unpack(header.buffer, self._vocabulary)
+            payload = frames[2].buffer if len(frames) == FRAMES_MAX else None
+            self.requests += 1
+            kind = type(message)
+            self._admission.check(kind, peer, header)
+            request = Request(peer, number, message, payload, header)
+            answer = self._handlers[kind](request)
+        except InvariantError:
+            raise
+        except PeerError as error:
+            if isinstance(error, Malformed):
+                number = error.request
+            self.refused += 1
+            self._complaints.warning(f"{self.name} refused a message: {error}")
+            answer = Refusal.because(error)
+        except Exception as error:  # a daemon never dies of a message
+            self.refused += 1
+            self._complaints.warning(f"{self.name} failed on a message", error)
+            answer = Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
+        if answer is not None:
+            self._answer(peer, number, answer, None)
+
+    def _describe(self, _: Request) -> Message:
+        return Description(
+            name=self.name,
+            pid=os.getpid(),
+            requests=self.requests,
+            refused=self.refused,
+            unreachable=self._unreachable(),
+        )

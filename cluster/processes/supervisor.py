@@ -1,0 +1,303 @@
+"""Forks a cluster's daemons from one warmed parent, watches them, and takes them all down again.
+
+The parent has imported what the daemons need and has made no ZeroMQ context.  It tells whoever
+started it what happens, a JSON object a line on its standard output:
+
+    {"event": "ready"}                                      all daemons are up and registered
+    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon ended before it was asked to;
+                      "next":}                              what comes of it
+    {"event": "started-again", "role":, "name":, "pid":}    in place of one that died
+    {"event": "failed", "reason":}                          the cluster could not be started
+    {"event": "stopped"}                                    nothing is left
+
+A daemon that dies is started again (see ``cluster.restarts``), unless the others can't go on
+without what it knew: then the cluster ends.  It ends as well when its supervisor gets SIGTERM, and
+when its lifeline (a pipe held open by whoever started it) closes.
+"""
+
+from __future__ import annotations
+
+import enum
+import gc
+import json
+import logging
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.roles import take_role
+from railyard.cluster.processes.family import (
+    adopt_orphans,
+    allow_many_descriptors,
+    close_descriptors_but,
+    fork,
+    how_it_ended,
+    kill_descendants,
+    kill_strays,
+    reap,
+    signal_strays,
+    wake_on_signals,
+)
+from railyard.cluster.processes.restarts import PAUSE_S_MAX, Restarts
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT_S = 30.0
+STOP_GRACE_S = 2.0
+#: The same for daemons that can't do their work any more: somebody waits to be told so.
+_FAILED_GRACE_S = 0.5
+#: All that a pipe can hold: what is read at once ends with the end of a name.
+_PIPE_BYTES = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonSpec:
+    """A daemon to be started; the others can't go on once a ``critical`` one has died."""
+
+    role: str
+    name: str
+    main: Callable[[Daemon], None]
+    critical: bool
+
+
+class Ending(enum.IntEnum):
+    """Why a cluster ended: the supervisor's exit status."""
+
+    ASKED = 0
+    DAEMON_DIED = 3
+    START_FAILED = 4
+
+
+class Supervisor:
+    """Runs one cluster from its start to its end."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        config: ClusterConfig,
+        specs: list[DaemonSpec],
+        lifeline: int | None = None,
+        restarts: Restarts | None = None,
+        start_timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        self._folder = folder
+        self._config = config
+        self._specs = specs
+        self._lifeline = lifeline
+        self._running: dict[int, DaemonSpec] = {}  #: by process id
+        self._unready: dict[str, float] = {}  #: {name: when it must be ready at the latest}
+        self._started = False  #: all daemons have been ready
+        self._restarts = restarts or Restarts()
+        self._start_timeout_s = start_timeout_s
+        self._due: list[tuple[float, DaemonSpec]] = []  #: what is to be started again, and when
+        self._ready_in, self._ready_out = os.pipe()
+
+    def run(self) -> Ending:
+        """Start the daemons, watch them until the cluster ends, and leave nothing behind."""
+        adopt_orphans()
+        allow_many_descriptors()
+        # Set before the first fork: a child that ends at once must be noticed too.
+        wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
+        self._folder.record_process("Supervisor", "supervisor", os.getpid())
+        gc.collect()
+        gc.freeze()  # collections in the children then leave the shared pages alone
+        grace_s = STOP_GRACE_S
+        try:
+            for spec in self._specs:
+                self._fork(spec)
+            ending = self._watch(wake)
+            if ending is not Ending.ASKED:
+                grace_s = _FAILED_GRACE_S
+            return ending
+        finally:
+            self._take_down(grace_s)
+            self._tell(event="stopped")
+
+    # Starting ----------------------------------------------------------------------------------
+    def _fork(self, spec: DaemonSpec) -> int:
+        pid = fork(partial(self._become, spec))
+        self._running[pid] = spec
+        self._unready[spec.name] = time.monotonic() + self._start_timeout_s
+        self._folder.record_process(spec.role, spec.name, pid)
+        return pid
+
+    def _become(self, spec: DaemonSpec) -> None:
+        """Be the daemon, in a forked child."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        self._write_to_log(spec.name)
+        take_role(spec.name)
+        # The lock that says that the cluster is alive and the lifeline are the supervisor's alone.
+        close_descriptors_but({self._ready_out})
+        spec.main(
+            Daemon(
+                role=spec.role,
+                name=spec.name,
+                folder=self._folder,
+                config=self._config,
+                ready=partial(self._say_ready, spec.name),
+            )
+        )
+
+    def _say_ready(self, name: str) -> None:
+        _write_all(self._ready_out, f"{name}\n".encode())
+        os.close(self._ready_out)
+
+    def _write_to_log(self, name: str) -> None:
+        log = os.open(self._folder.log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.close(nothing)
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+
+    # Watching ----------------------------------------------------------------------------------
+    def _watch(self, wake: int) -> Ending:
+        watched = [wake, self._ready_in]
+        if self._lifeline is not None:
+            watched.append(self._lifeline)
+        while True:
+            readable, _, _ = select.select(watched, [], [], self._wait_s())
+            if self._lifeline in readable and not os.read(self._lifeline, 1):
+                return Ending.ASKED
+            if self._ready_in in readable:
+                self._note_ready(os.read(self._ready_in, _PIPE_BYTES))
+            ending: Ending | None = None
+            if wake in readable:
+                signals = os.read(wake, 4096)
+                if signal.SIGTERM in signals or signal.SIGINT in signals:
+                    return Ending.ASKED
+                ending = self._note_deaths()
+            ending = ending or self._deal_with_late()
+            if ending is not None:
+                return ending
+            self._start_again()
+
+    def _wait_s(self) -> float | None:
+        """How long to wait for something to happen; None: as long as it takes."""
+        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due)], default=math.inf)
+        return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
+
+    def _note_ready(self, names: bytes) -> None:
+        for name in names.decode().split():
+            self._unready.pop(name, None)
+        if not self._unready and not self._started:
+            self._started = True
+            self._tell(event="ready")
+
+    def _note_deaths(self) -> Ending | None:
+        """Tell of each daemon that has ended; how the cluster ends if it can't go on without."""
+        ending = None
+        for pid, status in reap():
+            spec = self._running.pop(pid, None)
+            if spec is None:
+                continue  # an orphan that was adopted: see below
+            how = how_it_ended(status)
+            # until there is a new one: where the dead one was, nobody is to look for it
+            self._folder.port(spec.name).unlink(missing_ok=True)
+            was_unready = self._unready.pop(spec.name, None) is not None
+            failed = not self._started and (was_unready or spec.critical)
+            next_ = "the start has failed" if failed else self._what_next(spec)
+            self._folder.record_death(spec.role, spec.name, pid, how, next_)
+            self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how, next=next_)
+            if failed:
+                self._tell(event="failed", reason=f"{spec.name} ended during the start: {how}")
+                ending = Ending.START_FAILED
+            elif spec.critical:
+                ending = ending or Ending.DAEMON_DIED
+        # What a daemon left behind, at last whatever its attempts had started in other sessions:
+        # each orphan is adopted when its parent ends, and that end is why we are here.
+        signal_strays(self._running)
+        return ending
+
+    def _what_next(self, spec: DaemonSpec) -> str:
+        """See to it that a daemon that has died is started again; what comes of it, in words."""
+        if spec.critical:
+            return "the cluster can't go on without it"
+        now_s = time.monotonic()
+        pause_s = self._restarts.pause_s(spec.name, now_s)
+        if pause_s is None:
+            times = f"{self._restarts.deaths_max} times within {self._restarts.within_s:g} s"
+            log.error("%s has died %s: it is not started again", spec.name, times)
+            return f"it is not started again, having died {times}"
+        log.warning("%s has died: it is started again in %g s", spec.name, pause_s)
+        self._due.append((now_s + pause_s, spec))
+        return "it is started again"
+
+    def _start_again(self) -> None:
+        """Start the daemons anew whose time has come; what they had started has ended by then."""
+        now_s = time.monotonic()
+        due = [spec for due_s, spec in self._due if due_s <= now_s]
+        if not due:
+            return
+        self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
+        kill_strays(self._running)  # attempts of a NodeManager that died, and what they started
+        for spec in due:
+            try:
+                pid = self._fork(spec)
+            except OSError as error:
+                log.error("%s: no process for it: %s", spec.name, error.strerror)
+                self._due.append((now_s + PAUSE_S_MAX, spec))
+            else:
+                self._tell(event="started-again", role=spec.role, name=spec.name, pid=pid)
+
+    def _deal_with_late(self) -> Ending | None:
+        """Of daemons that are not ready in time: end the start, or kill one to start it again."""
+        now_s = time.monotonic()
+        late = sorted(name for name, until_s in self._unready.items() if until_s <= now_s)
+        if not late:
+            return None
+        if not self._started:
+            reason = f"not up within {self._start_timeout_s:g} s: {', '.join(late)}"
+            self._tell(event="failed", reason=reason)
+            return Ending.START_FAILED
+        for pid, spec in self._running.items():
+            if spec.name in late:
+                log.error("%s was not up within %g s: killing it", spec.name, self._start_timeout_s)
+                os.kill(pid, signal.SIGKILL)
+                del self._unready[spec.name]
+        return None
+
+    def _tell(self, **what: object) -> None:
+        try:
+            print(json.dumps(what), flush=True)
+        except (OSError, ValueError):
+            return  # nobody listens any more, as with a cluster that was left running
+
+    # Ending ------------------------------------------------------------------------------------
+    def _take_down(self, grace_s: float) -> None:
+        """Ask the daemons to stop, then kill what is left of them and of their children."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGTERM)
+        deadline_s = time.monotonic() + grace_s
+        while self._running and time.monotonic() < deadline_s:
+            for pid, _ in reap():
+                self._running.pop(pid, None)
+            time.sleep(0.002)
+        kill_descendants()
+        for entry in self._folder.sockets.iterdir():
+            entry.unlink(missing_ok=True)
+        if self._lifeline is not None and _at_end(self._lifeline):
+            self._folder.remove()  # whoever started the cluster is gone and can't do it
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _at_end(fd: int) -> bool:
+    readable, _, _ = select.select([fd], [], [], 0)
+    return bool(readable) and not os.read(fd, 1)

@@ -1,0 +1,263 @@
+"""Several jobs that run at once: which, how large, whose, and when each is submitted.
+
+Three ways to say it, which may be mixed:
+
+    terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with what is special
+    mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
+    evening.toml                                                 a file with a [[job]] for each
+
+A file's tables have the keys that follow a job's name above.  Jobs are foretold, as recurring ones
+are, rightly and all of them unless it is said otherwise: recurring=0.5,size_error=0.1,late=0.2.
+Never here: running anything.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from railyard.cluster.errors import UsageError, require, require_name, unknown_name
+from railyard.cluster.overrides import split_changes
+from railyard.cluster.shown import printable
+from railyard.cluster.tomlfile import Duration, Size, build, read_toml
+from railyard.cluster.units import parse_size
+from railyard.jobs.model import REDUCES_MAX
+from railyard.jobs.workloads.model import Recurrence
+
+MIX = "mix"
+_PARAM = "param."
+#: Text of more letters is no number that anybody means.
+_NUMBER_LETTERS_MAX = 30
+#: More jobs are a workload for the simulator alone.
+JOBS_MAX = 10_000
+_Count = Annotated[int, msgspec.Meta(ge=1, le=JOBS_MAX)]
+_Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
+
+
+class MixJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a mix."""
+
+    name: str  #: unlike any other's: "terasort-3"
+    job: str  #: what ``jobs.catalog.find`` finds: "terasort"
+    submit_s: float  #: from the mix's beginning
+    size_bytes: int  #: of the input that is generated for it; the model's
+    reduces: int | None  #: None: whoever runs it chooses
+    user: str
+    queue: str
+    params: dict[str, str]
+    own_input: bool = False  #: whether its input is made for it alone, though others' be equal
+    recurrence: Recurrence | None = None  #: what is foretold of it; None: nothing
+
+
+class Mix(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs, in the order in which they are submitted."""
+
+    name: str  #: the words that it was asked for with
+    jobs: tuple[MixJob, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defaults:
+    """What holds for jobs of which nothing else is said."""
+
+    size_bytes: int
+    reduces: int | None = None
+    user: str = "user"
+    queue: str = "default"
+    params: tuple[tuple[str, str], ...] = ()
+
+
+def user_files(jobs: Iterable[str]) -> list[str]:
+    """The files of users' own among jobs as they are asked for, each once."""
+    files = (job.partition(":")[0] for job in jobs)
+    return list(dict.fromkeys(file for file in files if file.endswith(".py")))
+
+
+def is_single(words: Sequence[str]) -> bool:
+    """Whether one job is asked for, with nothing special said of it."""
+    [first, *others] = words
+    return not others and first != MIX and "," not in first and not first.endswith(".toml")
+
+
+def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
+    """The jobs that these words ask for; raises ``UsageError`` for what makes no sense."""
+    asked: list[MixJob] = []
+    for word in words:
+        asked += _read(word, defaults, seed)
+        if len(asked) > JOBS_MAX:
+            raise UsageError(f"{printable(word, 80)}: too many jobs: need at most {JOBS_MAX}")
+    names = Counter(_base_name(one.job) for one in asked)
+    seen: Counter[str] = Counter()
+    jobs = []
+    for one in sorted(asked, key=lambda one: one.submit_s):  # stable: equal times as they are told
+        base = _base_name(one.job)
+        seen[base] += 1
+        name = base if names[base] == 1 else f"{base}-{seen[base]}"
+        past = one.recurrence and msgspec.structs.replace(one.recurrence, name=name)
+        jobs.append(msgspec.structs.replace(one, name=name, recurrence=past))
+    return Mix(name=" ".join(words), jobs=tuple(jobs))
+
+
+class _Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be said of how these jobs are foretold, and of their inputs.
+
+    Errors are drawn as those of workloads are (``jobs.workloads.population``): a size evenly up to
+    twice ``size_error``, a time evenly up to ``late_by`` before or after that at which a job comes.
+    """
+
+    recurring: float = 1.0  #: share of the jobs that is foretold
+    size_error: float = 0.0  #: mean of |foretold / actual size - 1|
+    late: float = 0.0  #: share of the foretold jobs that come at another time than foretold
+    late_by: Duration = 10.0
+    inputs: Literal["shared", "own"] = "shared"  #: "own": made for each job, though equal
+
+    def __post_init__(self) -> None:
+        for name in ("recurring", "late"):
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share of 0 to 1")
+        require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
+
+
+class _Asked(_Known, frozen=True, kw_only=True):
+    """What can be said of a job, in a word or in a file's table."""
+
+    job: str
+    size: Size | None = None
+    submit: Duration = 0.0
+    times: _Count = 1  #: so many jobs like this
+    reduces: _Reduces | None = None
+    user: str | None = None
+    queue: str | None = None
+    param: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("user", "queue"):
+            if (name := getattr(self, key)) is not None:
+                require_name(key, name)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    job: list[dict[str, Any]] = []
+
+
+class _Drawn(_Known, frozen=True, kw_only=True):
+    """What can be said of a mix that is drawn; of "a+b" each is equally likely."""
+
+    jobs: _Count = 12
+    of: str = "terasort+wordcount"
+    sizes: str = "500MB+1GB+2GB"
+    window: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
+    users: _Count = 1
+    queues: str = ""
+    reduces: _Reduces | None = None
+
+
+def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
+    if word.endswith(".toml"):
+        yield from _from_file(Path(word), defaults, seed)
+        return
+    name, changes = split_changes(word)
+    told: dict[str, Any] = {}
+    for key, value in changes:
+        if key.startswith(_PARAM):
+            told.setdefault("param", {})[key.removeprefix(_PARAM)] = value
+        else:
+            told[key] = _as_number(value)
+    if name == MIX:
+        shape = build(told, _Drawn, word)
+        drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
+        yield from _foretold(drawn, shape, f"{word} {seed}")
+    else:
+        asked = build(told | {"job": name}, _Asked, word)
+        yield from _foretold(_jobs(asked, defaults), asked, f"{word} {seed}")
+
+
+def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
+    file = build(read_toml(path), _File, str(path))
+    if not file.job:
+        raise UsageError(f'{path}: has no job: need tables [[job]] with job = "terasort" and so on')
+    for number, table in enumerate(file.job, start=1):
+        if number > JOBS_MAX:
+            raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
+        asked = build(table, _Asked, f"{path}: job {number}")
+        yield from _foretold(_jobs(asked, defaults), asked, f"{number} {seed}")
+
+
+def _foretold(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]:
+    """The jobs with what is foretold of them: of exactly the shares of them that are asked for."""
+    dice = random.Random(f"foretold {seed}")
+    recurring = set(dice.sample(range(len(jobs)), round(known.recurring * len(jobs))))
+    late = set(dice.sample(sorted(recurring), round(known.late * len(recurring))))
+    for number, job in enumerate(jobs):
+        ratio = 1 + dice.uniform(-2 * known.size_error, 2 * known.size_error)
+        off_s = dice.uniform(-known.late_by, known.late_by) if number in late else 0.0
+        past = Recurrence(name="", size_ratio=ratio, submit_s=max(0.0, job.submit_s + off_s))
+        yield msgspec.structs.replace(
+            job,
+            own_input=known.inputs == "own",
+            recurrence=past if number in recurring else None,
+        )
+
+
+def _jobs(asked: _Asked, defaults: Defaults) -> list[MixJob]:
+    job = MixJob(
+        name="",
+        job=asked.job,
+        submit_s=asked.submit,
+        size_bytes=defaults.size_bytes if asked.size is None else asked.size,
+        reduces=asked.reduces or defaults.reduces,
+        user=asked.user or defaults.user,
+        queue=asked.queue or defaults.queue,
+        params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
+    )
+    return [job] * asked.times
+
+
+def _draw(shape: _Drawn, defaults: Defaults, dice: random.Random, word: str) -> Iterator[MixJob]:
+    kinds = _alternatives(shape.of, f"{word}: of")
+    sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
+    queues = shape.queues.split("+") if shape.queues else [defaults.queue]
+    for _ in range(shape.jobs):
+        yield MixJob(
+            name="",
+            job=dice.choice(kinds),
+            submit_s=round(dice.uniform(0.0, shape.window), 3),
+            size_bytes=dice.choice(sizes),
+            reduces=shape.reduces or defaults.reduces,
+            user=f"user{dice.randrange(shape.users)}" if shape.users > 1 else defaults.user,
+            queue=dice.choice(queues),
+            params=dict(defaults.params),
+        )
+
+
+def _alternatives(text: str, where: str) -> list[str]:
+    kinds = text.split("+")
+    require(all(kinds), where, text, "names with + between them, as in terasort+wordcount")
+    if MIX in kinds:
+        raise unknown_name("job", MIX, ["terasort", "wordcount"])
+    return kinds
+
+
+def _base_name(job: str) -> str:
+    file, _, _ = job.partition(":")
+    return Path(file).stem if file.endswith(".py") else job
+
+
+def _as_number(text: str) -> str | int | float:
+    """A number if the text is one and nothing else."""
+    if len(text) > _NUMBER_LETTERS_MAX:
+        return text
+    if text.isdecimal():
+        return int(text)
+    whole, point, rest = text.partition(".")
+    return float(text) if point and (whole + rest).isdecimal() else text
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

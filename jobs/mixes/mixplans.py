@@ -1,0 +1,63 @@
+"""What is to be done for each job of a mix, on a real cluster or in the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.topology import Topology
+from railyard.jobs.mixes.mixes import Mix, MixJob
+from railyard.jobs.samples.catalog import find
+from railyard.jobs.samples.sample import Plan, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A job of a mix, and what is to be done for it."""
+
+    job: MixJob
+    plan: Plan
+
+
+def plan_mix(mix: Mix, topology: Topology, seed: int, folder: str) -> tuple[Planned, ...]:
+    """A plan for each job, below ``folder`` of the block store; equal inputs are made once.
+
+    Raises ``UsageError`` for a job that makes no sense, with its name.
+    """
+    return tuple(Planned(job=job, plan=_plan(job, topology, seed, folder)) for job in mix.jobs)
+
+
+def stored_size(size_bytes: int, topology: Topology) -> int:
+    """Real bytes of an input to generate; raises ``UsageError`` if that is less than one."""
+    right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
+    require(size_bytes >= topology.scale, "size", size_bytes, right)
+    return size_bytes // topology.scale
+
+
+def default_reduces(topology: Topology) -> int:
+    """Half of the slots: the other half stays for maps while reduces fetch."""
+    return max(1, topology.slots // 2)
+
+
+def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
+    try:
+        stored_bytes = stored_size(job.size_bytes, topology)
+        parts = -(-stored_bytes // topology.stored_block_bytes)
+        # A small job among others needs fewer reduces than one that has the cluster to itself.
+        reduces = job.reduces or min(default_reduces(topology), max(1, parts // 2))
+        plan = find(job.job).plan(
+            Request(
+                folder=f"{folder}/{job.name}",
+                shared="" if job.own_input else f"{folder}/inputs",
+                stored_bytes=stored_bytes,
+                parts=parts,
+                reduces=reduces,
+                seed=seed,
+                params=job.params,
+            )
+        )
+    except UsageError as error:
+        raise UsageError(f"{job.name}: {error}") from None
+    if plan.needs_input:
+        raise UsageError(f"{job.name}: reads input: run it alone, with --input FILE")
+    return plan

@@ -1,0 +1,262 @@
+"""The jobs that come with Railyard, by name, and the jobs in users' files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.shown import printable
+from railyard.jobs.model import Job
+from railyard.jobs.package import load_job, pack_file, pack_job
+from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
+from railyard.jobs.samples.teragen import RECORD_BYTES, RECORDS, TeraGen
+from railyard.jobs.samples.terasort import TeraSort, require_enough, sample_cuts
+from railyard.jobs.samples.teravalidate import TeraValidate
+from railyard.jobs.samples.textgen import TextGen
+from railyard.jobs.samples.topwords import TopWords
+from railyard.jobs.samples.wordcount import WordCount
+
+#: Lines of the output and the words' counts of the input, to whether the first are right.
+_Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
+
+_READ_BYTES = 2**22
+#: How many of the most frequent words are shown.
+_TOP = 10
+_SHOWN_LETTERS_MAX = 40
+
+
+def find(job: str) -> Sample:
+    """The sample of that name, or the job in a user's file: "my_job.py", "my_job.py:LongWords".
+
+    Raises ``UsageError`` for an unknown name (with the nearest) and a file that does not exist.
+    """
+    file, _, job_class = job.partition(":")
+    if file.endswith(".py"):
+        if not Path(file).is_file():
+            raise UsageError(f"{file}: no such file: need a job's Python file, or a job's name")
+        return user_job(Path(file), job_class)
+    samples = {sample.name: sample for sample in CATALOG}
+    if job not in samples:
+        raise unknown_name("job", job, samples)
+    return samples[job]
+
+
+def user_job(file: Path, job_class: str = "") -> Sample:
+    """The job in a user's file; its plan has one step and no check."""
+    name = printable(file.stem, _SHOWN_LETTERS_MAX)
+
+    def plan(request: Request) -> Plan:
+        package = pack_file(file, job_class, request.params)
+        job = load_job(package)
+        return Plan(
+            steps=(_measured(name, request.input, request, package),),
+            input=job.input,
+            needs_input=any(s.kind == "map" and not s.tasks for s in job.stage_specs()),
+        )
+
+    return Sample(name, f"the job in {file}", plan)
+
+
+# The sort benchmark ------------------------------------------------------------------------------
+def plan_terasort(request: Request) -> Plan:
+    """Sort generated records, or the user's."""
+    if request.input and request.params:
+        raise UsageError("terasort: has no parameters for records that are given by --input")
+    generate = None if request.input else _generate_records(request)
+    source = generate.output if generate else request.input
+    shared = generate and request.shared
+    output = _output(request)
+
+    def pack_sort(files: Files) -> JobPackage:
+        readers = [files.open(path) for path in files.list(source)]
+        return pack_job(TeraSort, {"cuts": sample_cuts(readers, request.reduces)})
+
+    def verify(files: Files) -> Verdict:
+        before, after = _findings(files, check.output), _findings(files, validate.output)
+        errors = after.pop(b"error", [])
+        if errors:
+            return Verdict(False, f"{len(errors)} faults or more, such as: {errors[0]}")
+        for name, value in before.items():
+            if after.get(name) != value:
+                return Verdict(False, f"{name.decode()}: {after.get(name)} now, {value} before")
+        (records,), (checksum,) = after[b"records"], after[b"checksum"]
+        return Verdict(True, f"{records} records in order, checksum {checksum}")
+
+    check = _helping(
+        "terachecksum",
+        source,
+        f"{source}-checksum" if shared else f"{request.folder}/checksum",
+        pack_job(TeraValidate, {"ordered": False}),
+    )
+    sort = Step(
+        name="terasort",
+        input=source,
+        output=output,
+        reduces=request.reduces,
+        pack=pack_sort,
+        measured=True,
+    )
+    validate = _helping(
+        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
+    )
+    steps = (check, sort, validate)
+    return Plan(
+        steps=(generate, *steps) if generate else steps,
+        input=RECORDS,
+        check_sizes=lambda sizes: require_enough(sizes, request.reduces),
+        verify=verify,
+    )
+
+
+def _generate_records(request: Request) -> Step:
+    for name in request.params:
+        if name != "ascii":
+            raise unknown_name("parameter of terasort", name, ["ascii"])
+    rows = request.stored_bytes // RECORD_BYTES
+    right = f"at least one record of {RECORD_BYTES} real bytes"
+    require(rows >= 1, "size", request.stored_bytes, right)
+    require_enough([request.stored_bytes], request.reduces)
+    params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
+    return _generating("teragen", request, pack_job(TeraGen, params | dict(request.params)))
+
+
+def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
+    """What TeraValidate wrote, by the first word of its lines."""
+    found: dict[bytes, list[str]] = {}
+    for line in _lines(files, folder):
+        name, _, value = line.partition(b"\t")
+        found.setdefault(name, []).append(value.decode(errors="replace"))
+    return found
+
+
+# Words -------------------------------------------------------------------------------------------
+def plan_wordcount(request: Request) -> Plan:
+    """Count the words of generated text, or of the user's."""
+
+    def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
+        wrong = sorted(set(found) ^ set(expected.items()))
+        if wrong or len(found) != len(expected):
+            example = f': "{wrong[0][0].decode(errors="replace")}" {wrong[0][1]}' if wrong else ""
+            return Verdict(False, f"{len(wrong)} counts differ from an independent count{example}")
+        total = expected.total()
+        return Verdict(
+            True,
+            f"{total} words, {len(expected)} distinct, as counted independently",
+            tuple(
+                f"{count:>9}  {printable(_decoded(word), _SHOWN_LETTERS_MAX)}"
+                for word, count in expected.most_common(_TOP)
+            ),
+        )
+
+    return _plan_text("wordcount", WordCount, request, bytes.split, compare)
+
+
+def plan_topwords(request: Request) -> Plan:
+    """Find the most frequent words of generated text, or of the user's."""
+
+    def words(text: bytes) -> list[bytes]:
+        # This job takes text as str, so that any white space of Unicode ends a word.
+        return [word.encode("utf-8", "surrogateescape") for word in _decoded(text).split()]
+
+    def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
+        ranked = sorted(expected.items(), key=lambda item: (-item[1], _decoded(item[0])))
+        right = found == ranked[: TopWords(**request.params).most]
+        return Verdict(right, "as counted independently" if right else "other words are first")
+
+    return _plan_text("topwords", TopWords, request, words, compare)
+
+
+def _plan_text(
+    name: str,
+    job: type[Job],
+    request: Request,
+    words: Callable[[bytes], list[bytes]],
+    compare: _Compare,
+) -> Plan:
+    generate = None if request.input else _generate_text(request)
+    source = generate.output if generate else request.input
+    step = _measured(name, source, request, pack_job(job, request.params))
+
+    def verify(files: Files) -> Verdict:
+        """Compare with counts made here, in one plain pass that shares no code with the job."""
+        expected: Counter[bytes] = Counter()
+        for text in _text(files, source):
+            expected.update(words(text))
+        found = []
+        for line in _lines(files, step.output):
+            word, _, count = line.rpartition(b"\t")
+            if not count.isdigit():
+                return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
+            found.append((word, int(count)))
+        return compare(found, expected)
+
+    steps = (generate, step) if generate else (step,)
+    return Plan(steps=steps, input=job.input, verify=verify)
+
+
+def _generate_text(request: Request) -> Step:
+    size = request.stored_bytes
+    require(size >= 1, "size", size, "at least one real byte")
+    params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
+    return _generating("textgen", request, pack_job(TextGen, params))
+
+
+CATALOG = (
+    Sample("terasort", "sorts 100-byte records, as the sort benchmark defines it", plan_terasort),
+    Sample("topwords", "finds the most frequent words, in three stages", plan_topwords),
+    Sample("wordcount", "counts words; combined=false ships every single one", plan_wordcount),
+)
+
+
+# What these share --------------------------------------------------------------------------------
+def _measured(name: str, source: str, request: Request, package: JobPackage) -> Step:
+    """The job that was asked for."""
+    return Step(
+        name=name,
+        input=source,
+        output=_output(request),
+        reduces=request.reduces,
+        pack=lambda _: package,
+        measured=True,
+    )
+
+
+def _generating(name: str, request: Request, package: JobPackage) -> Step:
+    """A job that makes the input."""
+    if not request.shared:
+        return _helping(name, "", f"{request.folder}/input", package)
+    what = "-".join(str(value) for value in package.params.values())
+    return _helping(name, "", f"{request.shared}/{name}-{what}", package)
+
+
+def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:
+    """A job that prepares or checks."""
+    return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
+
+
+def _output(request: Request) -> str:
+    return request.output or f"{request.folder}/output"
+
+
+def _text(files: Files, source: str) -> Iterator[bytes]:
+    """The text of a folder's files in pieces that end with a line or with their file."""
+    for path in files.list(source):
+        file, unfinished = files.open(path), b""
+        for offset in range(0, file.stored_bytes, _READ_BYTES):
+            data = unfinished + bytes(file.read(offset, _READ_BYTES))
+            end = data.rfind(b"\n") + 1
+            yield data[:end]
+            unfinished = data[end:]
+        yield unfinished
+
+
+def _lines(files: Files, folder: str) -> Iterator[bytes]:
+    for text in _text(files, folder):
+        yield from text.removesuffix(b"\n").split(b"\n") if text else ()
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")

@@ -1,0 +1,102 @@
+"""Random text: made-up words, the n-th most frequent of which has a share of about 1/n.
+
+What Hadoop's RandomTextWriter is for, but with the word frequencies of real text (Zipf's law).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import require
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+
+_VOCABULARY = 20_000
+_LETTERS_MAX = 14
+_WORDS_AT_ONCE = 2**16
+_WORDS_A_LINE = 12
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class TextGen(Job):
+    """Generates `size` bytes of text in `parts` files."""
+
+    input = Lines()
+    size: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(1 <= self.parts <= self.size, "parts", self.parts, "1 to the number of bytes")
+        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (Stage("m", _Generate(self), tasks=self.parts),)
+
+
+class _Generate:
+    """Writes one part."""
+
+    def __init__(self, job: TextGen) -> None:
+        self._job = job
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        first, stop = (self._job.size * i // self._job.parts for i in (task.index, task.index + 1))
+        text = random_text(stop - first, (self._job.seed, task.index))
+        return TaskResult(output=_reported(text, stop - first, io), counters=counters)
+
+
+def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
+    """``size`` bytes of text in pieces, the same for the same ``seed``; the last line is ended."""
+    dice = np.random.default_rng(seed)
+    words = _vocabulary()
+    line_ends = np.arange(_WORDS_A_LINE - 1, _WORDS_AT_ONCE, _WORDS_A_LINE)
+    while size > 0:
+        drawn = words.draws[dice.integers(0, len(words.draws), _WORDS_AT_ONCE, np.uint32)]
+        grid = words.letters.take(drawn, axis=0)
+        grid[line_ends, words.lengths[drawn[line_ends]]] = ord("\n")
+        text = np.compress(words.used.take(drawn, axis=0).ravel(), grid.ravel())
+        piece = bytearray(text[:size].data)
+        size -= len(piece)
+        if size == 0:
+            piece[-1] = ord("\n")
+        yield piece
+
+
+class _Words(NamedTuple):
+    """A vocabulary, frequent words first."""
+
+    letters: Bytes  #: a word a row, blanks behind it
+    lengths: npt.NDArray[np.int64]
+    used: npt.NDArray[np.bool_]  #: which of ``letters`` are the word and one blank
+    draws: npt.NDArray[np.uint16]  #: each word as often as its share says, of 2**20 in all
+
+
+@cache
+def _vocabulary() -> _Words:
+    dice = np.random.default_rng(0)
+    # Frequent words are short, as in real text; words that come out equal just add their shares.
+    mean = np.linspace(4.5, 8.0, _VOCABULARY)
+    lengths = np.clip(dice.poisson(mean), 1, _LETTERS_MAX).astype(np.int64)
+    letters = dice.integers(ord("a"), ord("z") + 1, (_VOCABULARY, _LETTERS_MAX + 1), np.uint8)
+    columns = np.arange(_LETTERS_MAX + 1)
+    letters[columns >= lengths[:, None]] = ord(" ")
+    shares = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
+    draws = np.searchsorted(shares / shares[-1], (np.arange(2**20) + 0.5) / 2**20)
+    return _Words(letters, lengths, columns <= lengths[:, None], draws.astype(np.uint16))
+
+
+def _reported(pieces: Iterator[Buffer], size: int, io: TaskIO) -> Iterator[Buffer]:
+    done = 0
+    for piece in pieces:
+        yield piece
+        done += len(piece)
+        io.progress(done / size)

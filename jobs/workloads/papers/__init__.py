@@ -1,0 +1,5 @@
+"""The workloads of the five papers, as generators.
+
+Not here: traces.
+Open ``corral`` first.
+"""

@@ -1,0 +1,270 @@
+"""Corral's MapReduce workloads: W1, W2, W3, and its mix of recurring and ad hoc jobs.
+
+Source: Jalaparti et al., SIGCOMM 2015, section 6.1 and Table 1; 6.2.1 (W2), 6.4 (mix), 6.6 (W1 in
+the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in 60 min, since 4 min
+are 6.67 times the gap between two of them (6.5).
+
+Left open there, chosen here.  All: a map reads up to 256 MB; jobs recur unless told otherwise; task
+rates are the topology's.  W1: a third of the jobs each is small (5 to 50 tasks), medium (51 to 500)
+and large (1,000 to 2,000), each order of magnitude alike; the selectivities of maps and of reduces
+are drawn apart; a reduce fetches as much as a map reads.  W2: what is between the tiny jobs and the
+two large ones reads 200 MB to 200 GB and shuffles 1/4 to twice that; a reduce fetches 1 GB.  W3:
+lognormal, sizes go along with one another (correlation 0.9); tasks are maps and reduces in
+proportion to input and intermediate data; the output is 1/4 to all of the intermediate data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from railyard.cluster.errors import require, require_count
+from railyard.cluster.tomlfile import Duration, Size
+from railyard.jobs.workloads.figures import figure, percentile, share
+from railyard.jobs.workloads.model import Figure, Workload, WorkloadJob
+from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, merged, populate
+from railyard.jobs.workloads.shapes import alike, by_percentiles, log_uniform, map_reduce, strata
+
+_PAPER = "Corral (Jalaparti et al., SIGCOMM 2015)"
+_GB = 10**9
+_MB = 10**6
+
+
+class CorralOptions(Population, frozen=True, kw_only=True):
+    """What W1, W2 and W3 have in common."""
+
+    jobs: int = 200
+    block: Size = 256_000_000
+    recurring: float = 1.0
+    largest: int = 2000  #: tasks of the largest jobs of W1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("largest", self.largest, least=1001)
+        require_count("jobs", self.jobs)
+        require(self.block >= 1, "block", self.block, "a size above 0")
+
+
+class W1Options(CorralOptions, frozen=True, kw_only=True):
+    """W1 as simulated."""
+
+    window: Duration = 900.0
+
+
+class W2Options(CorralOptions, frozen=True, kw_only=True):
+    """W2: 400 jobs, of which two are large."""
+
+    jobs: int = 400
+
+
+class MixOptions(CorralOptions, frozen=True, kw_only=True):
+    """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
+
+    jobs: int = 100
+    ad_hoc: int = 50
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("ad_hoc", self.ad_hoc, least=0)
+
+
+# W1 ----------------------------------------------------------------------------------------------
+#: least and most tasks of a job
+_SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
+
+
+def w1(options: W1Options, seed: int) -> Workload:
+    """Quantcast-like, with job sizes and selectivities varied."""
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    jobs = populate(shapes, options, seed)
+    return Workload(
+        name="corral-w1", source=f"{_PAPER}, section 6.1 (a)", jobs=jobs, figures=_w1_figures(jobs)
+    )
+
+
+def w1_shapes(
+    count: int, block_bytes: int, seed: int, prefix: str = "w1", largest: int = _LARGE[1]
+) -> list[Shape]:
+    """W1's jobs; those of another ``prefix`` are others."""
+    rng = dice(seed, prefix)
+    kinds = rng.permutation(count) % 3
+    sizes = (_SMALL, _MEDIUM, (_LARGE[0], largest))
+    tasks = np.choose(kinds, [log_uniform(rng, *size, count) for size in sizes])
+    # Within 4:1 to 1:4 in whole bytes and blocks too.
+    to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
+    fill = rng.uniform(0.0, 1.0, count)  # of each job's last block
+    shapes = []
+    for at in range(count):
+        wanted = round(tasks[at])
+        maps = min(max(1, round(wanted / (1 + to_shuffle[at]))), wanted - 1)
+        input_bytes = max(1, round((maps - 1 + fill[at]) * block_bytes))
+        shuffle_bytes = round(input_bytes * to_shuffle[at])
+        shapes.append(
+            map_reduce(
+                f"{prefix}-{at}",
+                input_bytes=input_bytes,
+                block_bytes=block_bytes,
+                shuffle_bytes=shuffle_bytes,
+                output_bytes=round(shuffle_bytes * to_output[at]),
+                reduces=wanted - maps,
+            )
+        )
+    return shapes
+
+
+def _w1_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+    tasks = [job.tasks for job in jobs]
+    ratios = [job.shuffle_bytes / job.input_bytes for job in jobs]
+    ratios += [job.output_bytes / job.shuffle_bytes for job in jobs]
+    odd = [50 < count <= 500 or count <= 50 or count >= 1000 for count in tasks]
+    return (
+        figure("small jobs (<= 50 tasks)", "share", share([n <= 50 for n in tasks])),
+        figure("medium jobs (<= 500)", "share", share([50 < n <= 500 for n in tasks])),
+        figure("large jobs (>= 1000)", "share", share([n >= 1000 for n in tasks])),
+        figure("jobs of these sizes", "share", share(odd), 1.0, note="section 6.1"),
+        figure("selectivity, least", "", min(ratios), (0.25, 4.0), 0.01, "section 6.1"),
+        figure("selectivity, most", "", max(ratios), (0.25, 4.0), 0.01, "section 6.1"),
+    )
+
+
+# W2 ----------------------------------------------------------------------------------------------
+_LARGE_INPUT_BYTES = 5_500 * _GB
+_LARGE_SHUFFLE = 1.8  #: of the input
+_TINY = 0.9
+
+
+def w2(options: W2Options, seed: int) -> Workload:
+    """SWIM Yahoo-like: nearly all jobs tiny, two enormous."""
+    require(options.jobs >= 10, "jobs", options.jobs, "a whole number >= 10")
+    count, rng = options.jobs, dice(seed, "w2")
+    tiny = round(_TINY * count)
+    middling = count - tiny - 2
+    inputs = np.concatenate(
+        (
+            log_uniform(rng, 1e3, 200e6, tiny),
+            log_uniform(rng, 200e6, 200e9, middling),
+            np.full(2, _LARGE_INPUT_BYTES) * rng.uniform(0.98, 1.02, 2),
+        )
+    )
+    shuffles = np.concatenate(
+        (
+            np.minimum(inputs[:tiny] * log_uniform(rng, 0.1, 2.0, tiny), 74.9e6),
+            inputs[tiny : tiny + middling] * log_uniform(rng, 0.25, 2.0, middling),
+            inputs[-2:] * _LARGE_SHUFFLE,
+        )
+    )
+    outputs = shuffles * log_uniform(rng, 0.1, 1.0, count)
+    shapes = []
+    for number, at in enumerate(rng.permutation(count).tolist()):
+        shuffle_bytes = round(shuffles[at])
+        shapes.append(
+            map_reduce(
+                f"w2-{number}",
+                input_bytes=round(inputs[at]),
+                block_bytes=options.block,
+                shuffle_bytes=shuffle_bytes,
+                output_bytes=round(outputs[at]),
+                reduces=-(-shuffle_bytes // _GB),
+            )
+        )
+    jobs = populate(shapes, options, seed)
+    source = f"{_PAPER}, sections 6.1 (b) and 6.2.1"
+    return Workload(name="corral-w2", source=source, jobs=jobs, figures=_w2_figures(jobs))
+
+
+def _w2_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+    large = sorted(jobs, key=lambda job: job.input_bytes)[-2:]
+    tiny = [j.input_bytes < 200 * _MB and j.shuffle_bytes < 75 * _MB for j in jobs]
+    more = [job.shuffle_bytes / job.input_bytes for job in large]
+    where = "section 6.2.1"
+    return (
+        figure("jobs", "", len(jobs), 400, note="section 6.1 (b)"),
+        figure("tiny (< 200 MB in, < 75 MB shuffle)", "share", share(tiny), 0.9, 0.02, where),
+        figure("large, least input", "bytes", large[0].input_bytes, 5.5e12, 0.02, where),
+        figure("large, most input", "bytes", large[1].input_bytes, 5.5e12, 0.02, where),
+        figure("large, shuffle / input", "", max(more), 1.8, 0.01, where),
+    )
+
+
+# W3 ----------------------------------------------------------------------------------------------
+def w3(options: CorralOptions, seed: int) -> Workload:
+    """Microsoft Cosmos-like: the percentiles of Table 1."""
+    count, rng = options.jobs, dice(seed, "w3")
+    ranks = strata(rng, count)
+    inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
+    shuffles = by_percentiles(alike(rng, ranks, 0.9), 6 * _GB, 71.5 * _GB)
+    tasks = by_percentiles(alike(rng, ranks, 0.9), 180, 2060)
+    to_output = log_uniform(rng, 0.25, 1.0, count)
+    shapes = []
+    for at in range(count):
+        input_bytes, shuffle_bytes = round(inputs[at]), round(shuffles[at])
+        wanted = max(2, round(tasks[at]))
+        share_of_maps = input_bytes / (input_bytes + shuffle_bytes)
+        maps = min(max(1, round(wanted * share_of_maps)), wanted - 1)
+        shapes.append(
+            map_reduce(
+                f"w3-{at}",
+                input_bytes=input_bytes,
+                block_bytes=-(-input_bytes // maps),
+                shuffle_bytes=shuffle_bytes,
+                output_bytes=round(shuffle_bytes * to_output[at]),
+                reduces=wanted - maps,
+            )
+        )
+    jobs = populate(shapes, options, seed)
+    return Workload(
+        name="corral-w3",
+        source=f"{_PAPER}, section 6.1 (c) and Table 1",
+        jobs=jobs,
+        figures=_w3_figures(jobs),
+    )
+
+
+def _w3_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+    tasks = [job.tasks for job in jobs]
+    inputs = [job.input_bytes for job in jobs]
+    shuffles = [job.shuffle_bytes for job in jobs]
+    rows = (
+        ("tasks", "", tasks, 180, 2060),
+        ("input", "bytes", inputs, 7.1e9, 162.3e9),
+        ("intermediate data", "bytes", shuffles, 6e9, 71.5e9),
+    )
+    return tuple(
+        figure(f"{name}, p{percent}", unit, percentile(values, percent), told, 0.08, "Table 1")
+        for name, unit, values, *both in rows
+        for percent, told in zip((50, 95), both, strict=True)
+    )
+
+
+# The mix -----------------------------------------------------------------------------------------
+def mix(options: MixOptions, seed: int) -> Workload:
+    """Recurring jobs over an hour and ad hoc ones in a batch, all of W1."""
+    ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
+    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
+    planned = populate(shapes, options, seed)
+    jobs = merged(ad_hoc, planned)
+    known = [job for job in jobs if job.recurrence is not None]
+    late_s = [job.submit_s for job in known]
+    return Workload(
+        name="corral-mix",
+        source=f"{_PAPER}, section 6.4",
+        jobs=jobs,
+        figures=(
+            figure("recurring jobs", "", len(known), 100, note="section 6.4"),
+            figure("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
+            figure(
+                "last recurring job",
+                "s",
+                max(late_s, default=0.0),
+                (0.0, 3600.0),
+                note="section 6.4",
+            ),
+        ),
+    )
+
+
+def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
+    """Jobs of W1 that nobody foretold, all at once."""
+    shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
+    batch: Arrivals = "batch"
+    plain = Population(users=options.users, queues=options.queues, arrivals=batch)
+    return populate(shapes, plain, seed, label="adhoc-")

@@ -1,0 +1,116 @@
+"""Shadow's workloads: six applications, and jobs of a Facebook trace.
+
+Source: Shadow, section 5.3 and Table 2; 5.1 (slots); topology ``shadow-4x13``.
+
+Left open there, chosen here.  Blocks are 256 MB, so that 120 GB are 469 maps: one wave on its 624
+map slots; reduces are as many as its reduce slots, 156.  How much each application shuffles and
+writes is not told, except that there are no combiners and that Sequence-Count is the one for which
+the shuffle matters most: see the table below.  The applications run alone there, here 10 min apart.
+Facebook: a job's gap to the one before it is that of the trace, all sizes times what makes the
+input 730 GB in all; its cluster (600 nodes, 2010) is that of none of the public files exactly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.tomlfile import Duration, Size
+from railyard.jobs.workloads.figures import figure
+from railyard.jobs.workloads.model import Workload
+from railyard.jobs.workloads.population import Arrivals, Population, populate
+from railyard.jobs.workloads.shapes import map_reduce
+from railyard.jobs.workloads.traces.swim import SwimOptions, load_swim, sample, shape_of
+
+_REDUCES = 156  #: 3 slots on each of 52 nodes
+_APART_S = 600.0
+#: application -> shuffle / input, output / input
+_APPLICATIONS = {
+    "sequence-count": (1.5, 0.5),
+    "wordcount": (1.2, 0.02),
+    "rank-inv-idx": (1.0, 1.0),
+    "kmeans": (1.0, 1.0),
+    "self-join": (1.0, 0.5),
+    "terasort": (1.0, 1.0),
+}
+
+
+class ShadowOptions(Population, frozen=True, kw_only=True):
+    """The six applications, one after the other."""
+
+    app: str = "all"
+    input: Size = 120_000_000_000
+    block: Size = 256_000_000
+    arrivals: Arrivals = "trace"
+    window: Duration = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.block >= 1, "block", self.block, "a size above 0")
+
+
+class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):
+    """50 jobs with 730 GB of input."""
+
+    jobs: int = 50
+    total: Size = 730_000_000_000
+
+
+def shadow(options: ShadowOptions, seed: int) -> Workload:
+    """The applications of Table 2."""
+    if options.app not in ("all", *_APPLICATIONS):
+        raise unknown_name("application of Shadow", options.app, ["all", *_APPLICATIONS])
+    names = list(_APPLICATIONS) if options.app == "all" else [options.app]
+    shapes = [
+        map_reduce(
+            name,
+            input_bytes=options.input,
+            block_bytes=options.block,
+            shuffle_bytes=round(options.input * _APPLICATIONS[name][0]),
+            output_bytes=round(options.input * _APPLICATIONS[name][1]),
+            reduces=_REDUCES,
+            arrive_s=number * _APART_S,
+        )
+        for number, name in enumerate(names)
+    ]
+    jobs = populate(shapes, options, seed)
+    maps = max(job.stages[0].tasks for job in jobs)
+    return Workload(
+        name="shadow",
+        source="Shadow, section 5.3 and Table 2",
+        jobs=jobs,
+        figures=(
+            figure("applications", "", len(jobs), 6, note="Table 2"),
+            figure("input of each", "bytes", jobs[0].input_bytes, 120e9, note="Table 2"),
+            figure("map slots for a wave", "", maps, (1, 624), note="section 5.1"),
+        ),
+    )
+
+
+def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:
+    """Jobs of a SWIM trace, with its gaps and a total of its own."""
+    chosen = sample(load_swim(path), options.jobs, seed, str(path))
+    traced_bytes = sum(job.input_bytes for job in chosen)
+    if not traced_bytes:
+        raise UsageError(f"{path}: the jobs chosen have no input: need another seed or more jobs")
+    factor = options.total / traced_bytes
+    shapes, time_s = [], 0.0
+    for job in chosen:
+        time_s += job.gap_s
+        scaled = job._replace(
+            input_bytes=round(job.input_bytes * factor),
+            shuffle_bytes=round(job.shuffle_bytes * factor),
+            output_bytes=round(job.output_bytes * factor),
+        )
+        shapes.append(shape_of(scaled, options, time_s))
+    jobs = populate(shapes, options, seed)
+    total = sum(job.input_bytes for job in jobs)
+    return Workload(
+        name="shadow-facebook",
+        source="Shadow, section 5.3",
+        jobs=jobs,
+        figures=(
+            figure("jobs", "", len(jobs), 50, note="section 5.3"),
+            figure("input", "bytes", total, 730e9, 0.001, "Table 2"),
+        ),
+    )

@@ -1,0 +1,177 @@
+"""Tetrium's workloads: jobs of many stages whose input lies skewed over sites.
+
+Source: Hung et al., EuroSys 2018.  ``tetrium``: section 6.1, the trace-driven simulation on 50
+sites (topology ``tetrium-50``).  ``tetrium-tpcds`` and ``tetrium-bigdata``: section 6.2, queries of
+6 to 16 and of 2 to 5 stages in sequence, on 8 or 30 sites.
+
+Left open there (the trace is not public), chosen here.  A job's graph is a tree of 2 to 16 stages.
+A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), each order
+of magnitude alike.  Intermediate data is 1/10 to twice the input (Fig. 12(a) speaks of more than
+the input at the high end); later stages hand on 20 to 100 % of what they get.  How unevenly an
+input lies over the sites, its coefficient of variation, is anything up to 2.5 (Fig. 12(b) goes
+beyond 2), by Zipf's law, with the sites in any order.  Arrivals: Poisson, 10 s apart.  Stragglers
+are the simulator's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from railyard.cluster.errors import require, require_count
+from railyard.cluster.tomlfile import Duration, Size
+from railyard.jobs.workloads.dags import Node, chain, random_tree, stages_of
+from railyard.jobs.workloads.figures import figure, mean
+from railyard.jobs.workloads.model import Figure, InputFile, Workload, WorkloadJob
+from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
+from railyard.jobs.workloads.shapes import log_uniform, zipf_shares
+
+_PAPER = "Tetrium (Hung et al., EuroSys 2018)"
+
+
+class TetriumOptions(Population, frozen=True, kw_only=True):
+    """The simulation's."""
+
+    jobs: int = 200
+    sites: int = 50
+    stages_min: int = 2
+    stages_max: int = 16
+    maps_max: int = 1000
+    block: Size = 100_000_000
+    variation: float = 2.5  #: the most that inputs are skewed: coefficient of variation over sites
+    arrivals: Arrivals = "poisson"
+    gap: Duration = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("jobs", self.jobs)
+        require_count("sites", self.sites, least=2)
+        require_count("stages_min", self.stages_min)
+        require_count("stages_max", self.stages_max)
+        right = f"a whole number >= stages_min, {self.stages_min}"
+        require(self.stages_max >= self.stages_min, "stages_max", self.stages_max, right)
+        require_count("maps_max", self.maps_max, least=10)
+        require(self.block >= 1, "block", self.block, "a size above 0")
+        most = math.sqrt(self.sites - 1)
+        right = f"0 to {most:.3g}, that of {self.sites} sites of which one has everything"
+        require(0 <= self.variation <= most, "variation", self.variation, right)
+
+
+class TpcdsOptions(TetriumOptions, frozen=True, kw_only=True):
+    """TPC-DS on the 8 sites of the deployment."""
+
+    jobs: int = 50
+    sites: int = 8
+    stages_min: int = 6
+    maps_max: int = 200
+
+
+class BigDataOptions(TpcdsOptions, frozen=True, kw_only=True):
+    """The Big Data benchmark on the 8 sites of the deployment."""
+
+    stages_min: int = 2
+    stages_max: int = 5
+
+
+def tetrium(options: TetriumOptions, seed: int) -> Workload:
+    """Trees of stages, as a production trace may have them."""
+    rng = dice(seed, "tetrium")
+    shapes = []
+    for number in range(options.jobs):
+        reads = random_tree(rng, _stages(rng, options))
+        leaves = [at for at, read in enumerate(reads) if not read]
+        maps = log_uniform(rng, 10, options.maps_max, 1)[0] / len(leaves)
+        nodes = []
+        for at, read in enumerate(reads):
+            file = None if read else _file(f"t{number}-{at}", maps, options, rng)
+            nodes.append(Node(read, _selectivity(rng, first=not read), file))
+        shapes.append(_shape(f"t{number}", nodes, options))
+    return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16), 50)
+
+
+def tpcds(options: TpcdsOptions, seed: int) -> Workload:
+    """Long sequences of stages."""
+    shapes = _sequences("ds", options, seed)
+    return _workload(
+        "tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16), (8, 30)
+    )
+
+
+def bigdata(options: BigDataOptions, seed: int) -> Workload:
+    """Short sequences of stages: scans, joins, aggregations."""
+    shapes = _sequences("bd", options, seed)
+    return _workload(
+        "tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5), (8, 30)
+    )
+
+
+def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
+    rng = dice(seed, prefix)
+    shapes = []
+    for number in range(options.jobs):
+        count = _stages(rng, options)
+        maps = log_uniform(rng, 10, options.maps_max, 1)[0]
+        file = _file(f"{prefix}{number}", maps, options, rng)
+        selectivities = [_selectivity(rng, first=not at) for at in range(count)]
+        shapes.append(_shape(f"{prefix}{number}", chain(selectivities, file), options))
+    return shapes
+
+
+def _stages(rng: np.random.Generator, options: TetriumOptions) -> int:
+    return int(rng.integers(options.stages_min, options.stages_max + 1))
+
+
+def _selectivity(rng: np.random.Generator, *, first: bool) -> float:
+    if first:
+        return float(log_uniform(rng, 0.1, 2.0, 1)[0])
+    return float(rng.uniform(0.2, 1.0))
+
+
+def _file(name: str, maps: float, options: TetriumOptions, rng: np.random.Generator) -> InputFile:
+    variation = float(rng.uniform(0.0, options.variation))
+    return InputFile(
+        path=f"/workload/{name}",
+        size_bytes=max(1, round(maps * options.block)),
+        block_bytes=options.block,
+        shares=zipf_shares(rng, options.sites, variation),
+    )
+
+
+def _shape(name: str, nodes: list[Node], options: TetriumOptions) -> Shape:
+    files = tuple(node.file for node in nodes if node.file is not None)
+    return Shape(name, stages_of(nodes, options.block, tasks_max=options.maps_max), files)
+
+
+def _workload(
+    name: str,
+    source: str,
+    shapes: list[Shape],
+    options: TetriumOptions,
+    seed: int,
+    stages: tuple[int, int],
+    sites: int | tuple[int, int],
+) -> Workload:
+    jobs, where = populate(shapes, options, seed), source.rpartition(", ")[2]
+    figures = (
+        figure("sites", "", options.sites, sites, note=where),
+        *_figures(jobs, stages, where),
+    )
+    return Workload(name=name, source=source, jobs=jobs, figures=figures, sites=options.sites)
+
+
+def _figures(
+    jobs: tuple[WorkloadJob, ...], stages: tuple[int, int], where: str
+) -> tuple[Figure, ...]:
+    counts = [len(job.stages) for job in jobs]
+    shares = [file.shares for job in jobs for file in job.files]
+    skews = [float(np.std(each) * len(each)) for each in shares]
+    between = [job.stages[0].output_bytes / job.files[0].size_bytes for job in jobs]
+    return (
+        figure("stages of a job, least", "", min(counts), stages, note=where),
+        figure("stages of a job, most", "", max(counts), stages, note=where),
+        figure("skew of inputs over sites, mean", "", mean(skews)),
+        figure("skew of inputs over sites, most", "", max(skews)),
+        figure("first intermediate data / input, least", "", min(between)),
+        figure("first intermediate data / input, most", "", max(between)),
+    )

@@ -1,0 +1,167 @@
+"""Coflow traces: who sends how much to whom and when, without the jobs around it.
+
+The format of coflow-benchmark (github.com/coflow/coflow-benchmark), in which the usual trace comes,
+an hour on 150 racks at Facebook in 2010:
+
+    ports coflows                                                    (first line)
+    id arrival_ms mappers rack... reducers rack:megabytes...         (one line each)
+
+A reducer's bytes come in even parts from all mappers.  A megabyte is 10**6 bytes here, as
+everywhere in this project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from railyard.cluster.errors import COUNT_MAX, UsageError
+from railyard.cluster.files.inputfile import read_text_file
+from railyard.cluster.shown import shown_value
+from railyard.cluster.units import NUMBER_MAX, whole_number
+
+_MB = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCoflow:
+    """One coflow: each of its mappers sends to each of its reducers."""
+
+    name: str
+    arrival_s: float
+    mappers: tuple[int, ...]  #: their racks
+    reducers: tuple[tuple[int, int], ...]  #: their racks, and the bytes that each gets
+
+    @property
+    def size_bytes(self) -> int:
+        """All that it sends."""
+        return sum(size for _, size in self.reducers)
+
+    @property
+    def width(self) -> int:
+        """How many flows it has."""
+        return len(self.mappers) * len(self.reducers)
+
+    def flows(self) -> Iterator[tuple[int, int, int]]:
+        """Each flow as rack, rack, bytes.  Of bytes that can't be even, the first get one more."""
+        count = len(self.mappers)
+        for dst, size_bytes in self.reducers:
+            part, odd = divmod(size_bytes, count)
+            for number, src in enumerate(self.mappers):
+                yield src, dst, part + (number < odd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoflowTrace:
+    """Coflows in the order in which they arrive."""
+
+    name: str
+    racks: int
+    coflows: tuple[TraceCoflow, ...]
+
+    @property
+    def width(self) -> int:
+        """How many flows there are in all."""
+        return sum(coflow.width for coflow in self.coflows)
+
+    def first(self, count: int) -> CoflowTrace:
+        """The same with only so many coflows."""
+        return CoflowTrace(name=self.name, racks=self.racks, coflows=self.coflows[:count])
+
+
+def load_coflow_benchmark(path: Path) -> CoflowTrace:
+    """Read a trace; raises ``UsageError`` "file:line: what is wrong: need what is right"."""
+    lines = read_text_file(path, "coflow-benchmark trace", "ascii").splitlines()
+    head = _Line(f"{path}:1", lines[0] if lines else "")
+    racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
+    head.end()
+    coflows: dict[str, TraceCoflow] = {}
+    for number, text in enumerate(lines[1:], start=2):
+        if not text.strip():
+            continue
+        line = _Line(f"{path}:{number}", text)
+        coflow = _coflow(line, racks)
+        if coflow.name in coflows:
+            raise line.wrong(f"coflow {coflow.name} is there already", "an id of its own")
+        coflows[coflow.name] = coflow
+    if len(coflows) != count:
+        raise head.wrong(f"{count} coflows, but {len(coflows)} follow", "as many as there are")
+    in_order = sorted(coflows.values(), key=lambda coflow: coflow.arrival_s)
+    return CoflowTrace(name=path.name, racks=racks, coflows=tuple(in_order))
+
+
+def _coflow(line: _Line, racks: int) -> TraceCoflow:
+    name = line.word("coflow id")
+    arrival_s = line.number("arrival in ms") / 1000
+    mappers = [line.rack("mapper's rack", racks) for _ in range(line.count("number of mappers", 1))]
+    reducers = []
+    for _ in range(line.count("number of reducers", 1)):
+        rack, size_bytes = line.rack_and_bytes(racks)
+        reducers.append((rack, size_bytes))
+    line.end()
+    return TraceCoflow(
+        name=name, arrival_s=arrival_s, mappers=tuple(mappers), reducers=tuple(reducers)
+    )
+
+
+class _Line:
+    """A line's words, taken one after the other; each taker says what it looks for."""
+
+    def __init__(self, where: str, text: str) -> None:
+        self._where = where
+        self._words = text.split()
+        self._next = 0
+
+    def wrong(self, what: str, right: str) -> UsageError:
+        return UsageError(f"{self._where}: {what}: need {right}")
+
+    def word(self, what: str) -> str:
+        if self._next == len(self._words):
+            raise self.wrong(f"ends before the {what}", f"more than {self._next} words")
+        self._next += 1
+        return self._words[self._next - 1]
+
+    def count(self, what: str, least: int) -> int:
+        text = self.word(what)
+        value = whole_number(text)
+        if value is None or not least <= value <= COUNT_MAX:
+            right = f"a whole number >= {least}, at most {COUNT_MAX}"
+            raise self.wrong(f"{what} = {shown_value(text)}", right)
+        return value
+
+    def number(self, what: str) -> float:
+        text = self.word(what)
+        return self._number(text, f"{what} = {text!r}", "a number >= 0")
+
+    def rack(self, what: str, racks: int) -> int:
+        return self._rack(self.word(what), what, racks)
+
+    def rack_and_bytes(self, racks: int) -> tuple[int, int]:
+        text = self.word("reducer")
+        rack, colon, megabytes = text.partition(":")
+        right = "rack:megabytes, such as 4:27.0"
+        if not colon:
+            raise self.wrong(f"reducer {text!r}", right)
+        size = self._number(megabytes, f"reducer {text!r}", right)
+        return self._rack(rack, f"reducer {text!r}: rack", racks), round(size * _MB)
+
+    def end(self) -> None:
+        if self._next < len(self._words):
+            extra = self._words[self._next]
+            raise self.wrong(f"goes on with {extra!r}", f"{self._next} words, by its own counts")
+
+    def _rack(self, text: str, what: str, racks: int) -> int:
+        value = whole_number(text)
+        if value is None or not 0 <= value < racks:
+            raise self.wrong(f"{what} = {shown_value(text)}", f"a port of 0 to {racks - 1}")
+        return value
+
+    def _number(self, text: str, what: str, right: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= NUMBER_MAX:
+            raise self.wrong(what, right)
+        return value

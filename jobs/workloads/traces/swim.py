@@ -1,0 +1,229 @@
+"""SWIM: jobs by their input, shuffle and output bytes, as traced at Facebook in 2009 and 2010.
+
+Source: Chen et al., MASCOTS 2011, and the files of the SWIM project (UC Berkeley).  A file has a
+line a job, with tabs between:
+
+    id   submit time (s)   gap since the job before (s)   input bytes   shuffle bytes   output bytes
+
+Left open there (a file has neither tasks nor times), chosen here, each an option:
+``block``: a map reads 256 MB, as Co-scheduler's example of 10 GB and 40 maps has it; a job without
+input has one map that reads nothing.  ``reduce_size``: a reduce gets 1 GB, as in the same example
+(10 reduces), at most ``reduces_max`` a job; a job without shuffle has no reduce, and its maps write
+the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM takes to start.
+``map_rate``, ``reduce_rate``: the topology's, unless told.  ``shuffle_min``: jobs that shuffle less
+are left out; three of four shuffle nothing.  ``times``: each job with that many times its bytes,
+and as many tasks, each of them larger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from railyard.cluster.errors import UsageError, require, require_count
+from railyard.cluster.files.inputfile import read_text_file
+from railyard.cluster.shown import shown_value
+from railyard.cluster.tomlfile import Duration, Rate, Size
+from railyard.cluster.units import SIZE_BYTES_MAX, format_size, whole_number
+from railyard.jobs.workloads.figures import figure, share
+from railyard.jobs.workloads.model import Figure, Workload
+from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
+from railyard.jobs.workloads.shapes import map_reduce
+
+_FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
+_NAME = re.compile(r"[\w-][\w.-]{0,200}")  # it names a file as well
+#: Co-scheduler's elephant threshold, from which on a job counts as shuffle-heavy.
+HEAVY_BYTES = 1_125_000_000
+
+
+class SwimOptions(Population, frozen=True, kw_only=True):
+    """How a trace becomes jobs; see the top of this file."""
+
+    jobs: int = 0  #: so many of them, by seed; 0 = all
+    shuffle_min: Size = 0
+    times: float = 1.0
+    block: Size = 256_000_000
+    reduce_size: Size = 1_000_000_000
+    reduces_max: int = 1000
+    start: Duration = 1.0
+    map_rate: Rate | None = None
+    reduce_rate: Rate | None = None
+    arrivals: Arrivals = "trace"
+    window: Duration = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("jobs", self.jobs, least=0)
+        require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
+        require(self.block >= 1, "block", self.block, "a size above 0")
+        require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
+        require_count("reduces_max", self.reduces_max)
+
+
+class CoSchedulerOptions(SwimOptions, frozen=True, kw_only=True):
+    """Co-scheduler, section V-A: 1,000 jobs, 20 users, uniform in 90 min, half of them recurring.
+
+    Left open there, chosen here: task times; it replayed the jobs on a node of its own.
+    """
+
+    jobs: int = 1000
+    users: int = 20
+    arrivals: Arrivals = "uniform"
+    window: Duration = 5400.0
+    recurring: float = 0.5
+
+
+class SwimJob(NamedTuple):
+    """A line of a trace."""
+
+    name: str
+    submit_s: int
+    gap_s: int
+    input_bytes: int
+    shuffle_bytes: int
+    output_bytes: int
+
+
+def load_swim(path: Path) -> list[SwimJob]:
+    """Read a trace, in the order of its lines.
+
+    Raises ``UsageError`` "file:line: what is wrong: need what is right".
+    """
+    text = read_text_file(path, "SWIM trace", "ascii")
+    jobs: list[SwimJob] = []
+    names: set[str] = set()
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = line.split("\t")
+        try:
+            name, submit, gap, put_in, shuffle, out = fields
+            job = SwimJob(name, int(submit), int(gap), int(put_in), int(shuffle), int(out))
+        except ValueError:
+            if not line.strip():
+                continue
+            raise _wrong(f"{path}:{number}", fields) from None
+        sound = min(job[1:]) >= 0 and max(job[1:]) <= SIZE_BYTES_MAX and _NAME.fullmatch(name)
+        if name in names or not sound:
+            raise _wrong(f"{path}:{number}", fields, names)
+        names.add(name)
+        jobs.append(job)
+    if not jobs:
+        raise UsageError(f"{path}: has no jobs: need a line for each")
+    return jobs
+
+
+def _wrong(
+    where: str, fields: list[str], names: set[str] | frozenset[str] = frozenset()
+) -> Exception:
+    if len(fields) != len(_FIELDS):
+        right = f"{len(_FIELDS)}, with tabs between: {', '.join(_FIELDS)}"
+        return UsageError(f"{where}: has {len(fields)} fields: need {right}")
+    if not _NAME.fullmatch(fields[0]):
+        right = "letters, digits, _, - and . only"
+        return UsageError(f"{where}: job id = {fields[0]!r}: need {right}")
+    if fields[0] in names:
+        return UsageError(f"{where}: job {fields[0]} is there already: need an id of its own")
+    for name, value in zip(_FIELDS[1:], fields[1:], strict=True):
+        if whole_number(value) is None:
+            shown = shown_value(value)
+            return UsageError(
+                f"{where}: {name} = {shown}: need a whole number >= 0, at most 10**18"
+            )
+    raise AssertionError(f"{where}: nothing is wrong")
+
+
+def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
+    """The jobs of a trace, or so many of them."""
+    traced = load_swim(path)
+    least_bytes = options.shuffle_min
+    eligible = [job for job in traced if job.shuffle_bytes >= least_bytes]
+    where = f"{path} that shuffle {format_size(least_bytes)} or more" if least_bytes else str(path)
+    chosen = sample(eligible, options.jobs, seed, where)
+    shapes = [shape_of(job, options, job.submit_s) for job in chosen]
+    return Workload(
+        name=path.name,
+        source="Chen et al., MASCOTS 2011 (SWIM)",
+        jobs=populate(shapes, options, seed),
+        figures=_figures(traced, eligible, chosen, path.name),
+    )
+
+
+def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload:
+    """Co-scheduler's choice of a trace's jobs."""
+    made = swim(path, options, seed)
+    jobs, where = made.jobs, "section V"
+    recurring = share([job.recurrence is not None for job in jobs])
+    figures = (
+        figure("jobs", "", len(jobs), 1000, note=where),
+        figure("users", "", len({job.user for job in jobs}), 20, note=where),
+        figure("last job", "s", jobs[-1].submit_s, (0.0, 5400.0), note=where),
+        figure("recurring", "share", recurring, 0.5, note=where),
+        *made.figures,
+    )
+    source = f"Co-scheduler, section V-A, of {path.name}"
+    return dataclasses.replace(made, name="co-scheduler", source=source, figures=figures)
+
+
+def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJob]:
+    """``count`` of the jobs, each as likely, in the order of the trace; all if ``count`` is 0."""
+    if not count:
+        return jobs
+    right = f"at most the {len(jobs)} jobs of {where}"
+    require(count <= len(jobs), "jobs", count, right)
+    chosen = dice(seed, "sample").choice(len(jobs), size=count, replace=False)
+    return [jobs[at] for at in sorted(chosen.tolist())]
+
+
+def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
+    """A job with its tasks."""
+    reduces = min(options.reduces_max, -(-job.shuffle_bytes // options.reduce_size))
+
+    def times(size_bytes: int) -> int:
+        return math.ceil(size_bytes * options.times)
+
+    return map_reduce(
+        job.name,
+        input_bytes=times(job.input_bytes),
+        block_bytes=times(options.block),
+        shuffle_bytes=times(job.shuffle_bytes),
+        output_bytes=times(job.output_bytes),
+        reduces=reduces,
+        task_s=options.start,
+        rates=(options.map_rate, options.reduce_rate),
+        arrive_s=arrive_s,
+    )
+
+
+#: file -> what is known of the whole trace: jobs, bytes of shuffle, maps of 256 MB
+_KNOWN = {
+    "FB-2009_samples_24_times_1hr_0.tsv": (5894, 22.2e12, 110_483),
+    "FB-2010_samples_24_times_1hr_0.tsv": (24_442, 438e12, 4_248_112),
+}
+
+
+def _figures(
+    traced: list[SwimJob], eligible: list[SwimJob], chosen: list[SwimJob], file: str
+) -> tuple[Figure, ...]:
+    """Those of the sample next to those of all that it is of."""
+    known = _KNOWN.get(file)
+    figures = [
+        figure("jobs in the file", "", len(traced), known and known[0]),
+        _chance("jobs that shuffle", eligible, chosen, 0),
+        _chance("jobs that shuffle > 1.125 GB", eligible, chosen, HEAVY_BYTES),
+    ]
+    if known and len(chosen) == len(traced):
+        shuffled = sum(job.shuffle_bytes for job in chosen)
+        maps = sum(max(1, -(-job.input_bytes // 256_000_000)) for job in chosen)
+        figures.append(figure("shuffle of the file", "bytes", shuffled, known[1], 0.01))
+        figures.append(figure("maps at 256 MB", "", maps, known[2]))
+    return tuple(figures)
+
+
+def _chance(name: str, traced: list[SwimJob], chosen: list[SwimJob], above_bytes: int) -> Figure:
+    """The share of jobs that shuffle more; by chance a sample's is within 3 standard deviations."""
+    of_all = share([job.shuffle_bytes > above_bytes for job in traced])
+    of_these = share([job.shuffle_bytes > above_bytes for job in chosen])
+    deviation = math.sqrt((1 - of_all) / of_all / len(chosen)) if of_all else 0.0
+    return figure(name, "share", of_these, of_all, 3 * deviation, "the whole file")

@@ -1,0 +1,129 @@
+"""What becomes of circuits, and who used which of them when: the record that pictures are made of.
+
+Pure; the emulation and the simulator both feed one.  Its rows are in ``network.jsonl``, one for
+each time that a coflow had a circuit:
+
+    {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", "begin_s": 1.0, "lit_s": 1.01,
+     "end_s": 2.5}
+
+``begin_s``: the circuit was the coflow's from then on; ``lit_s``: it carried from then on, which is
+``begin_s`` where it was found lit, and null where it was given up dark.  A circuit that is up while
+nobody uses it leaves no row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from railyard.cluster.bounded import Count, Name, RackId, Seconds
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.inputfile import read_text_file
+
+#: Of a longer run only so many uses are kept, and how many more there were.
+USES_MAX = 50_000
+
+Change = Literal["set-up", "up", "down"]
+
+
+class CircuitChange(NamedTuple):
+    """Something that happened to a circuit."""
+
+    at_s: Seconds
+    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
+    what: Change
+    src: RackId
+    dst: RackId
+    coflow: Name | None  #: whose bytes it is for; None: nobody's at present
+    circuit: Count  #: circuits are numbered as they are set up
+
+
+class CircuitState(NamedTuple):
+    """A circuit as it is now."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: who uses it; None: nobody at present
+    ready_s: float  #: dark until then
+
+
+class CircuitUse(NamedTuple):
+    """A time for which a coflow had a circuit."""
+
+    src: RackId
+    dst: RackId
+    coflow: str
+    begin_s: float
+    lit_s: float | None  #: None: it never carried
+    end_s: float
+
+
+class CircuitLog:
+    """The uses of a run's circuits."""
+
+    def __init__(self) -> None:
+        self.left_out = 0  #: uses beyond those that are kept
+        self._ended: list[CircuitUse] = []
+        self._under_way: dict[int, CircuitUse] = {}  #: by circuit; without their end
+
+    def take(self, changes: Iterable[CircuitChange], offset_s: float = 0.0) -> None:
+        """Note what has happened since; ``offset_s``: the record's clock minus the network's."""
+        for change in changes:
+            self._take(change, change.at_s + offset_s)
+
+    def uses(self, now_s: float) -> list[CircuitUse]:
+        """All that are kept, in the order in which they ended; those under way end now."""
+        return self._ended + [use._replace(end_s=now_s) for use in self._under_way.values()]
+
+    def _take(self, change: CircuitChange, at_s: float) -> None:
+        number, coflow = change.circuit, change.coflow
+        use = self._under_way.get(number)
+        if use is not None and (change.what == "down" or coflow != use.coflow):
+            del self._under_way[number]
+            self._keep(use._replace(end_s=at_s))
+            use = None
+        if change.what == "down" or coflow is None:
+            return
+        lit_s = at_s if change.what == "up" else None
+        if use is None:
+            new = CircuitUse(change.src, change.dst, coflow, at_s, lit_s, at_s)
+            self._under_way[number] = new
+        elif use.lit_s is None:
+            self._under_way[number] = use._replace(lit_s=lit_s)
+
+    def _keep(self, use: CircuitUse) -> None:
+        if use.end_s == use.begin_s:
+            return  # changed its mind at once
+        if len(self._ended) < USES_MAX:
+            self._ended.append(use)
+        else:
+            self.left_out += 1
+
+
+def circuit_rows(uses: Iterable[CircuitUse], left_out: int) -> list[dict[str, Any]]:
+    """The rows for these uses; one more tells how many were left out, if any were."""
+    rows: list[dict[str, Any]] = [{"type": "circuit", **use._asdict()} for use in uses]
+    if left_out:
+        rows.append({"type": "circuits-left-out", "count": left_out})
+    return rows
+
+
+def read_circuits(path: Path) -> list[CircuitUse]:
+    """The uses in a ``network.jsonl``; none if there is no such file.
+
+    Raises ``UsageError`` for what is no such record.
+    """
+    if not path.is_file():
+        return []
+    try:
+        rows = map(json.loads, read_text_file(path, "record of the network").splitlines())
+        return [
+            CircuitUse(**{name: row[name] for name in CircuitUse._fields})
+            for row in rows
+            if row.get("type") == "circuit"
+        ]
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path}: is no record of the network: {told}") from None

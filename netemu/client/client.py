@@ -1,0 +1,223 @@
+"""One process's conversation with the network emulator: asks for flows, hands out their grants.
+
+The model's bytes end here: callers state and get stored (real) bytes, ``topology.scale`` of the
+model's for each.  Nobody sends a byte of a flow before its ``on_grant`` permitted it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.ids import FlowId, NodeId
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.cluster.topology import Topology
+from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, OpenFlow
+
+log = logging.getLogger(__name__)
+
+#: Told how many stored bytes of the flow may have been sent in all.
+OnGrant = Callable[[int], None]
+#: Told why there will be no (more) grants.
+OnRefused = Callable[[str], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    """A flow whose grants go to this process."""
+
+    stored_bytes: int  #: as far as is known
+    more: bool  #: whether it will grow
+    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another opened it
+    on_grant: OnGrant
+    on_refused: OnRefused
+    is_known: bool = False  #: the emulator has answered that it knows of it
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it stays within a node: the emulator is not asked then."""
+        return self.ends is not None and self.ends[0] == self.ends[1]
+
+
+class NetworkClient:
+    """Opens and attaches to flows.  All callbacks come from the reactor, never from within a call.
+
+    A flow is forgotten once all of it was granted.  If the emulator refuses a flow, its
+    ``on_refused`` is called (by default the reason is logged).  While the emulator can't be
+    reached, flows wait: they are asked for again once there is a connection.
+    """
+
+    def __init__(self, transport: Transport, topology: Topology) -> None:
+        self._reactor = transport.reactor
+        self._scale = topology.scale
+        self._flows: dict[FlowId, _Waiting] = {}
+        self._transport = transport
+
+    def open(
+        self,
+        flow: FlowId,
+        src: NodeId,
+        dst: NodeId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None = None,
+        *,
+        more: bool = False,
+    ) -> None:
+        """Start a flow of this process; its name must be new to the whole cluster.
+
+        ``on_grant(total)`` is called again and again until ``total == stored_bytes``; at least
+        once even if that is 0.  With ``src == dst`` it comes at once, without the network.
+
+        With ``more``, the flow goes on until ``grow`` says that there are no more bytes.
+        """
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=(src, dst))
+        if src == dst:
+            self._grant_local(flow)
+        else:
+            self._ask(flow, self._order(flow))
+
+    def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
+        """A flow of this process that was begun with ``more`` has so many more bytes to send.
+
+        Nothing happens if it was cancelled or refused; ``ValueError`` if it is complete.
+        """
+        waiting = self._flows.get(flow)
+        if waiting is None:
+            return
+        if not waiting.more:
+            raise ValueError(f'flow "{flow}" is complete: it was not begun with "more"')
+        waiting.stored_bytes += by_stored_bytes
+        waiting.more = more
+        if waiting.is_local:
+            self._grant_local(flow)
+        else:
+            order = GrowFlow(flow=flow, by_bytes=by_stored_bytes * self._scale, more=more)
+            # a flow of another's is asked for again without its size: nobody else says that it grew
+            send = self._link.insist if waiting.ends is None else self._link.request
+            send(order, Done, lambda answer, _: self._on_answer(flow, answer))
+
+    def attach(
+        self,
+        flow: FlowId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None = None,
+        *,
+        more: bool = False,
+    ) -> None:
+        """Get the grants of a flow that the ResourceManager opened, or is about to open.
+
+        Bytes that the flow could have sent before this call are granted at once.  With ``more``,
+        as it was opened, ``grow`` it from here once it is open.
+        """
+        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=None)
+        self._ask(flow, self._order(flow))
+
+    def cancel(self, flow: FlowId) -> None:
+        """Give a flow up: no more grants of it, and its bandwidth is free for others."""
+        if self._flows.pop(flow, None) is not None:
+            self._link.send(CloseFlow(flow=flow))
+
+    def close(self) -> None:
+        """End the conversation; flows still open stay as they are."""
+        self._flows.clear()
+        if "_link" in vars(self):
+            self._link.close()
+
+    @cached_property
+    def _link(self) -> LastingLink:
+        """Made when first needed: most task attempts never need a flow of their own."""
+        link = LastingLink(self._transport, "network", self._ask_for_all_again)
+        link.on(Grants, self._on_grants)
+        return link
+
+    def _ask_for_all_again(self) -> None:
+        """The connection broke, and there is a new one: go on with the flows over that."""
+        for flow, waiting in self._flows.items():
+            if not waiting.is_local:
+                self._ask(flow, self._order(flow, again=True))
+
+    def _await_grants(
+        self,
+        flow: FlowId,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None,
+        *,
+        more: bool,
+        ends: tuple[NodeId, NodeId] | None,
+    ) -> None:
+        def complain(reason: str) -> None:
+            log.error("flow %s: %s", flow, reason)
+
+        self._flows[flow] = _Waiting(
+            stored_bytes=stored_bytes,
+            more=more,
+            ends=ends,
+            on_grant=on_grant,
+            on_refused=on_refused or complain,
+        )
+
+    def _grant_local(self, flow: FlowId) -> None:
+        """Grant all that a flow within a node has, but not from within this call."""
+        waiting = self._flows[flow]
+
+        def grant() -> None:
+            if self._flows.get(flow) is not waiting:
+                return  # it was cancelled
+            if waiting.more:
+                waiting.on_grant(waiting.stored_bytes)
+            else:
+                self._finish(flow)
+
+        self._reactor.call_later(0, grant)
+
+    def _order(self, flow: FlowId, again: bool = False) -> OpenFlow | AttachFlow:
+        """What the emulator is asked for a flow; ``again``: over a new connection."""
+        waiting = self._flows[flow]
+        if waiting.ends is None:
+            # one that the emulator may not have heard of yet is asked for as if for the first time
+            return AttachFlow(flow=flow, again=again and waiting.is_known)
+        return OpenFlow(
+            flow=flow,
+            src=waiting.ends[0],
+            dst=waiting.ends[1],
+            size_bytes=waiting.stored_bytes * self._scale,
+            more=waiting.more,
+            attach=True,
+            again=again,
+            given_s=now_s(),
+        )
+
+    def _ask(self, flow: FlowId, order: Message) -> None:
+        self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))
+
+    def _on_answer(self, flow: FlowId, answer: Done | Refusal | PeerLost) -> None:
+        waiting = self._flows.get(flow)
+        if waiting is None or isinstance(answer, PeerLost):
+            return  # it is over, or is asked for again
+        if isinstance(answer, Done):
+            waiting.is_known = True
+        else:
+            del self._flows[flow]
+            waiting.on_refused(str(answer))
+
+    def _on_grants(self, grants: Grants, _: memoryview | None) -> None:
+        for flow, total_bytes in grants.total_bytes.items():
+            waiting = self._flows.get(flow)
+            if waiting is not None:
+                waiting.on_grant(min(total_bytes // self._scale, waiting.stored_bytes))
+        for flow in grants.finished:
+            self._finish(flow)
+
+    def _finish(self, flow: FlowId) -> None:
+        waiting = self._flows.pop(flow, None)
+        if waiting is not None:
+            waiting.on_grant(waiting.stored_bytes)

@@ -1,0 +1,264 @@
+"""The network emulator's process: drives the fabric with real time and sends the grants.
+
+It is the clock of the cluster's network: a grant that is late makes a transfer late.  So where it
+may, it has the system run it before all other processes (``cluster.priority``).  Where it may not,
+grants are late while every core is busy, and the statistics tell by how much.  It needs little: a
+fifth of a core for 250 flows in a shuffle.
+
+It decides nothing: rates are the flow scheduler's, who gets which grant is the ledger's.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, cast
+
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.reactor import Timer, now_s
+from railyard.cluster.messaging.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.priority import CLOCK, take_priority
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import format_rate
+from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.emulator.owners import Owners
+from railyard.netemu.emulator.publisher import Publisher
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import (
+    AttachFlow,
+    CircuitChanges,
+    CloseFlow,
+    FinishCoflow,
+    GetCircuitChanges,
+    GetNetworkStats,
+    GrowFlow,
+    NetworkStats,
+    OpenFlow,
+    RegisterCoflow,
+    SetCapacity,
+)
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import FlowScheduler, FlowSpec
+
+log = logging.getLogger(__name__)
+
+_CPU_SAMPLE_S = 0.25
+#: How busy all CPUs together must be to count as saturated.
+_CPU_SATURATED_PERCENT = 95.0
+_SWEEP_S = 60.0
+#: Orders given within this time count as given together, or within this share of the time by which
+#: the emulator is late: it must never have more to do than it can.
+_TOGETHER_S = 0.0002
+_TOGETHER_LATE = 0.1
+#: So long before a circuit lights, the model is brought up to then: what it takes to compute rates.
+_AHEAD_S = 0.0004
+#: So many changes of circuits are told at once, so that grants never wait for long.
+_CHANGES_TOLD_MAX = 1000
+
+M = TypeVar("M", bound=Message)
+
+
+class NetworkEmulator:
+    """Serves the name "network"."""
+
+    def __init__(self, transport: Transport, topology: Topology, scheduler: FlowScheduler) -> None:
+        self._reactor = transport.reactor
+        self._began_s = now_s()  # a clock that starts at 0 keeps more digits for fractions
+        self._fabric = Fabric(topology, scheduler)
+        self._ledger = Ledger(self._fabric, topology.scale)
+        self._timer: Timer | None = None
+        self._turn_is_near = False
+        self._cpu_samples = 0
+        self._cpu_saturated = 0
+        self._server = transport.server("network")
+        self._owners = Owners()
+        ledger, fabric = self._ledger, self._fabric
+        self._on(OpenFlow, self._open)
+        self._on(GrowFlow, self._grow)
+        self._on(CloseFlow, self._close)
+        self._on(AttachFlow, self._attach, (NODE_MANAGER,))
+        only = (RESOURCE_MANAGER,)
+        self._on(RegisterCoflow, lambda order, _: fabric.register_coflow(order.coflow), only)
+        self._on(FinishCoflow, lambda order, _: ledger.finish_coflow(order.coflow), only)
+        self._on(SetCapacity, lambda order, _: self._set_capacity(order), (CLIENT,))
+        self._server.on(GetNetworkStats, self._stats)
+        self._server.on(GetCircuitChanges, self._circuit_changes)
+        self._publisher = Publisher(self._server, self._reactor, self._look)
+        _cpu_percent()  # the first call only begins to measure
+        self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
+        self._reactor.call_every(_SWEEP_S, self._sweep)
+
+    # Orders ------------------------------------------------------------------------------------
+    def _on(
+        self, kind: type[M], act: Callable[[M, Request], None], only: tuple[str, ...] = ()
+    ) -> None:
+        """Carry out orders of a class by ``act(order, request)``; its ``ValueError`` refuses one.
+
+        With ``only``, those of these roles.
+        """
+
+        def handle(request: Request) -> Message | None:
+            self._bring_turn_near(getattr(request.message, "given_s", None))
+            try:
+                act(cast("M", request.message), request)
+            except ValueError as error:
+                raise PeerError(str(error)) from None
+            return Done() if request.number else None
+
+        self._server.on(kind, handle, only)
+
+    def _open(self, order: OpenFlow, request: Request) -> None:
+        sender = self._server.sender(request)
+        self._owners.check_open(order, sender)
+        spec = FlowSpec(
+            flow=order.flow,
+            src=order.src,
+            dst=order.dst,
+            size_bytes=order.size_bytes,
+            coflow=order.coflow,
+            weight=order.weight,
+            priority=order.priority,
+            more=order.more,
+        )
+        peer = request.peer if order.attach else None
+        self._ledger.open(spec, peer, again=order.again)
+        self._owners.opened(order.flow, sender)
+
+    def _attach(self, order: AttachFlow, request: Request) -> None:
+        self._ledger.attach(order.flow, request.peer, again=order.again)
+
+    def _close(self, order: CloseFlow, request: Request) -> None:
+        self._owners.check(order.flow, self._server.sender(request))
+        self._ledger.close(order.flow)
+
+    def _grow(self, order: GrowFlow, request: Request) -> None:
+        self._owners.check(order.flow, self._server.sender(request))
+        self._ledger.grow(order.flow, order.by_bytes, order.more)
+
+    def _set_capacity(self, order: SetCapacity) -> None:
+        self._ledger.set_capacity(order.link, order.bytes_per_s)
+        log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
+
+    def _look(self) -> Fabric:
+        self._bring_turn_near()
+        return self._fabric
+
+    # Time --------------------------------------------------------------------------------------
+    def _now_s(self) -> float:
+        return now_s() - self._began_s
+
+    def _bring_turn_near(self, given_s: float | None = None) -> None:
+        """Bring the model up to now, and take a turn once the messages that are here are done.
+
+        An order that was given earlier brings it up to then only.  What comes before that turn
+        counts as having come at the same time, so that rates are computed once for all of it, but
+        for orders that were given later: each counts from its own time, unless that is too close.
+        """
+        now_s = self._now_s()
+        at_s = now_s if given_s is None else min(now_s, given_s - self._began_s)
+        if not self._turn_is_near:
+            self._turn_is_near = True
+            self._ledger.advance(at_s)
+            self._turn_at(self._fabric.now_s)
+        elif given_s is not None:
+            close_s = max(_TOGETHER_S, (now_s - at_s) * _TOGETHER_LATE)
+            if at_s > self._fabric.now_s + close_s:
+                self._ledger.advance(at_s)
+
+    def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
+        """Do this next, and nothing that was to be done before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if due_s < math.inf:
+            self._timer = self._reactor.call_at(self._began_s + due_s, call)
+
+    def _turn_at(self, due_s: float) -> None:
+        self._call_at(due_s, self._turn)
+
+    def _turn(self) -> None:
+        """Send what is due, and come back when more will be."""
+        self._turn_is_near = False
+        self._ledger.advance(self._now_s())
+        for peer, grants in self._ledger.take_grants().items():
+            if not self._server.push(peer, grants):
+                self._ledger.peer_gone(peer)
+        due_s, lit_s = self._ledger.next_turn_s(), self._ledger.next_lit_s()
+        if due_s < lit_s:
+            self._turn_at(due_s)
+        else:
+            self._call_at(lit_s - _AHEAD_S, partial(self._go_ahead, lit_s))
+
+    def _go_ahead(self, lit_s: float) -> None:
+        """Have the rates of a circuit that is about to light, so that all that is left is to tell.
+
+        What is ordered meanwhile counts from then.
+        """
+        self._ledger.advance(lit_s)
+        self._turn_at(lit_s)
+
+    def _sweep(self) -> None:
+        self._bring_turn_near()
+        self._ledger.drop_forgotten()
+        self._owners.forget(lambda flow: not self._fabric.is_open(flow))
+
+    # Statistics --------------------------------------------------------------------------------
+    def _sample_cpu(self) -> None:
+        busy = _cpu_percent() >= _CPU_SATURATED_PERCENT
+        if self._fabric.open_flows:
+            self._cpu_samples += 1
+            self._cpu_saturated += busy
+
+    def _stats(self, _: Request) -> NetworkStats:
+        self._bring_turn_near()
+        ledger, by_link = self._ledger, self._fabric.bytes_by_link()
+        names = self._fabric.network.cross_rack
+        return NetworkStats(
+            active_s=ledger.active_s,
+            cross_rack_room_bytes=ledger.cross_rack_room_bytes,
+            bytes=self._fabric.bytes_by_category(),
+            cross_rack_links={name: by_link[name] for name in names},
+            ports={name: by_link[name] for name in self._fabric.network.ports},
+            grant_lags=tuple(sorted(ledger.lags.items())),
+            cpu_samples=self._cpu_samples,
+            cpu_saturated=self._cpu_saturated,
+            flows_opened=ledger.opened,
+            flows_finished=ledger.finished,
+            flows_cancelled=ledger.cancelled,
+            flows_open=self._fabric.open_flows,
+        )
+
+    def _circuit_changes(self, request: Request) -> CircuitChanges:
+        wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
+        total, changes = fabric.circuit_changes(wanted.after)
+        told = changes[:_CHANGES_TOLD_MAX]
+        left = len(changes) - len(told)
+        return CircuitChanges(
+            now_s=fabric.now_s, changes=tuple(told), seen=total - left, more=left > 0
+        )
+
+
+def main(daemon: Daemon) -> None:
+    """Run the emulator until SIGTERM, in a process of its own."""
+    if not take_priority(CLOCK):
+        log.info("no permission to run before other processes: grants may be late under load")
+    transport = Transport.of(daemon)
+    scheduler = flow_scheduler(daemon.config.flow_scheduler)
+    NetworkEmulator(transport, daemon.config.topology, scheduler)
+    stop_on_sigterm(transport.reactor)
+    daemon.ready()
+    transport.reactor.run()
+    transport.close()
+
+
+def _cpu_percent() -> float:
+    """How busy all CPUs were since the last call."""
+    import psutil  # here, since the other daemons are forked from the same parent without it
+
+    return psutil.cpu_percent()

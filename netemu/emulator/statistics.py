@@ -1,0 +1,75 @@
+"""Figures for people and for summaries, from the emulator's counters (``NetworkStats``).
+
+Pure, so that whoever asked for the counters computes what it needs; the counters of a span of
+time are those at its end, ``since`` those at its beginning.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import msgspec
+
+from railyard.netemu.messages import NetworkStats
+
+K = TypeVar("K", str, int)
+
+
+def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
+    """What happened between two looks at the counters.  ``flows_open`` stays the latest."""
+    totals = {
+        name: getattr(now, name) - getattr(before, name)
+        for name in (
+            "active_s",
+            "cpu_samples",
+            "cpu_saturated",
+            "flows_opened",
+            "flows_finished",
+            "flows_cancelled",
+        )
+    }
+    room = now.cross_rack_room_bytes
+    return msgspec.structs.replace(
+        now,
+        **totals,
+        # two infinities have no difference
+        cross_rack_room_bytes=room - before.cross_rack_room_bytes if math.isfinite(room) else room,
+        bytes=_minus(now.bytes, before.bytes),
+        cross_rack_links=_minus(now.cross_rack_links, before.cross_rack_links),
+        ports=_minus(now.ports, before.ports),
+        grant_lags=tuple(_minus(dict(now.grant_lags), dict(before.grant_lags)).items()),
+    )
+
+
+def link_skew(stats: NetworkStats) -> float:
+    """Bytes of the busiest over those of the least busy cross-rack link in use; 0 if none is."""
+    used = [count for count in stats.cross_rack_links.values() if count > 0]
+    return max(used) / min(used) if used else 0.0
+
+
+def network_utilization(stats: NetworkStats) -> float:
+    """Share of the cross-rack links that was used while any flow was open; 0 if unlimited."""
+    room = stats.cross_rack_room_bytes
+    carried = sum(stats.cross_rack_links.values())
+    return carried / room if 0 < room < math.inf else 0.0
+
+
+def grant_lag_ms_p99(stats: NetworkStats) -> float:
+    """Within how many ms of their time 99 % of the grants were made; 0 if there were none."""
+    needed = math.ceil(sum(count for _, count in stats.grant_lags) * 0.99)
+    seen = 0
+    for tenth_ms, count in sorted(stats.grant_lags):
+        seen += count
+        if seen >= needed > 0:
+            return tenth_ms / 10
+    return 0.0
+
+
+def cpu_saturated(stats: NetworkStats) -> float:
+    """Share (0 to 1) of the time with open flows in which all CPUs were busy."""
+    return stats.cpu_saturated / stats.cpu_samples if stats.cpu_samples else 0.0
+
+
+def _minus(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:
+    return {key: count - before.get(key, 0) for key, count in now.items()}

@@ -1,0 +1,104 @@
+"""What the network has carried: bytes by category and by link."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from railyard.netemu.fabric.classes import Flow
+from railyard.netemu.fabric.routes import Categories, Route, stack
+from railyard.netemu.fabric.rows import floats
+from railyard.netemu.schedulers.base import Floats
+
+_CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
+#: So many flows are noted before they are summed up, all at once.
+_NOTED = 2**13
+
+
+class Carried:
+    """Counts the bytes of flows that are closed, or have changed their ways."""
+
+    def __init__(self, links: int) -> None:
+        self._by_link: Floats = np.zeros(links)
+        #: {the categories that count some bytes: those bytes}
+        self._by_kind: defaultdict[Categories, float] = defaultdict(float)
+        #: what is in neither of these yet: bytes, and their routes
+        self._sent: list[float] = []
+        self._routes: list[Route] = []
+
+    def book(self, flow: Flow) -> None:
+        """Count what a flow, which is in no group, has sent on its present route."""
+        self._note([flow], [flow.sent_bytes - flow.booked_bytes])
+        flow.booked_bytes = flow.sent_bytes
+
+    def book_ended(self, flows: Sequence[Flow]) -> None:
+        """Count flows that have sent all."""
+        self._note(flows, [flow.size_bytes - flow.booked_bytes for flow in flows])
+
+    def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
+        """local, rack, cross_rack, and the last's eps, ocs and wan.
+
+        ``under_way`` are bytes, with their routes, that have not been counted yet.
+        """
+        self._sum_up()
+        by_kind = self._by_kind.copy()
+        for route, sent in under_way:
+            by_kind[route.counted_as] += sent
+        totals = dict.fromkeys(_CATEGORIES, 0.0)
+        for categories, sent in by_kind.items():
+            for category in categories:
+                totals[category] += sent
+        return {category: round(total) for category, total in totals.items()}
+
+    def by_link(self, under_way: Iterable[tuple[Route, float]]) -> list[int]:
+        """By the links' numbers; as above."""
+        self._sum_up()
+        totals: list[float] = self._by_link.tolist()
+        for route, sent in under_way:
+            for link in route.links:
+                totals[link] += sent
+        return [round(total) for total in totals]
+
+    # Inside --------------------------------------------------------------------------------------
+    def _note(self, flows: Sequence[Flow], sent: list[float]) -> None:
+        self._sent += sent
+        self._routes += [flow.route for flow in flows]
+        if len(self._sent) > _NOTED:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        if not self._sent:
+            return
+        sent, many = floats(self._sent), len(self._by_link)
+        links = stack([route.path for route in self._routes], filler=many - 1)
+        self._by_link += np.bincount(links.ravel(), np.repeat(sent, links.shape[1]), many)
+        kinds = [route.counted_as for route in self._routes]
+        number = {kind: at for at, kind in enumerate(dict.fromkeys(kinds))}
+        of_kind = np.fromiter(map(number.__getitem__, kinds), np.int64, len(kinds))
+        for kind, more in zip(number, np.bincount(of_kind, sent).tolist(), strict=True):
+            self._by_kind[kind] += more
+        self._sent.clear()
+        self._routes.clear()
+
+
+def sent_bytes(flows: Iterable[Flow]) -> list[float]:
+    """Bytes that each flow has sent by now; one pass over the rows of each group."""
+    service: dict[object, list[float]] = {}
+    sent: list[float] = []
+    for flow in flows:
+        if flow.group is None:
+            sent.append(flow.sent_bytes)
+            continue
+        group = flow.belongs
+        if group not in service:
+            service[group] = group.service()
+        sent.append(flow.sent_at(service[group][flow.group.row]))
+    return sent
+
+
+def under_way(flows: Collection[Flow]) -> list[tuple[Route, float]]:
+    """What open flows have sent on their present routes."""
+    sent = sent_bytes(flows)
+    return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]

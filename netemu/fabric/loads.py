@@ -1,0 +1,70 @@
+"""What groups of flows put on the links, all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from railyard.netemu.schedulers.base import Floats
+
+#: How far rates may exceed a capacity: rounding.
+_ROUNDING = 1 + 1e-9
+
+
+class Carrier(Protocol):
+    """A group of flows."""
+
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link."""
+
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """At which all of it is sending."""
+
+
+class LinkLoads:
+    """The sum of what was told last of each group, in bytes/s by link."""
+
+    def __init__(self, capacities: Floats) -> None:
+        self.total: Floats = np.zeros(len(capacities))
+        self._counted: dict[Carrier, Floats] = {}  #: of those that send
+        self.limit(capacities)
+
+    def limit(self, capacities: Floats) -> None:
+        """The links can carry so much."""
+        self._most = capacities * _ROUNDING + 1e-6
+
+    def count(self, groups: Sequence[Carrier]) -> None:
+        """Groups, all different, put their loads on the links; the arrays must stay as they are."""
+        counted = self._counted
+        before = [load for group in groups if (load := counted.pop(group, None)) is not None]
+        sending = {group: group.load for group in groups if group.rate_bytes_per_s}
+        if len(before) > len(counted):  # quicker, and rounding is gone
+            before, self.total = [], np.zeros(len(self.total))
+            sending.update(counted)
+        if before:
+            self.total -= _sum(before)
+        if sending:
+            self.total += _sum(list(sending.values()))
+        counted.update(sending)
+
+    def beyond(self) -> set[int]:
+        """The links that carry more than they can."""
+        over = self.total > self._most
+        return set(np.flatnonzero(over).tolist()) if over.any() else set()
+
+    def forget(self, group: Carrier) -> None:
+        """A group puts nothing on the links any more."""
+        load = self._counted.pop(group, None)
+        if load is not None:
+            self.total -= load
+        if not self._counted:
+            self.total[:] = 0.0  # so that rounding never piles up
+
+
+def _sum(loads: list[Floats]) -> Floats:
+    total: Floats = loads[0] if len(loads) == 1 else np.add.reduce(loads)
+    return total

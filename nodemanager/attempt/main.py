@@ -1,0 +1,204 @@
+"""A task attempt's own process, from its first instruction to its exit status.
+
+Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
+its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
+for what is to be fetched there.
+
+All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
+traceback is on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import Refused
+from railyard.cluster.files.resources import Exhausted, is_full
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.roles import ATTEMPT
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.processes.priority import fall_back
+from railyard.dfs.client import DfsClient, NoRoom
+from railyard.dfs.messages import FileCreated, PlacementHint
+from railyard.jobs.model import Job
+from railyard.jobs.runtime import run_task
+from railyard.jobs.taskio import Buffer, FileReader, TaskResult
+from railyard.netemu.client.client import NetworkClient
+from railyard.nodemanager.attempt.fetches import Fetches
+from railyard.nodemanager.attempt.inputs import BlockFile
+from railyard.nodemanager.attempt.pace import ENDING_S, ComputeClock, paced_s
+from railyard.nodemanager.attempt.umbilical import Umbilical
+from railyard.nodemanager.failures import reason_of, user_traceback
+from railyard.nodemanager.mapoutput import output_path, write_output
+from railyard.nodemanager.memory import in_words, lift_limit
+from railyard.nodemanager.patience import once_there_is_room
+
+
+def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
+    """Do the task that ``order`` says; the process's exit status.
+
+    The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
+    ending the process is quicker.
+    """
+    transport = Transport(daemon.folder, role=ATTEMPT)
+    umbilical = Umbilical(transport, order.attempt, rack_of(order.node))
+    outcome: AttemptSucceeded | AttemptFailed
+    try:
+        outcome = _Attempt(daemon, job, order, transport, umbilical).run()
+    except BaseException as error:  # user code may raise anything, SystemExit included
+        lift_limit()
+        if told := user_traceback(error):
+            with suppress(OSError):  # the disk that it goes to may be full
+                print(told, file=sys.stderr, flush=True)
+        reason = reason_of(error)
+        if isinstance(error, MemoryError):
+            reason += f" ({in_words(daemon.config.topology.compute.memory)})"
+        outcome = AttemptFailed(
+            attempt=order.attempt, reason=reason, no_room=_is_for_want_of_room(error)
+        )
+    try:
+        umbilical.claim(outcome)
+    except Refused as refused:  # a counter beyond all bounds, say
+        outcome = AttemptFailed(attempt=order.attempt, reason=f"its outcome is none: {refused}")
+        umbilical.claim(outcome)
+    return 0 if isinstance(outcome, AttemptSucceeded) else 1
+
+
+def _is_for_want_of_room(error: BaseException) -> bool:
+    return isinstance(error, Exhausted | NoRoom) or is_full(error)
+
+
+class _Attempt:
+    """The task's world (a ``jobs.taskio.TaskIO``), and the order of its work."""
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        job: Job,
+        order: LaunchAttempt,
+        transport: Transport,
+        umbilical: Umbilical,
+    ) -> None:
+        self._daemon = daemon
+        self._topology = daemon.config.topology
+        self._job = job
+        self._order = order
+        self._task = order.task
+        self._transport = transport
+        self._umbilical = umbilical
+        self._clock = ComputeClock(order.received_s)
+        self._share = 0.0  #: of the task that is really done
+        self._fetched_share = 0.0  #: ``_share`` when all was fetched
+        self._input_bytes = sum(split.stored_length for split in order.task.splits)
+        self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
+        umbilical.report_from(self._paced_share)
+
+    def run(self) -> AttemptSucceeded:
+        """Read or fetch, compute, write."""
+        if not self._task.splits and not self._task.reads:
+            fall_back()
+        result = run_task(self._job, self._task, self)
+        output = result.output
+        owed_s = paced_s(self._topology, self._task, result.input_bytes)
+        if owed_s > 0:
+            output = list(output)  # making it is part of the compute that is paced
+        partition_bytes = self._hand_on(result)  # which takes no time in the model
+        file = self._begin_file()  # nor does this
+        if owed_s > 0:
+            self._wait_until_computed(owed_s)
+        return self._succeeded(result, partition_bytes, self._write(file, output))
+
+    def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
+        """Keep what others will fetch; stored bytes of each partition."""
+        if not self._task.partitions:
+            return ()
+        path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
+        return once_there_is_room(lambda: write_output(path, result.partitions), path, self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        """Let time pass, during which the umbilical lives."""
+        self._transport.reactor.run_until(lambda: False, seconds)
+
+    def _succeeded(
+        self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int
+    ) -> AttemptSucceeded:
+        """What is to be told of the task."""
+        scale = self._topology.scale
+        read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
+        return AttemptSucceeded(
+            attempt=self._order.attempt,
+            input_bytes=result.input_bytes * scale,
+            local_bytes=read.get("local", 0) * scale,
+            rack_bytes=read.get("rack", 0) * scale,
+            remote_bytes=read.get("remote", 0) * scale,
+            output_bytes=output_bytes * scale,
+            partition_bytes=tuple(length * scale for length in partition_bytes),
+            counters=result.counters,
+        )
+
+    def _begin_file(self) -> FileCreated | None:
+        """Begin the task's file, if it has one."""
+        task = self._task
+        if not task.output_path:
+            return None
+        hint = PlacementHint(racks=task.output_racks)
+        return self._dfs.create(task.output_path, task.output_replication, hint=hint)
+
+    def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
+        """Write the task's file, if it has one; its length in stored bytes."""
+        if file is not None:
+            return self._dfs.fill(self._task.output_path, file, output).stored_length
+        for _ in output:  # a lazy output is computed while it is read
+            pass
+        return 0
+
+    # A jobs.taskio.TaskIO ----------------------------------------------------------------------
+    def open(self, path: str) -> FileReader:
+        """A file of the block store."""
+        splits = [split for split in self._task.splits if split.path == path]
+        return BlockFile(self._dfs.open(path), splits, self._clock, on_read=fall_back)
+
+    def fetched(self) -> Iterator[tuple[str, memoryview]]:
+        """What the stages that this one reads wrote for it, as it arrives."""
+        fall_back()
+        while not self._fetches.complete:
+            stage, output = self._fetches.next()
+            self._input_bytes += len(output)
+            yield stage, output
+        self._fetched_share = self._share
+        self._clock.restart()
+
+    def progress(self, share: float) -> None:
+        """Note how much is done, and report it now and then."""
+        self._share = share
+        self._umbilical.report()
+
+    # Pacing ------------------------------------------------------------------------------------
+    def _paced_share(self) -> float:
+        """The share that is done, no further than the configured rate would have got by now."""
+        owed_s = paced_s(self._topology, self._task, self._input_bytes)
+        if owed_s <= 0 or not self._fetches.complete:
+            return self._share
+        timed = min(1.0, self._clock.elapsed_s / owed_s)
+        return min(self._share, self._fetched_share + (1 - self._fetched_share) * timed)
+
+    def _wait_until_computed(self, owed_s: float) -> None:
+        self._share = 1.0
+        left_s = owed_s - self._clock.elapsed_s
+        if left_s > 0 and not self._task.output_path:
+            self._umbilical.end_at(now_s() + left_s)
+            left_s -= ENDING_S
+        if left_s > 0:
+            self._transport.reactor.run_until(lambda: False, left_s)
+
+    # Links, made when they are needed ----------------------------------------------------------
+    @cached_property
+    def _dfs(self) -> DfsClient:
+        network = NetworkClient(self._transport, self._topology)
+        return DfsClient(self._transport, self._topology, self._order.node, network)

@@ -1,0 +1,55 @@
+"""An attempt's link to its NodeManager: orders come in, progress and the outcome go out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from railyard.cluster.ids import AttemptId, RackId
+from railyard.cluster.messages.execution import (
+    AttemptDue,
+    AttemptFailed,
+    AttemptProgressed,
+    AttemptSucceeded,
+    UmbilicalHello,
+)
+from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+
+#: Progress is reported about this often.
+REPORT_PERIOD_S = 0.5
+
+
+class Umbilical:
+    """Ends the process when the NodeManager is gone."""
+
+    def __init__(self, transport: Transport, attempt: AttemptId, rack: RackId) -> None:
+        self.link: Link = transport.link(f"nodemanager-{rack}", on_lost=lambda: os._exit(1))
+        self._attempt = attempt
+        self._share: Callable[[], float] = lambda: 0.0
+        self._reported_s = now_s()
+        self.link.send(UmbilicalHello(attempt=attempt, pid=os.getpid()))
+        # Fires while the attempt waits for something; while it computes, it calls ``report``.
+        transport.reactor.call_every(REPORT_PERIOD_S, self.report)
+
+    def report_from(self, share: Callable[[], float]) -> None:
+        """Report the progress that ``share`` says from now on, 0 to 1."""
+        self._share = share
+
+    def report(self) -> None:
+        """Report progress, unless that was done a moment ago."""
+        now = now_s()
+        if now - self._reported_s >= REPORT_PERIOD_S / 2:
+            self._reported_s = now
+            share = min(max(0.0, self._share()), 1.0)  # whatever user code makes of it
+            self.link.send(AttemptProgressed(attempt=self._attempt, progress=share))
+
+    def end_at(self, when_s: float) -> None:
+        """Have it told no earlier than at ``when_s`` that the attempt did its task."""
+        self.link.send(AttemptDue(attempt=self._attempt, at_s=when_s))
+
+    def claim(self, outcome: AttemptSucceeded | AttemptFailed) -> None:
+        """Tell the outcome; returns when it has arrived, so that this process may end."""
+        self.link.call(outcome, Done)

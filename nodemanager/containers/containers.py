@@ -1,0 +1,228 @@
+"""The processes that a NodeManager has started through its helper: jobs' helpers and attempts.
+
+    launch ──► waiting for the job's module ──► forked ──► ended (with a wait status)
+                          └────────── or ──────────┴─────► lost  (no status: a reason)
+
+Every attempt that was launched is told of as ended or lost, once.
+
+Never here: what a status means, and who is told of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import AttemptId, JobId, job_of
+from railyard.cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.wire import Message, Vocabulary
+from railyard.nodemanager.containers.channel import Channel
+from railyard.nodemanager.containers.jobhelper import load_folder
+from railyard.nodemanager.failures import tail_of
+from railyard.nodemanager.messages import (
+    AttemptExited,
+    AttemptForked,
+    AttemptNotForked,
+    AttemptTooLarge,
+    ForkJobHelper,
+    JobBroken,
+    JobHelperEnded,
+    JobLoaded,
+    KillJobHelper,
+)
+
+log = logging.getLogger(__name__)
+
+_JOB_HELPER_SAYS: tuple[type[Message], ...] = (
+    JobLoaded,
+    JobBroken,
+    AttemptForked,
+    AttemptNotForked,
+    AttemptTooLarge,
+    AttemptExited,
+)
+
+
+class Watcher(Protocol):
+    """Who is told what happens to the attempts."""
+
+    def forked(self, attempt: AttemptId, pid: int) -> None:
+        """The attempt's process runs."""
+
+    def too_large(self, attempt: AttemptId, reason: str) -> None:
+        """The attempt's processes are being killed: they use too much memory."""
+
+    def ended(self, attempt: AttemptId, status: int) -> None:
+        """The attempt's process is gone; ``status`` is as of ``os.waitpid``."""
+
+    def lost(self, attempt: AttemptId, reason: str, stderr: str) -> None:
+        """The attempt never had a process, or it went with the job's helper."""
+
+
+@dataclass(kw_only=True)
+class _JobHelper:
+    """A job's helper, as seen from here."""
+
+    job: JobId
+    number: int
+    channel: Channel
+    loaded: bool = False
+    waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)  #: for the module
+    running: set[AttemptId] = field(default_factory=set)
+
+
+class Containers:
+    """Starts and kills attempts' processes; see the top of this file."""
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        reactor: Reactor,
+        helper: Channel,
+        watcher: Watcher,
+        on_helper_lost: Callable[[], None],
+    ) -> None:
+        self._daemon = daemon
+        self._reactor = reactor
+        self._helper = helper
+        self._watcher = watcher
+        self._on_helper_lost = on_helper_lost
+        self._numbers = itertools.count()
+        self._packages: dict[JobId, LoadJob] = {}
+        self._broken: dict[JobId, JobBroken] = {}
+        self._by_job: dict[JobId, _JobHelper] = {}
+        self._by_number: dict[int, _JobHelper] = {}
+        reactor.add(helper.fileno(), self._on_helper)
+
+    # Orders ------------------------------------------------------------------------------------
+    def load(self, order: LoadJob) -> None:
+        """Import a job's module, in a helper of its own, so that attempts can follow."""
+        if order.job not in self._packages:
+            self._packages[order.job] = order
+            self._start_helper(order)
+
+    def launch(self, order: LaunchAttempt) -> None:
+        """Start an attempt's process."""
+        attempt, job = order.attempt, job_of(order.attempt)
+        if job not in self._packages:
+            self._watcher.lost(attempt, f"{job} was not loaded on {self._daemon.name}", "")
+        elif job in self._broken:
+            self._watcher.lost(attempt, self._broken[job].reason, self._broken[job].stderr)
+        else:
+            helper = self._by_job.get(job) or self._start_helper(self._packages[job])
+            if helper.loaded:
+                self._fork(helper, order)
+            else:
+                helper.waiting[attempt] = order
+
+    def kill(self, order: KillAttempt) -> None:
+        """Kill an attempt's process; nothing happens if it has ended."""
+        helper = self._by_job.get(job_of(order.attempt))
+        if helper is None:
+            return
+        if helper.waiting.pop(order.attempt, None) is not None:
+            self._watcher.lost(order.attempt, order.reason, "")
+        elif order.attempt in helper.running:
+            helper.channel.send(order)
+
+    def stop_loading(self, job: JobId) -> None:
+        """Give up an import that hangs: the attempts that wait for it are lost."""
+        helper = self._by_job.get(job)
+        if helper is not None and not helper.loaded:
+            self._helper.send(KillJobHelper(helper=helper.number))
+
+    def discard(self, job: JobId) -> None:
+        """Forget a job: its helper is killed, and with it what is left of its attempts."""
+        self._packages.pop(job, None)
+        self._broken.pop(job, None)
+        if job in self._by_job:
+            self._helper.send(KillJobHelper(helper=self._by_job[job].number))
+
+    # What happens ------------------------------------------------------------------------------
+    def _start_helper(self, order: LoadJob) -> _JobHelper:
+        ours, theirs = socket.socketpair()
+        channel = Channel(ours, Vocabulary(_JOB_HELPER_SAYS))
+        helper = _JobHelper(job=order.job, number=next(self._numbers), channel=channel)
+        self._by_job[order.job] = self._by_number[helper.number] = helper
+        self._reactor.add(channel.fileno(), lambda: self._on_job_helper(helper))
+        fork = ForkJobHelper(helper=helper.number, job=order.job)
+        self._helper.send(fork, fds=[theirs.fileno()])
+        theirs.close()
+        channel.send(order)
+        return helper
+
+    def _fork(self, helper: _JobHelper, order: LaunchAttempt) -> None:
+        helper.running.add(order.attempt)
+        helper.channel.send(order)
+
+    def _on_job_helper(self, helper: _JobHelper) -> None:
+        try:
+            messages = helper.channel.receive()
+        except PeerError as error:  # the user's module has got hold of our end of the channel
+            log.error("the helper of %s is killed: %s", helper.job, error)
+            self._helper.send(KillJobHelper(helper=helper.number))
+            return
+        for message in messages:
+            self._note(helper, message)
+        if helper.channel.at_end:  # how it ended will be told by the clean helper
+            self._reactor.remove(helper.channel.fileno())
+
+    def _note(self, helper: _JobHelper, message: Message) -> None:
+        match message:
+            case JobLoaded():
+                helper.loaded = True
+                waiting, helper.waiting = helper.waiting, {}
+                for order in waiting.values():
+                    self._fork(helper, order)
+            case JobBroken():
+                if helper.job in self._packages:
+                    self._broken[helper.job] = message
+                self._lose_all(helper, message.reason, message.stderr)
+            case AttemptForked():
+                self._watcher.forked(message.attempt, message.pid)
+            case AttemptNotForked():
+                helper.running.discard(message.attempt)
+                self._watcher.lost(message.attempt, message.reason, "")
+            case AttemptTooLarge():
+                self._watcher.too_large(message.attempt, message.reason)
+            case AttemptExited():
+                helper.running.discard(message.attempt)
+                self._watcher.ended(message.attempt, message.status)
+
+    def _on_helper(self) -> None:
+        for message in self._helper.receive():
+            assert isinstance(message, JobHelperEnded), message
+            self._forget(self._by_number.pop(message.helper), message.how)
+        if self._helper.at_end:
+            self._reactor.remove(self._helper.fileno())
+            self._on_helper_lost()
+
+    def _forget(self, helper: _JobHelper, how: str) -> None:
+        if not helper.channel.at_end:
+            self._on_job_helper(helper)  # what it said before its end still counts
+        self._reactor.remove(helper.channel.fileno())
+        helper.channel.close()
+        if self._by_job.get(helper.job) is helper:
+            del self._by_job[helper.job]
+        doing = "running attempts" if helper.loaded else "importing the job's module"
+        reason = f"the job's helper ended while {doing}: {how}"
+        self._lose_all(helper, reason, self._printed(helper))
+
+    def _lose_all(self, helper: _JobHelper, reason: str, stderr: str) -> None:
+        lost = [*helper.waiting, *sorted(helper.running)]
+        helper.waiting.clear()
+        helper.running.clear()
+        for attempt in lost:
+            self._watcher.lost(attempt, reason, stderr)
+
+    def _printed(self, helper: _JobHelper) -> str:
+        """What importing the job's module wrote to stderr."""
+        folder = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job))
+        return tail_of(folder / "stderr")

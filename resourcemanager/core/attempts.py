@@ -1,0 +1,387 @@
+"""The life of tasks and attempts: launch, success, failure, kill, and what is done again.
+
+A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
+task becomes pending again when its output is lost and somebody still needs it.
+
+Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
+"""
+
+from __future__ import annotations
+
+from railyard.cluster.bounded import BYTES_MAX
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import AttemptId, JobId, NodeId, attempt_id
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFailed,
+    LaunchAttempt,
+    TaskSpec,
+)
+from railyard.resourcemanager.core.joblife import JobLife
+from railyard.resourcemanager.core.output import attempt_file
+from railyard.resourcemanager.core.records import FAILURES_KEPT, TaskFailure
+from railyard.resourcemanager.core.shuffling.readers import new_reader
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.state import Attempt, Job, Node, Stage, Task
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.locality import Level
+
+#: A job is not offered the slots of a node on which this many of its attempts failed;
+#: mapreduce.job.maxtaskfailures.per.tracker.
+BLAME_MAX = 3
+#: Nor, for so long, those of a node on which one of them found no room on the disk.
+NO_ROOM_S = 10.0
+#: Between job and node in the name of the timer that ends that.
+ROOM = ".room."
+
+
+class Attempts:
+    """The attempts of all jobs."""
+
+    def __init__(self, world: World, shuffle: Shuffle, jobs: JobLife) -> None:
+        self._world = world
+        self._shuffle = shuffle
+        self._jobs = jobs
+        self._summed: tuple[tuple[int, ...], int] = (), 0  #: a shuffle output, added up last
+
+    # Launch --------------------------------------------------------------------------------------
+    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
+        """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
+        world, stage = self._world, task.stage
+        job, record = stage.job, stage.job.record
+        number, is_copy = task.launches, bool(task.live)
+        attempt = Attempt(
+            attempt_id(task.id, number),
+            task,
+            number,
+            node,
+            level,
+            world.now_s,
+            new_reader(stage) if stage.reads else None,
+            copy=is_copy,
+        )
+        task.launches += 1
+        if is_copy:
+            record.copies += 1
+            self._restore_inputs(stage)  # what the other attempt has fetched already, say
+        else:
+            stage.pending.remove(task.index)
+            if stage.reruns:
+                stage.reruns.pop(task.index, None)
+            stage.running += 1
+        world.hold(attempt)
+        record.launched += 1
+        if level == "node-local":
+            record.locality.local += 1
+        elif level == "rack-local":
+            record.locality.rack += 1
+        elif level == "remote":
+            record.locality.remote += 1
+        world.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
+        world.policies.tell("attempt_launched", attempt)
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+        if not stage.pending.count:
+            self._review_readers(stage)
+            world.review_wants(job)
+        return attempt
+
+    # What becomes of it --------------------------------------------------------------------------
+    def started(self, event: AttemptStarted) -> None:
+        """Its process runs; nothing depends on that."""
+        self._known(event.attempt)
+
+    def progressed(self, event: AttemptProgressed) -> None:
+        """It tells how far it is."""
+        attempt = self._known(event.attempt)
+        if attempt is not None:
+            progress = min(1.0, max(0.0, event.progress))
+            attempt.task.stage.progress_sum += progress - attempt.progress
+            attempt.progress = progress
+            self._world.policies.tell("attempt_progressed", attempt)
+
+    def succeeded(self, event: AttemptSucceeded) -> None:
+        """It did its task."""
+        attempt = self._known(event.attempt)
+        if attempt is None:
+            return
+        task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
+        if len(partition_bytes) != stage.partitions:
+            reason = f"told of {len(partition_bytes)} partitions, has {stage.partitions}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
+        if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
+            self._summed = partition_bytes, sum(partition_bytes)
+        shuffle_bytes = self._summed[1]
+        if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
+            reason = f"told of {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
+        self._end(attempt)
+        if stage.job.state != "running" or task.winner is not None:
+            stage.job.record.killed += 1  # too late: the job or another copy was faster
+            return
+        attempt.partition_bytes = partition_bytes
+        attempt.shuffle_bytes = shuffle_bytes
+        self._write_down(attempt, event)
+        self._win(attempt)
+
+    def failed(self, event: AttemptFailed) -> None:
+        """It ended without its result."""
+        attempt = self._known(event.attempt)
+        if attempt is None:
+            return
+        if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
+            self.killed(AttemptKilled(attempt=event.attempt))
+            return
+        self._end(attempt)
+        if attempt.task.stage.job.state == "running":
+            attempt.task.stage.job.record.failed += 1
+            self._count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
+            self._requeue(attempt.task)
+
+    def killed(self, event: AttemptKilled) -> None:
+        """It ended as it was asked to."""
+        attempt = self._known(event.attempt)
+        if attempt is not None:
+            self._end(attempt)
+            attempt.task.stage.job.record.killed += 1
+            self._requeue(attempt.task)
+
+    def give_up(self, attempt: Attempt, reason: str) -> None:
+        """Ask an attempt to end, and cancel its fetches at once."""
+        self._shuffle.stop(attempt)
+        self._world.kill(attempt, reason)
+
+    def reconsider(self, job: Job) -> None:
+        """Ask the policies again about a job that runs: its slots, its fetches, its tasks."""
+        for stage in job.stages.values():
+            self._review_readers(stage)
+        for stage in job.reduces:
+            if stage.live:
+                self._shuffle.review(stage)
+        self._world.ask(job)
+
+    # What is lost --------------------------------------------------------------------------------
+    def node_lost(self, node: Node) -> None:
+        """Write off what a node held: its attempts, which did not fail, and its output."""
+        self._shuffle.source_lost(node)
+        attempts = list(node.attempts.values())
+        for attempt in attempts:
+            self._end(attempt)
+            attempt.task.stage.job.record.killed += 1
+        for attempt in attempts:
+            self._requeue(attempt.task)
+        for job in self._world.jobs.values():
+            self._review_avoided(job, node)
+            for stage in job.stages.values():
+                self._lose_outputs_on(stage, node)
+
+    def fetch_failed(self, event: FlowFailed) -> None:
+        """A fetch broke off; output that can't be had mostly counts as a failure of who made it."""
+        known = self._shuffle.reader_of(event.flow)
+        if known is None:
+            return
+        lost, to_blame = self._shuffle.flow_failed(event)
+        reader, node = known
+        for output in lost:
+            self._lose_output(output)
+            if to_blame and output.task.stage.job.state == "running":
+                reason = f"its output could not be fetched by {reader.id}: {event.reason}"
+                self._count_failure(output, reason, "")
+        if reader in reader.task.live:
+            self._shuffle.try_again(reader, node)
+
+    # ---------------------------------------------------------------------------------------------
+    def _known(self, attempt: AttemptId) -> Attempt | None:
+        """The attempt; None if it ended already, which is no mistake of whoever tells of it."""
+        known = self._world.attempts.get(attempt)
+        if known is None and attempt.split(".", 1)[0] not in self._world.records:
+            raise PeerError(f'there is no attempt "{attempt}"')
+        return known
+
+    def _end(self, attempt: Attempt) -> None:
+        self._shuffle.stop(attempt)
+        self._world.release(attempt)
+        attempt.reader = None  # it may be large
+
+    def _win(self, attempt: Attempt) -> None:
+        """The attempt's output is the task's."""
+        task, stage = attempt.task, attempt.task.stage
+        task.winner = attempt
+        stage.running -= 1
+        stage.done += 1
+        self._world.policies.tell("task_done", task)
+        for other in task.live:
+            self.give_up(other, f"{attempt.id} was faster")
+        if stage.readers:
+            stage.job.record.shuffle_bytes += _to_fetch(attempt)
+            self._shuffle.output_ready(attempt)
+            self._review_readers(stage)
+        if stage.done == stage.size:
+            if stage.reads:
+                self._shuffle.stage_done(stage)
+            self._jobs.stage_done(stage)
+
+    def _write_down(self, attempt: Attempt, event: AttemptSucceeded) -> None:
+        record = attempt.task.stage.job.record
+        record.succeeded += 1
+        record.copies_chosen += attempt.copy
+        record.output_bytes += event.output_bytes
+        read = record.read
+        read.local += event.local_bytes
+        read.rack += event.rack_bytes
+        read.remote += event.remote_bytes
+        if attempt.task.stage.reads:
+            record.reduced += 1
+            record.reduce_s += self._world.now_s - attempt.launched_s
+
+    def _count_failure(
+        self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
+    ) -> None:
+        """Blame task and node; too many failures of a task end its job."""
+        task, job, node = attempt.task, attempt.task.stage.job, attempt.node
+        task.failures += 1
+        failure = TaskFailure(
+            task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
+        )
+        job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
+        if no_room:
+            self._avoid_for_a_time(job, node)
+        else:
+            job.blame[node.id] = job.blame.get(node.id, 0) + 1
+        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
+            job.avoid[node.id] = None
+        if task.failures >= job.submission.max_attempts:
+            tries = f"{task.failures} of {job.submission.max_attempts} attempts"
+            self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def _avoid_for_a_time(self, job: Job, node: Node) -> None:
+        """Keep a job off a node whose disk is full, if there are others enough."""
+        if node.id not in job.avoid and len(job.avoid) < self._world.avoidable():
+            job.avoid[node.id] = None
+            until_s = self._world.now_s + NO_ROOM_S
+            self._world.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
+
+    def room_again(self, timer: str) -> None:
+        """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
+        job_id, _, node = timer.partition(ROOM)
+        job = self._world.jobs.get(JobId(job_id))
+        if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
+            return
+        if NodeId(node) in job.avoid:
+            del job.avoid[NodeId(node)]
+            self._world.ask(job)
+
+    def _review_avoided(self, job: Job, lost: Node) -> None:
+        """Forgive nodes if the job would avoid too many of those that are left."""
+        job.avoid.pop(lost.id, None)
+        while len(job.avoid) > self._world.avoidable():
+            job.avoid.popitem()
+            self._world.ask(job)
+
+    def _requeue(self, task: Task) -> None:
+        """Make a running task that has no attempt left pending."""
+        stage = task.stage
+        if stage.job.state != "running" or task.live or task.winner is not None:
+            return
+        stage.running -= 1
+        self._make_pending(task)
+
+    def _run_again(self, task: Task) -> None:
+        """Make a done task pending: its output is lost and needed."""
+        stage = task.stage
+        if task.winner is not None:
+            stage.job.record.shuffle_bytes -= _to_fetch(task.winner)
+        task.winner = None
+        stage.done -= 1
+        self._make_pending(task)
+
+    def _make_pending(self, task: Task) -> None:
+        """Add it to the pending ones, and what it reads with it where that is lost."""
+        stage = task.stage
+        task.pending_since_s = self._world.now_s
+        stage.pending.add(task.index)
+        if stage.readers:
+            stage.reruns[task.index] = task
+        self._restore_inputs(stage)
+        self._world.ask(stage.job)
+
+    def _restore_inputs(self, stage: Stage) -> None:
+        """Make what a new attempt of the stage will read and is lost once more."""
+        for source in stage.reads:
+            missing, source.unreadable = source.unreadable, {}
+            for lost in missing.values():
+                self._run_again(lost)
+
+    def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
+        outputs = stage.outputs.pop(node.id, ())
+        for reader_stage in stage.readers:
+            for reader in reader_stage.live.values():
+                if reader.reader is not None:
+                    reader.reader.ask_again(node.id)
+        for output in outputs:
+            if not output.output_lost:
+                self._lose_output(output)
+
+    def _lose_output(self, attempt: Attempt) -> None:
+        """The attempt's output can't be read any more."""
+        attempt.output_lost = True
+        self._shuffle.output_lost(attempt)
+        task, stage = attempt.task, attempt.task.stage
+        if stage.job.state != "running" or task.winner is not attempt:
+            return
+        if any(_needs(reader, task) for reader in stage.readers):
+            self._run_again(task)
+        else:
+            stage.unreadable[task.index] = task
+
+    def _review_readers(self, stage: Stage) -> None:
+        """Ask the shuffle policy whether those who read this stage may have (more) slots."""
+        for reader in stage.readers:
+            if reader.pending.count and reader.held < stage.job.limit(reader):
+                reader.open = True
+                self._world.ask(stage.job)
+
+
+def _needs(reader_stage: Stage, task: Task) -> bool:
+    """Whether an attempt has yet to fetch ``task``'s output, each copy for itself.
+
+    O(slots that the stage holds).
+    """
+    if reader_stage.pending.count:
+        return True
+    live = reader_stage.live.values()
+    return not all(attempt.killing or _has_fetched(attempt, task) for attempt in live)
+
+
+def _has_fetched(attempt: Attempt, task: Task) -> bool:
+    return attempt.reader is not None and attempt.reader.has(task)
+
+
+def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
+    """What the attempt is told of its task."""
+    stage, index = task.stage, task.index
+    submission = stage.job.submission
+    folder = "" if stage.readers else submission.output_path
+    return TaskSpec(
+        stage=stage.name,
+        index=index,
+        splits=task.input.splits,
+        reads=stage.plan.reads,
+        inputs=stage.inputs,
+        partitions=stage.partitions,
+        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
+        output_replication=submission.output_replication,
+        output_racks=submission.output_racks if folder else (),
+    )
+
+
+def _to_fetch(attempt: Attempt) -> int:
+    """How much the shuffle has to carry of a task's output: every reading stage fetches it."""
+    return attempt.shuffle_bytes * len(attempt.task.stage.readers)

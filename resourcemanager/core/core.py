@@ -1,0 +1,168 @@
+"""The ResourceManager's core: jobs, tasks and slots as a deterministic state machine.
+
+``handle(event, now_s)`` is the only thing that changes a core; it returns what is to be done
+about the event.  Whoever else holds a core reads.  The same object runs under the wall clock and
+under a virtual one.
+
+Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from railyard.cluster.errors import InvariantError, PeerError
+from railyard.cluster.ids import JobId, TaskId, job_of
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFailed,
+    FlowFinished,
+    NodeJoined,
+    NodeLost,
+)
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topology import Topology
+from railyard.resourcemanager.core.attempts import ROOM, Attempts
+from railyard.resourcemanager.core.datasets import place_data
+from railyard.resourcemanager.core.history import FEW_COMMANDS, History
+from railyard.resourcemanager.core.invariants import check_invariants
+from railyard.resourcemanager.core.joblife import JobLife
+from railyard.resourcemanager.core.offers import Offers
+from railyard.resourcemanager.core.outage import OUTAGE, Outage
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.shuffling.merging import LOOK
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.waiting import explain, why_waiting
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.events import (
+    DataAnnounced,
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    JobsForetold,
+    JobSubmitted,
+    TimerFired,
+)
+from railyard.resourcemanager.interface.recipe import Option, Recipe
+
+
+class Core:
+    """The state machine.  Same topology, recipe, options, seed and events: same commands.
+
+    ``records_kept``: of how many ended jobs the records are kept; None = of all.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        recipe: Recipe,
+        options: Mapping[str, Option] | None = None,
+        seed: int = 1,
+        records_kept: int | None = None,
+    ) -> None:
+        self.world = World(topology, recipe, options or {}, seed)  #: to be read only
+        self._history = History()
+        self._shuffle = Shuffle(self.world)
+        self._jobs = JobLife(self.world, self._shuffle, records_kept)
+        self._attempts = Attempts(self.world, self._shuffle, self._jobs)
+        self._offers = Offers(self.world, self._attempts, self._history)
+        self._outage = Outage(self.world, self._jobs)
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            NodeJoined: self._node_joined,
+            NodeLost: self._node_lost,
+            JobsForetold: lambda event: self.world.policies.tell("jobs_foretold", event.jobs),
+            DataAnnounced: lambda event: place_data(self.world, event),
+            JobSubmitted: self._jobs.submitted,
+            JobKilled: self._jobs.killed,
+            JobCommitted: self._jobs.committed,
+            JobCommitFailed: self._jobs.commit_failed,
+            TimerFired: self._timer_fired,
+            AttemptStarted: self._attempts.started,
+            AttemptProgressed: self._attempts.progressed,
+            AttemptSucceeded: self._attempts.succeeded,
+            AttemptFailed: self._attempts.failed,
+            AttemptKilled: self._attempts.killed,
+            FlowFinished: self._shuffle.flow_finished,
+            FlowFailed: self._attempts.fetch_failed,
+        }
+
+    def handle(self, event: Event, now_s: float) -> list[Command]:
+        """Take in a fact; returns the orders that follow from it, in order.
+
+        Raises ``PeerError`` (or ``UsageError``, for a job that the scheduler can't take) for an
+        event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
+        proposes what can't be, and then this core is of no more use.
+        """
+        world = self.world
+        if now_s < world.now_s:
+            raise InvariantError(f"{event.tag()} at {now_s} s comes after {world.now_s} s")
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise PeerError(f"the core does not handle {event.tag()}")
+        commands: list[Command] = []
+        world.now_s, world.commands, world.emit = now_s, commands, commands.append
+        self._history.add((now_s, event, commands))
+        handler(event)
+        if world.empty_since_s is not None:
+            self._outage.review()
+        self._offers.make()
+        if len(commands) > FEW_COMMANDS:
+            self._history.shorten()
+        return commands
+
+    # Reading -------------------------------------------------------------------------------------
+    @property
+    def records(self) -> Mapping[JobId, JobRecord]:
+        """What was written down of each job, in the order of submission."""
+        return self.world.records
+
+    def check_invariants(self) -> None:
+        """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""
+        check_invariants(self.world)
+
+    def why_waiting(self, task: TaskId) -> str:
+        """Why a pending task has no slot, in a few words."""
+        return why_waiting(self.world, self._task(task))
+
+    def explain(self, task: TaskId, now_s: float) -> str:
+        """All there is to say about a pending task: since when, its order, its policy's answer."""
+        return explain(self.world, self._task(task), now_s)
+
+    # Nodes ---------------------------------------------------------------------------------------
+    def _node_joined(self, event: NodeJoined) -> None:
+        known = self.world.nodes.get(event.node)
+        if known is not None and known.alive:
+            self._node_lost(NodeLost(node=event.node, reason="it started anew"))
+        node = self.world.add_node(event.node, event.rack, event.slots)
+        self.world.policies.tell("node_joined", node)
+
+    def _node_lost(self, event: NodeLost) -> None:
+        node = self.world.nodes.get(event.node)
+        if node is None:
+            raise PeerError(f"there is no node {event.node}")
+        if node.alive:
+            self.world.drop_node(node, event.reason)
+            self._attempts.node_lost(node)
+            self.world.policies.tell("node_lost", node)
+
+    def _timer_fired(self, event: TimerFired) -> None:
+        if event.timer.endswith(LOOK):
+            self._shuffle.look(event.timer)
+        elif ROOM in event.timer:
+            self._attempts.room_again(event.timer)
+        elif event.timer == OUTAGE:
+            self._outage.timer_fired()
+        else:
+            self._offers.timer_fired(event)
+
+    def _task(self, task: TaskId) -> Any:
+        job = self.world.jobs.get(job_of(task))
+        found = None if job is None else job.task(task)
+        if found is None:
+            raise PeerError(f"there is no task {task} of a job that runs")
+        return found

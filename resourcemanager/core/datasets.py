@@ -1,0 +1,33 @@
+"""Where data goes that jobs will read: asks the data policy, and checks what it answers.
+
+Asked before the data is written, so before any job that reads it is there.
+"""
+
+from __future__ import annotations
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import rack_id
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.events import DataAnnounced
+
+
+def place_data(world: World, data: DataAnnounced) -> None:
+    """Order where the replicas should go.
+
+    Raises ``PeerError`` for data that can't be, ``InvalidDecision`` for racks that are none.
+    """
+    if data.size_bytes < 0:
+        raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")
+    who = f"{world.policies.name}/data"
+    try:
+        racks = tuple(tuple(each) for each in world.policies.data.replica_racks(data))
+    except Exception as error:  # third parties' code
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidDecision(f"{who} failed, placing {data.path}: {what}") from error
+    known = {rack_id(number) for number in range(world.topology.racks.count)}
+    for rack in (rack for each in racks for rack in each):
+        if rack not in known:
+            raise InvalidDecision(f"{who} placed {data.path} in {rack}, but there is no such rack")
+    world.emit(PlaceData(path=data.path, racks=racks))

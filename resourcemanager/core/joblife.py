@@ -1,0 +1,139 @@
+"""The life of jobs: submitted, running, perhaps committing, then succeeded or failed.
+
+Never here: tasks and attempts, but for killing what is left of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from railyard.cluster.errors import PeerError, require
+from railyard.cluster.ids import JobId
+from railyard.jobs.model import StageSpec, check_stages
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.state import Job, Stage
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob
+from railyard.resourcemanager.interface.events import (
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    JobSubmitted,
+)
+
+
+class JobLife:
+    """All jobs."""
+
+    def __init__(self, world: World, shuffle: Shuffle, records_kept: int | None) -> None:
+        self._world = world
+        self._shuffle = shuffle
+        self._records_kept = records_kept
+        self._ended: deque[JobId] = deque()  #: jobs that ended and have a record, the oldest first
+
+    def submitted(self, event: JobSubmitted) -> None:
+        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        world = self._world
+        if event.job in world.records:
+            raise PeerError(f"there is a job {event.job} already")
+        check_submission(event)
+        job = Job(event, world.policies.shuffle.limit, world.now_s)
+        world.policies.order.admit(job)
+        world.jobs[job.id] = job
+        world.records[job.id] = job.record
+        world.policies.tell("job_submitted", job)
+        for stage in job.stages.values():
+            stage.pending.add_all()
+            if stage.reads and world.policies.shuffle.limit(stage) > 0:
+                stage.open = True
+        world.ask(job)
+
+    def killed(self, event: JobKilled) -> None:
+        """End a job because somebody wants that."""
+        job = self._world.jobs.get(event.job)
+        if job is None:
+            known = event.job in self._world.records
+            raise PeerError(f"job {event.job} " + ("is over" if known else "does not exist"))
+        if job.state == "committing":
+            raise PeerError(f"job {event.job} is done and being committed")
+        self.fail(job, event.reason)
+
+    def stage_done(self, stage: Stage) -> None:
+        """A stage has no task left to do; if none that matters has, commit the job."""
+        job = stage.job
+        last = [other for other in job.stages.values() if not other.readers]
+        if stage.readers or any(other.done < other.size for other in last):
+            return
+        job.state = "committing"
+        self._stop_all(job, "the job is done")
+        winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
+        path = job.submission.output_path
+        self._world.emit(CommitJob(job=job.id, output_path=path, winners=winners))
+
+    def committed(self, event: JobCommitted) -> None:
+        """The job's output is in its place."""
+        job = self._committing(event.job)
+        self._end(job, "succeeded", "")
+
+    def commit_failed(self, event: JobCommitFailed) -> None:
+        """The job's output could not be put in its place."""
+        job = self._committing(event.job)
+        self._end(job, "failed", f"its output could not be committed: {event.reason}")
+
+    def fail(self, job: Job, reason: str) -> None:
+        """End a running job without its result."""
+        if job.state == "running":
+            job.state = "failing"
+            self._stop_all(job, "the job failed")
+            self._end(job, "failed", reason)
+
+    # ---------------------------------------------------------------------------------------------
+    def _committing(self, job_id: JobId) -> Job:
+        job = self._world.jobs.get(job_id)
+        if job is None or job.state != "committing":
+            raise PeerError(f"job {job_id} is not being committed")
+        return job
+
+    def _stop_all(self, job: Job, reason: str) -> None:
+        """Let nothing of the job start any more, and end what still runs."""
+        world = self._world
+        world.review_wants(job)
+        world.asking.pop(job.id, None)
+        if job.held:  # as they were launched, whatever their stage
+            for attempt in [a for a in world.attempts.values() if a.task.stage.job is job]:
+                self._shuffle.stop(attempt)
+                world.kill(attempt, reason)
+        for stage in job.reduces:
+            self._shuffle.job_over(stage)
+
+    def _end(self, job: Job, state: str, reason: str) -> None:
+        world, record = self._world, job.record
+        job.state = state
+        record.finished_s = world.now_s
+        record.ok = state == "succeeded"
+        record.reason = reason
+        del world.jobs[job.id]
+        world.policies.tell("job_ended", job)
+        path = job.submission.output_path
+        world.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
+        if job.held:
+            world.draining[job.id] = job
+        else:
+            world.discard(job)
+        self._ended.append(job.id)
+        if self._records_kept is not None and len(self._ended) > self._records_kept:
+            del world.records[self._ended.popleft()]
+
+
+def check_submission(event: JobSubmitted) -> None:
+    """Raise ``UsageError`` unless the stages are a sound DAG whose numbers of tasks are settled."""
+    where = f"job {event.job}"
+    require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
+    require(event.weight > 0, f"{where}: weight", event.weight, "a number above 0")
+    check_stages([StageSpec(name=s.name, reads=s.reads, tasks=s.tasks) for s in event.stages])
+    for stage in event.stages:
+        of_stage = f'{where}: stage "{stage.name}"'
+        require(stage.tasks >= 1, f"{of_stage}: tasks", stage.tasks, "at least 1")
+        right = "none, or one a task of a stage that reads no other"
+        fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
+        require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)

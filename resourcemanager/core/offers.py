@@ -1,0 +1,282 @@
+"""Offering free slots to jobs, and checking what the policies answer.
+
+After each event: a freed slot is offered to all jobs in order; then jobs that have more to run than
+before are offered all free slots, one of each node in turn; then the rest of the freed slot's node
+goes to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
+stands), so that an event costs a few offers and not jobs x slots.
+
+Never here: what a launch entails; see ``attempts.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from railyard.cluster.bounded import SECONDS_MAX
+from railyard.cluster.ids import JobId
+from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.history import History
+from railyard.resourcemanager.core.state import Attempt, Job, Node, Task, stuck
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.decisions import (
+    Decision,
+    InvalidDecision,
+    Pass,
+    Place,
+    Wait,
+)
+from railyard.resourcemanager.interface.events import TimerFired
+from railyard.resourcemanager.interface.locality import Level
+from railyard.resourcemanager.interface.policies import CopyPolicy
+
+_RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
+_WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so
+_LEFT_FREE = (Wait, Pass)
+
+
+class Offers:
+    """Who is offered what."""
+
+    def __init__(self, world: World, attempts: Attempts, history: History) -> None:
+        self._world = world
+        self._attempts = attempts
+        self._history = history
+        self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
+        self._wake_s: float | None = None  #: when a policy wants to be asked again
+        self._reconsider = world.policies.overriding("reconsider")
+        self._wakes = world.policies.overriding("wake_s")
+        self._has_copies = type(world.policies.copies).offer is not CopyPolicy.offer
+
+    def timer_fired(self, event: TimerFired) -> None:
+        """A job's wait is over; a timer of a job that has ended does not matter."""
+        name = event.timer.removesuffix(_RELIEF)
+        if name == _WAKE:
+            self._wake_s = None  # what it wants is asked after every event
+            return
+        job = self._world.jobs.get(JobId(name))
+        if job is None or event.timer != name:
+            return
+        job.wake_s = None
+        self._world.ask(job)
+
+    def make(self) -> None:
+        """Offer until nobody takes anything."""
+        world = self._world
+        for reconsider in self._reconsider:
+            for view in reconsider():
+                job = world.jobs.get(view.id)
+                if job is not None and job.state == "running":
+                    self._attempts.reconsider(job)
+        while world.freed or world.asking:
+            if world.freed:
+                node = world.freed.pop(next(iter(world.freed)))
+                if world.wanting or node.kept_for or self._has_copies:
+                    self._offer_node(node)
+            else:
+                self._offer_to_asking()
+        if world.touched or self._at_risk:
+            self._review_risks()
+        if self._wakes:
+            self._set_wake()
+
+    # Offers --------------------------------------------------------------------------------------
+    def _offer_node(self, node: Node) -> None:
+        """Offer a node's free slots to all jobs."""
+        while node.kept_for and node.free:
+            job = node.kept_for.pop(0)
+            if job.wanting:
+                self._offer(node, [job])
+        while self._world.wanting and node.free and isinstance(self._offer(node, None), Place):
+            if self._world.asking:  # its other slots were free already, as those elsewhere were
+                self._offer_to_asking()
+        while self._has_copies and node.free and self._offer_copy(node):
+            pass
+
+    def _offer_to_asking(self) -> None:
+        """Offer all free slots to the jobs that ask, one slot a node in each turn."""
+        asking, self._world.asking = list(self._world.asking.values()), {}
+        asking = [job for job in asking if job.wanting]
+        placed = True
+        while asking and placed:
+            placed = False
+            refused: dict[Level, Wait] = {}  #: what a single job says to slots at such a distance
+            first, nearness = asking[0], asking[0].nearness  #: that job's
+            for node in self._world.free_nodes():
+                if not node.free:
+                    continue
+                if refused and (known := refused.get(nearness(node))):
+                    first.answer = known
+                    continue
+                wanting = self._world.wanting
+                answer = self._offer(node, asking)
+                if isinstance(answer, Place):
+                    placed = True
+                    refused.clear()
+                    if self._world.wanting != wanting:  # this was the last task of one of them
+                        asking = [job for job in asking if job.wanting]
+                        if not asking:
+                            break
+                elif isinstance(answer, Wait) and answer.level is not None and len(asking) == 1:
+                    refused[answer.level] = answer
+                    first, nearness = asking[0], asking[0].nearness
+
+    def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
+        """Offer a slot to jobs in their order until one takes it; returns the last answer."""
+        world, asked = self._world, None
+        decision: Decision | None = None
+        try:
+            for view in world.policies.order.turns(node, among):
+                job = world.jobs[view.id]
+                if not job.wanting or node.id in job.avoid:
+                    continue
+                asked = job
+                decision = world.policies.tasks.offer(job, node, world.now_s)
+                asked = None
+                if isinstance(decision, Place):
+                    break
+                self._keep_waiting(job, decision)
+            else:
+                return decision
+        except InvalidDecision:
+            raise
+        except Exception as error:  # third parties' code
+            if asked is None:
+                self._failed("order", f"ordering the jobs for {node.id}", error)
+            self._failed("tasks", f"offering {node.id} to {asked.id}", error)
+        self._place("tasks", job, node, decision)
+        return decision
+
+    def _offer_copy(self, node: Node) -> bool:
+        decision = self._world.policies.copies.offer(node, self._world.now_s)
+        if not isinstance(decision, Place):
+            return False
+        self._place("copies", self._world.jobs[decision.task.stage.job.id], node, decision)
+        return True
+
+    def _keep_waiting(self, job: Job, decision: Decision) -> None:
+        """Note why, and set the clock for when to ask again."""
+        world = self._world
+        if not isinstance(decision, _LEFT_FREE):
+            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
+        job.answer = decision
+        if isinstance(decision, Pass):
+            return
+        until_s = decision.until_s
+        if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
+            return  # the timer that is set asks again, about this slot too
+        if not until_s > world.now_s:  # nor is NaN
+            what = f"let {job.id} wait until {until_s:.3f} s"
+            self._invalid("tasks", what, "that is not in the future", job.id)
+        job.wake_s = until_s
+        self._set_timer(job.id, until_s)
+
+    def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
+        """Launch what a policy decided, if that can be."""
+        proposed: object = decision.task
+        node = self._world.nodes.get(decision.node) if decision.node else offered
+        task: Task | None
+        if isinstance(proposed, Task) and proposed.stage.job is job:
+            task = proposed  # nearly always it is the very object that the policy was shown
+        else:
+            task = job.task(decision.task.id)
+        wrong = _what_is_wrong(role, task, node)
+        if wrong or task is None or node is None:
+            where = decision.node or offered.id
+            about = decision.task.id if task is None or (node and node.free) else where
+            self._invalid(role, f"placed {decision.task.id} on {where}", wrong, about)
+        level = task.stage.pending.level(task.index, node.id, node.rack)
+        self._attempts.launch(task, node, level)
+
+    def _invalid(self, role: str, what: str, why: str, about: str) -> NoReturn:
+        world = self._world
+        text = f"{world.policies.name}/{role} {what} at {world.now_s:.3f} s, but {why}"
+        raise InvalidDecision("\n".join([text, *self._history.about(about)]))
+
+    def _failed(self, role: str, doing: str, error: Exception) -> NoReturn:
+        world = self._world
+        what = f"{type(error).__name__}: {error}"
+        text = f"{world.policies.name}/{role} failed at {world.now_s:.3f} s, {doing}: {what}"
+        raise InvalidDecision(text) from error
+
+    # Slots that reduces hold while what they wait for has none -----------------------------------
+    def _set_wake(self) -> None:
+        """Have the clock wake the policy that wants it first."""
+        world = self._world
+        times_s = [wake_s() for wake_s in self._wakes]
+        at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
+        if at_s is not None and at_s != self._wake_s:
+            if not at_s > world.now_s:
+                what = f"wanted to be woken at {at_s:.3f} s"
+                self._invalid("wake_s", what, "that is not in the future", _WAKE)
+            self._set_timer(_WAKE, at_s)
+        self._wake_s = at_s
+
+    def _set_timer(self, timer: str, at_s: float) -> None:
+        """Have the clock wake us then, if that is a time which it reaches."""
+        if at_s <= SECONDS_MAX:
+            self._world.emit(SetTimer(timer=timer, at_s=at_s))
+
+    def _review_risks(self) -> None:
+        """Find jobs that can't go on by themselves, and help those that have waited long enough."""
+        world = self._world
+        for job in world.touched.values():
+            if job.state == "running" and job.starved():
+                self._at_risk[job.id] = job
+                if job.at_risk_since_s is None:
+                    job.at_risk_since_s = world.now_s
+                    at_s = world.now_s + world.policies.shuffle.patience_s(job)
+                    self._set_timer(job.id + _RELIEF, at_s)
+            elif job.at_risk_since_s is not None:
+                job.at_risk_since_s = None
+                self._at_risk.pop(job.id, None)
+        world.touched.clear()
+        for job in self._at_risk.values():
+            self._relieve(job)
+
+    def _relieve(self, job: Job) -> None:
+        """Let the youngest reduce that waits give its slot to what it waits for.
+
+        Hadoop does the same (RMContainerAllocator.preemptReducesIfNeeded).  The slot is kept for
+        the job, so that no other job's share changes.
+        """
+        world = self._world
+        assert job.at_risk_since_s is not None, f"{job.id} is not starved"
+        if world.now_s < job.at_risk_since_s + world.policies.shuffle.patience_s(job):
+            return
+        if job.wake_s is not None and job.wake_s > world.now_s:
+            return  # it waits for a better slot, not for any
+        waiting = [reader for stage in job.reduces for reader in stage.live.values()]
+        if any(reader.killing for reader in waiting):
+            return  # one is on its way out
+        waiting = [reader for reader in waiting if _waits_for_stuck(reader)]
+        if waiting:
+            youngest = max(waiting, key=lambda reader: (reader.launched_s, reader.task.index))
+            youngest.node.kept_for.append(job)
+            self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
+
+
+def _waits_for_stuck(reader: Attempt) -> bool:
+    if reader.reader is None or not reader.reader.missing:
+        return False
+    return any(map(stuck, reader.task.stage.reads))
+
+
+def _what_is_wrong(role: str, task: Task | None, node: Node | None) -> str:
+    """Why this placement can't be; "" if it can."""
+    if task is None:
+        return "the job whose turn it is has no such task"
+    if node is None:
+        return "there is no such node"
+    if not node.alive:
+        return f"{node.id} is lost ({node.lost_because})"
+    if not node.free:
+        held = " ".join(sorted(node.attempts))
+        return f"{node.id} has no free slot ({len(node.attempts)} of {node.slots}: {held})"
+    if role == "copies":
+        return "" if task.state == "running" else f"{task.id} is {task.state}, not running"
+    if task.live or task.winner is not None:
+        return f"{task.id} is {task.state}, not pending"
+    if not task.stage.open:
+        return f"its stage {task.stage.name} may not have slots yet"
+    return ""

@@ -1,0 +1,38 @@
+"""Where a job's output lies: attempts write apart, and the winners are renamed in the end.
+
+OUT/_temporary/j3.r0.1/part-r-00000   what attempt 1 of reduce 0 wrote
+OUT/part-r-00000                      the task's output, once the job has succeeded
+OUT/_SUCCESS                          all of the job's output is there
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from railyard.cluster.ids import AttemptId
+from railyard.dfs.messages import Gather, MoveFiles
+
+SUCCESS = "_SUCCESS"
+TEMPORARY = "_temporary"
+
+
+@functools.lru_cache(maxsize=2**14)
+def part_name(stage: str, task: int) -> str:
+    """The name of the file that a task of a stage writes, such as "part-r-00000"."""
+    return f"part-{stage}-{task:05d}"
+
+
+def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
+    """The file that an attempt of that task writes."""
+    return f"{folder}/{TEMPORARY}/{attempt}/{part_name(stage, task)}"
+
+
+def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:
+    """What makes a job's output of what the attempts wrote that are their tasks' winners."""
+    temporary = f"{folder}/{TEMPORARY}"
+    return MoveFiles(
+        gathers=(Gather(source=temporary, folders=tuple(winners), target=folder),),
+        markers=(f"{folder}/{SUCCESS}",),
+        remove=(temporary,),
+    )

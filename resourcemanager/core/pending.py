@@ -1,0 +1,134 @@
+"""The pending tasks of a stage, found by place without looking at all of them.
+
+Never here: whether a task should run; see the policies.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.resourcemanager.interface.events import TaskInput
+from railyard.resourcemanager.interface.locality import Level
+from railyard.resourcemanager.interface.views import SlotView
+
+
+class PendingTasks:
+    """Which tasks of a stage are pending; the lowest task number goes first everywhere.
+
+    Heaps hold task numbers and may hold stale ones, which are dropped when they come up; so each
+    operation costs O(replicas x log n) at most, spread over the calls.
+    """
+
+    __slots__ = ("_all", "_anywhere", "_by_node", "_by_rack", "_inputs", "_is_pending", "count")
+
+    def __init__(self, tasks: int, inputs: Sequence[TaskInput]) -> None:
+        self.count = 0  #: how many are pending
+        self._is_pending = bytearray(tasks)
+        self._inputs = inputs
+        self._all: list[int] = []
+        self._anywhere: list[int] = []  #: those that have no place, although others have
+        self._by_node: dict[NodeId, list[int]] = {}
+        self._by_rack: dict[RackId, list[int]] = {}
+
+    def __contains__(self, index: int) -> bool:
+        return bool(self._is_pending[index])
+
+    def __iter__(self) -> Iterator[int]:
+        """All of them, ascending; O(tasks)."""
+        return (index for index, pending in enumerate(self._is_pending) if pending)
+
+    def add(self, index: int) -> None:
+        """Task ``index``, which was not pending, is."""
+        self._is_pending[index] = 1
+        self.count += 1
+        heapq.heappush(self._all, index)
+        if self._inputs:
+            nodes = self._inputs[index].nodes
+            if not nodes:
+                heapq.heappush(self._anywhere, index)
+            for node in nodes:
+                heapq.heappush(self._by_node.setdefault(node, []), index)
+            for rack in dict.fromkeys(rack_of(node) for node in nodes):
+                heapq.heappush(self._by_rack.setdefault(rack, []), index)
+
+    def add_all(self) -> None:
+        """Every task is, and none was before."""
+        self.count = len(self._is_pending)
+        self._is_pending[:] = b"\1" * self.count
+        self._all.extend(range(self.count))  # ascending: a heap already
+        by_node: defaultdict[NodeId, list[int]] = defaultdict(list)
+        by_rack: defaultdict[RackId, list[int]] = defaultdict(list)
+        for index, task in enumerate(self._inputs):
+            if not task.nodes:
+                self._anywhere.append(index)
+            for node in task.nodes:
+                by_node[node].append(index)
+                in_rack = by_rack[rack_of(node)]
+                if not in_rack or in_rack[-1] != index:
+                    in_rack.append(index)
+        self._by_node, self._by_rack = dict(by_node), dict(by_rack)
+
+    def remove(self, index: int) -> None:
+        """Task ``index``, which was pending, is not any more."""
+        self._is_pending[index] = 0
+        self.count -= 1
+
+    def first(self) -> int | None:
+        """The lowest of them."""
+        return self._top(self._all)
+
+    def in_rack(self, rack: RackId) -> int | None:
+        """The lowest of those whose input is in a rack."""
+        return self._top(self._by_rack.get(rack))
+
+    def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
+        """The one whose input is nearest to ``node``, and how near that is."""
+        if not self._inputs:
+            return self._top(self._all), "anywhere"
+        is_pending = self._is_pending
+        if heap := self._by_node.get(node):
+            index = heap[0] if is_pending[heap[0]] else self._top(heap)
+            if index is not None:
+                return index, "node-local"
+        if heap := self._by_rack.get(rack):
+            index = heap[0] if is_pending[heap[0]] else self._top(heap)
+            if index is not None:
+                return index, "rack-local"
+        if self._anywhere and (index := self._top(self._anywhere)) is not None:
+            return index, "anywhere"
+        return self._top(self._all), "remote"
+
+    def nearness(self, slot: SlotView) -> Level:
+        """How near the one is that ``closest`` finds there; "anywhere" if there is none."""
+        if not self.count or not self._inputs:
+            return "anywhere"
+        node, rack, by_node, by_rack = slot.id, slot.rack, self._by_node, self._by_rack
+        if node in by_node and self._top(by_node[node]) is not None:
+            return "node-local"
+        if rack in by_rack:
+            heap = by_rack[rack]
+            if heap and (self._is_pending[heap[0]] or self._top(heap) is not None):
+                return "rack-local"
+        if self._anywhere and self._top(self._anywhere) is not None:
+            return "anywhere"
+        return "remote"
+
+    def level(self, index: int, node: NodeId, rack: RackId) -> Level:
+        """How near the input of task ``index`` is to ``node``."""
+        nodes = self._inputs[index].nodes if self._inputs else ()
+        if not nodes:
+            return "anywhere"
+        if node in nodes:
+            return "node-local"
+        return "rack-local" if any(rack_of(other) == rack for other in nodes) else "remote"
+
+    def _top(self, heap: list[int] | None) -> int | None:
+        is_pending = self._is_pending
+        while heap:
+            if is_pending[heap[0]]:
+                return heap[0]
+            heapq.heappop(heap)
+        return None

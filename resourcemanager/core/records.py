@@ -1,0 +1,67 @@
+"""What is written down about each job while it runs: the material of reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from railyard.cluster.bounded import Text
+from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId
+
+#: How many failed attempts of a job are kept with their stderr.
+FAILURES_KEPT = 20
+
+
+class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended a job, or one failed attempt of many."""
+
+    task: TaskId
+    attempt: AttemptId
+    node: NodeId
+    reason: Text
+    stderr: Text  #: the end of what the attempt wrote there
+
+
+class ByDistance(msgspec.Struct):
+    """A quantity by how far it was: the same node, the same rack, further."""
+
+    local: int = 0
+    rack: int = 0
+    remote: int = 0
+
+
+class JobRecord(msgspec.Struct, kw_only=True):
+    """A job, in numbers.  ``_bytes`` are the model's, times the core's clock."""
+
+    id: JobId
+    name: str
+    user: str
+    queue: str
+    submitted_s: float
+    maps: int  #: tasks that read no other stage
+    reduces: int  #: tasks that do
+    finished_s: float | None = None
+    ok: bool | None = None  #: None while it runs
+    reason: str = ""
+    failures: list[TaskFailure] = []
+    input_bytes: int = 0
+    shuffle_bytes: int = 0  #: output of tasks, once for each stage that reads it
+    shuffled_bytes: int = 0  #: fetched so far
+    output_bytes: int = 0
+    read: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes from the block store
+    fetched: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes by shuffle flows
+    locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
+    launched: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    killed: int = 0
+    copies: int = 0
+    copies_chosen: int = 0
+    slot_s: float = 0.0  #: slots x seconds that its attempts held
+    reduced: int = 0  #: attempts that read other stages and succeeded
+    reduce_s: float = 0.0  #: how long they took together, from launch to end
+    cct_s: list[float] = []  #: of each of its coflows
+
+    @property
+    def jct_s(self) -> float | None:
+        """Seconds from submission to end; None while it runs."""
+        return None if self.finished_s is None else self.finished_s - self.submitted_s

@@ -1,0 +1,5 @@
+"""Who fetches which output when: the shuffle of each stage.
+
+A part of the core, with the core's rules.
+Open ``shuffle`` first.
+"""

@@ -1,0 +1,147 @@
+"""Merged fetches: large shuffles as a bounded number of flows.  Only the simulator asks for them.
+
+A shuffle of 800 maps and 1,000 reduces is a flow for nearly each pair of nodes.  Merged, what is
+ready for a reader is divided over few flows, each of which stands for those from some nodes: it
+carries their bytes, with the weight of them all, and comes from one of them.  Which one that is
+goes round from reader to reader, so that each node sends as much as it should, and to all racks.
+Each byte crosses its reader's links, and as many bytes cross the links of each source; what differs
+is which source sends to which reader, and when: a reader asks for what has become ready once a
+second if it has little under way, and for the last of it at once.  As many flows as there are nodes
+would be the exact shuffle.
+
+Left open in the papers, chosen here: a fetch breaks off with the node that it comes from, not with
+the others that it stands for, until they are known to be lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from railyard.cluster.ids import AttemptId, RackId
+
+if TYPE_CHECKING:
+    from railyard.resourcemanager.core.state import Attempt, Node, Stage, Turn
+
+#: Readers that wait look for what has become ready so often; once all is ready, at once.
+LOOK_AFTER_S = 1.0
+#: The names of the timers by which they do end so.
+LOOK = ".fetch"
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Outputs(NamedTuple):
+    """Outputs that are fetched together, their names and their tasks."""
+
+    attempts: tuple[Attempt, ...]
+    ids: tuple[AttemptId, ...]
+    tasks: Mapping[str, int]  #: for each stage, as bits
+
+    @classmethod
+    def of(cls, attempts: tuple[Attempt, ...]) -> Outputs:
+        """Outputs of these attempts."""
+        tasks: dict[str, int] = {}
+        for attempt in attempts:
+            name = attempt.task.stage.name
+            tasks[name] = tasks.get(name, 0) | 1 << attempt.task.index
+        return cls(attempts, tuple([attempt.id for attempt in attempts]), tasks)
+
+
+class Bundle:
+    """Outputs of some nodes, to be fetched together."""
+
+    __slots__ = ("_first", "_sizes", "_step", "nodes", "outputs")
+
+    def __init__(
+        self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...], first: int = 0
+    ) -> None:
+        self.outputs = Outputs.of(outputs)
+        self.nodes = nodes  #: all that they are on
+        #: tasks of equal output share the tuple
+        sizes = Counter(id(output.partition_bytes) for output in outputs)
+        by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}
+        self._sizes = [(by_id[which], count) for which, count in sizes.items()]
+        self._first = first  #: place among the nodes of the one that sends to reader 0
+        self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
+
+    def for_reader(self, number: int) -> tuple[Node, int]:
+        """From where the reader of that number has it sent, and its bytes.
+
+        Readers next to each other are often on nodes next to each other: theirs are far apart.
+        """
+        total_bytes = 0
+        for sizes, count in self._sizes:
+            total_bytes += count * sizes[number]
+        return self.nodes[(self._first + number * self._step) % len(self.nodes)], total_bytes
+
+
+class Merging:
+    """What a reading stage whose fetches are merged knows of what it reads."""
+
+    __slots__ = ("_cut", "flows", "looking", "ready")
+
+    def __init__(self, flows: int) -> None:
+        self.ready: list[Attempt] = []  #: outputs, in the order in which they came; lost ones too
+        self.looking = False  #: whether a timer is set
+        self.flows = flows  #: for each reader, each time that it asks
+        #: bundles of what is between two places of ``ready``
+        self._cut: dict[tuple[int, int], list[Bundle]] = {}
+
+    def forget_bundles(self) -> None:
+        """Some of the outputs in them have been lost."""
+        self._cut.clear()
+
+    def bundles(self, reader: Attempt) -> list[Bundle]:
+        """What is new for a reader, which counts as asked for then."""
+        assert reader.reader is not None
+        begin, end = reader.reader.position, len(self.ready)
+        reader.reader.position = end
+        if begin == end:
+            return []
+        if reader.reader.repeats:  # it has some of this already
+            return self._divide([o for o in self.ready if not reader.reader.has(o.task)])
+        cut = self._cut.get((begin, end))
+        if cut is None:
+            cut = self._cut[begin, end] = self._divide(self.ready[begin:end])
+        return cut
+
+    def _divide(self, outputs: list[Attempt]) -> list[Bundle]:
+        by_node: dict[Node, list[Attempt]] = {}
+        for output in outputs:
+            node = output.node
+            if not output.output_lost and node.alive:
+                by_node.setdefault(node, []).append(output)
+        # Rack by rack, so that steps of one length meet each rack as often as it has nodes; and
+        # the flows of one reader begin at places that are as far apart.
+        there = sorted(by_node.items(), key=_place)
+        count = min(self.flows, len(there))
+        bundles = []
+        for number in range(count):
+            some = there[number::count]
+            outputs_there = tuple(output for _, outputs in some for output in outputs)
+            nodes = tuple(node for node, _ in some)
+            bundles.append(Bundle(outputs_there, nodes, number * len(nodes) // count))
+        return bundles
+
+
+def merging_of(stage: Stage, flows_max: int) -> Merging | None:
+    """How a reading stage's fetches are merged; None: they are few enough, or are not to be."""
+    sources = sum(source.size for source in stage.reads)
+    if not flows_max or stage.size * sources <= flows_max:
+        return None
+    return Merging(max(1, flows_max // stage.size))
+
+
+def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Turn]:
+    node = there[0]
+    return len(node.rack), node.rack, node.turn
+
+
+def _coprime(number: int, to: int) -> int:
+    """The next number without a common divisor."""
+    number = max(1, number)
+    while math.gcd(number, to) > 1:
+        number += 1
+    return number

@@ -1,0 +1,364 @@
+"""Fetches: how the output of finished tasks gets to the attempts that read it.
+
+A reading attempt has at most one flow from each node at a time, which carries all of that node's
+outputs that were ready when it started; when it has finished and more is ready, the next one
+starts.  That is Hadoop's fetch by host.  All flows of a reading stage are one coflow.  Where the
+fetches of a stage are merged (see ``merging.py``), a flow carries the outputs of several nodes.
+
+Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from railyard.cluster.bounded import Priority, Weight
+from railyard.cluster.ids import FlowId, StageId, job_of
+from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
+from railyard.resourcemanager.core.shuffling.merging import (
+    LOOK,
+    LOOK_AFTER_S,
+    Bundle,
+    Merging,
+    Outputs,
+)
+from railyard.resourcemanager.core.shuffling.readers import Fetch, Reader
+from railyard.resourcemanager.core.state import Attempt, Node, Stage
+from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.policies import FlowPolicy
+
+#: A reader tries a node this often in a row before the outputs there count as lost.
+TRIES_MAX = 4
+#: In place of an answer that its policy may change afterwards; no answer is this.
+_CHANGEABLE = object()
+
+
+class Shuffle:
+    """The fetches of all jobs."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: the flow policy's last answers, and what the network is told
+        self._weight: tuple[object, float] = _CHANGEABLE, 0.0
+        self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
+        self._has_priorities = type(world.policies.flows).priority is not FlowPolicy.priority
+
+    def reader_launched(self, attempt: Attempt) -> None:
+        """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
+        if attempt.task.stage.fetching:
+            self._fetch_from_all(attempt)
+        else:
+            self._begin_to_fetch(attempt.task.stage)
+
+    def review(self, stage: Stage) -> None:
+        """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
+        if not stage.fetching:
+            self._begin_to_fetch(stage)
+
+    def output_ready(self, attempt: Attempt) -> None:
+        """A task that others read is done: they fetch its output."""
+        stage, node = attempt.task.stage, attempt.node
+        stage.outputs.setdefault(node.id, []).append(attempt)
+        for reader_stage in stage.readers:
+            merging = reader_stage.merging
+            if merging is not None:
+                merging.ready.append(attempt)
+                if attempt.number:  # some may have had it from an earlier attempt
+                    for reader in reader_stage.live.values():
+                        _reader_of(reader).repeats = True
+            if not reader_stage.fetching:
+                self._begin_to_fetch(reader_stage)
+                continue
+            if merging is not None:
+                self._look_soon(reader_stage, merging)
+                continue
+            for reader in reader_stage.live.values():
+                self._fetch(reader, node)
+
+    def flow_finished(self, event: FlowFinished) -> None:
+        """A fetch is complete; one that is not known any more does not matter."""
+        fetch = self._forget(event.flow)
+        if fetch is None:
+            return
+        reader = fetch.progress
+        if reader.tries:
+            reader.tries.pop(fetch.node.id, None)
+        self._record(fetch)
+        reader.take(fetch.outputs.tasks)
+        if fetch.bundle is None:
+            self._fetch(fetch.reader, fetch.node)
+        elif not reader.fetches:
+            self._fetch_merged(fetch.reader)
+
+    def flow_failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
+        """A fetch broke off: it is tried again.
+
+        Returns the outputs that now count as lost, and whether those who made them are to blame:
+        not when their NodeManager is gone, unless one reader says so again and again.
+        """
+        fetch = self._forget(event.flow)
+        if fetch is None:
+            return [], False
+        reader, node = fetch.progress, fetch.node
+        self._ask_again(fetch)  # for what was not lost
+        outputs = fetch.outputs.attempts
+        lost = [output for output in outputs if output.id in event.lost]
+        if fetch.bundle is not None:  # what is on other nodes can still be had
+            lost = [output for output in lost if output.node is node]
+        reader.tries[node.id] = reader.tries.get(node.id, 0) + 1
+        tried_enough = reader.tries[node.id] >= TRIES_MAX
+        if not lost and tried_enough:
+            lost = list(outputs)
+            if fetch.bundle is not None:
+                lost = [output for output in lost if output.node is node]
+        to_blame = tried_enough or not event.gone
+        if lost and to_blame:
+            reader.tries.pop(node.id, None)
+        return [output for output in lost if not output.output_lost], to_blame
+
+    def try_again(self, reader: Attempt, node: Node) -> None:
+        """Fetch what is left to fetch from a node, after a fetch that broke off."""
+        if reader.task.stage.merging is not None:
+            self._fetch_merged(reader)
+        else:
+            self._fetch(reader, node)
+
+    def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
+        """Which attempt a flow is for, and where it comes from."""
+        fetch = self._world.fetches.get(flow)
+        return None if fetch is None else (fetch.reader, fetch.node)
+
+    def stop(self, attempt: Attempt) -> None:
+        """The attempt will not fetch any more."""
+        if attempt.reader is not None and attempt.reader.fetches:
+            for fetch in list(attempt.reader.fetches.values()):
+                self._cancel(fetch)
+
+    def source_lost(self, node: Node) -> None:
+        """Nothing can be fetched from this node any more.  O(fetches)."""
+        fetches = self._world.fetches.values()
+        whole = [fetch for fetch in fetches if fetch.node is node]
+        merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
+        for fetch in dict.fromkeys(whole + merged):
+            self._ask_again(fetch)
+            self._cancel(fetch)
+
+    def output_lost(self, attempt: Attempt) -> None:
+        """What a task made can't be fetched any more."""
+        for stage in attempt.task.stage.readers:
+            if stage.merging is not None:
+                stage.merging.forget_bundles()
+
+    def stage_done(self, stage: Stage) -> None:
+        """A reading stage has nothing left to fetch: its coflow is over."""
+        if stage.coflow_started_s is None or stage.coflow_ended_s is None:
+            return
+        self._world.emit(CloseCoflow(coflow=stage.coflow))
+        stage.job.record.cct_s.append(stage.coflow_ended_s - stage.coflow_started_s)
+        stage.coflow_started_s = stage.coflow_ended_s = None
+
+    def job_over(self, stage: Stage) -> None:
+        """The job ended with this reading stage unfinished."""
+        if stage.coflow_started_s is not None:
+            stage.coflow_started_s = None
+            self._world.emit(CloseCoflow(coflow=stage.coflow))
+
+    def look(self, timer: str) -> None:
+        """Let readers that wait fetch what has become ready; fine if their stage is gone."""
+        stage_name = StageId(timer.removesuffix(LOOK))
+        job = self._world.jobs.get(job_of(stage_name))
+        for stage in job.reduces if job is not None else ():
+            if stage.id == stage_name and stage.merging is not None:
+                stage.merging.looking = False
+                for reader in list(stage.live.values()):
+                    self._fetch_merged(reader, beside=stage.merging.flows)
+
+    # ---------------------------------------------------------------------------------------------
+    def _begin_to_fetch(self, stage: Stage) -> None:
+        """Ask the policy whether to begin; if so, all readers of the stage do."""
+        if self._world.policies.shuffle.may_fetch(stage):
+            stage.fetching = True
+            for reader in stage.live.values():
+                self._fetch_from_all(reader)
+
+    def _fetch_from_all(self, attempt: Attempt) -> None:
+        if attempt.task.stage.merging is not None:
+            self._fetch_merged(attempt)
+            return
+        nodes = dict.fromkeys(n for stage in attempt.task.stage.reads for n in stage.outputs)
+        for node in nodes:
+            self._fetch(attempt, self._world.nodes[node])
+
+    def _fetch(self, attempt: Attempt, node: Node) -> None:
+        """Start the next flow from a node, if something new is ready there and none is under way.
+
+        O(outputs that are new since the last one).
+        """
+        reader = _reader_of(attempt)
+        if node.id in reader.fetches or attempt.killing or not node.alive:
+            return
+        new, size_bytes = _new_outputs(attempt, node)
+        if new:
+            outputs = _as_asked(attempt.task.stage, node, new)
+            self._start(attempt, reader, node, outputs, size_bytes, None)
+
+    def _fetch_merged(self, attempt: Attempt, beside: int = 0) -> None:
+        """Start a reader's next flows, if something new is ready and few enough are under way."""
+        reader, merging = attempt.reader, attempt.task.stage.merging
+        if reader is None or merging is None or reader.position == len(merging.ready):
+            return  # nothing is new, as after most fetches
+        if attempt.killing or len(reader.fetches) > beside:
+            return
+        if reader.repeats and reader.fetches:
+            return  # these may bring what it would ask for again
+        partition = attempt.task.index
+        for bundle in merging.bundles(attempt):
+            node, size_bytes = bundle.for_reader(partition)
+            self._start(attempt, reader, node, bundle.outputs, size_bytes, bundle)
+
+    def _look_soon(self, stage: Stage, merging: Merging) -> None:
+        """Something has become ready: fetch all that is, if it is all, and otherwise a bit later.
+
+        One by one would be a flow from each node to each reader again.
+        """
+        for source in stage.reads:
+            if source.done < source.size:
+                self._look_later(stage, merging)
+                return
+        for reader in stage.live.values():
+            self._fetch_merged(reader, beside=sys.maxsize)
+
+    def _look_later(self, stage: Stage, merging: Merging) -> None:
+        if not merging.looking:
+            merging.looking = True
+            at_s = self._world.now_s + LOOK_AFTER_S
+            self._world.emit(SetTimer(timer=f"{stage.id}{LOOK}", at_s=at_s))
+
+    def _start(
+        self,
+        attempt: Attempt,
+        reader: Reader,
+        node: Node,
+        outputs: Outputs,
+        size_bytes: int,
+        bundle: Bundle | None,
+    ) -> None:
+        flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
+        reader.sequence += 1
+        key = node.id if bundle is None else flow
+        fetch = Fetch(flow, key, attempt, reader, node, outputs, size_bytes, bundle)
+        reader.fetches[key] = self._world.fetches[flow] = fetch
+        task, flows = attempt.task, self._world.policies.flows
+        stage = task.stage
+        answer: object = flows.weight(attempt)
+        if answer is not self._weight[0]:
+            self._weight = self._checked("weight", Weight, answer)
+        weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
+        if self._has_priorities:
+            answer = flows.priority(attempt, size_bytes)
+            if answer is not self._priority[0]:
+                self._priority = self._checked("priority", Priority, answer)
+        if stage.coflow_started_s is None and node is not attempt.node:
+            stage.coflow_started_s = self._world.now_s
+            self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))
+        self._world.emit(
+            StartFlow(
+                flow=flow,
+                coflow=stage.coflow,
+                src=node.id,
+                dst=attempt.node.id,
+                size_bytes=size_bytes,
+                reader=attempt.id,
+                outputs=outputs.ids,
+                partition=task.index,
+                weight=weight,
+                priority=self._priority[1],
+            )
+        )
+
+    def _ask_again(self, fetch: Fetch) -> None:
+        """Let a reader ask again for what a fetch that broke off would have brought."""
+        reader, stage = fetch.progress, fetch.reader.task.stage
+        if stage.merging is None:
+            reader.ask_again(fetch.node.id)
+            return
+        reader.position, reader.repeats = 0, True
+        stage.merging.forget_bundles()
+        self._look_later(stage, stage.merging)
+
+    def _checked(self, what: str, kind: Any, answer: object) -> tuple[object, Any]:
+        """A flow policy's answer, and what the network is told.
+
+        Most policies answer the same always: an answer that is the last one need not be checked.
+        Raises ``InvalidDecision`` if it is none that the network takes.
+        """
+        try:
+            valid = msgspec.convert(answer, kind)
+        except msgspec.ValidationError as error:
+            who = f"{self._world.policies.name}/flows"
+            when = f"at {self._world.now_s:.3f} s"
+            raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
+        return (answer if isinstance(answer, float | tuple) else _CHANGEABLE), valid
+
+    def _record(self, fetch: Fetch) -> None:
+        reader, size_bytes = fetch.reader, fetch.size_bytes
+        stage = reader.task.stage
+        record, by_distance = stage.job.record, stage.job.record.fetched
+        record.shuffled_bytes += size_bytes
+        if fetch.node is reader.node:
+            by_distance.local += size_bytes
+            return
+        stage.coflow_ended_s = self._world.now_s
+        if fetch.node.rack == reader.node.rack:
+            by_distance.rack += size_bytes
+        else:
+            by_distance.remote += size_bytes
+
+    def _cancel(self, fetch: Fetch) -> None:
+        self._forget(fetch.id)
+        self._world.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
+
+    def _forget(self, flow: FlowId) -> Fetch | None:
+        fetch = self._world.fetches.pop(flow, None)
+        if fetch is not None:
+            del fetch.progress.fetches[fetch.key]
+        return fetch
+
+
+def _reader_of(attempt: Attempt) -> Reader:
+    assert attempt.reader is not None, f"{attempt.id} reads no stage"
+    return attempt.reader
+
+
+def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
+    """What is ready on ``node`` and was not asked for yet, and its bytes for this reader."""
+    reader, partition = _reader_of(attempt), attempt.task.index
+    reads = attempt.task.stage.reads
+    outputs: list[Attempt] = []
+    size_bytes = 0
+    for stage, seen in zip(reads, reader.seen, strict=True):
+        log = stage.outputs.get(node.id, ())
+        asked_for = seen.get(node.id, 0)
+        if len(log) == asked_for:
+            continue  # as after most fetches
+        here = reader.fetched[stage.name]
+        for output in log[asked_for:]:
+            if not (output.output_lost or here >> output.task.index & 1):
+                outputs.append(output)
+                size_bytes += output.partition_bytes[partition]
+        seen[node.id] = len(log)
+    return outputs, size_bytes
+
+
+def _as_asked(stage: Stage, node: Node, new: list[Attempt]) -> Outputs:
+    """Outputs on ``node`` that a reader fetches: as the reader before it did, if it is the same."""
+    attempts, last = tuple(new), stage.asked.get(node.id)
+    if last is None or last.attempts != attempts:
+        last = Outputs.of(attempts)
+        stage.asked[node.id] = last
+    return last

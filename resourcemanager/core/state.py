@@ -1,0 +1,379 @@
+"""What the core knows: nodes, jobs, stages, tasks, attempts, fetches.
+
+Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
+see these objects through the read-only protocols of ``views.py``.
+
+Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
+``joblife``) change anything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from railyard.cluster.ids import (
+    AttemptId,
+    CoflowId,
+    NodeId,
+    RackId,
+    StageId,
+    TaskId,
+    stage_id,
+    task_id,
+)
+from railyard.resourcemanager.core.pending import PendingTasks
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.shuffling.merging import Outputs, merging_of
+from railyard.resourcemanager.core.shuffling.readers import Reader
+from railyard.resourcemanager.interface.decisions import Pass, Wait
+from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
+from railyard.resourcemanager.interface.forecast import Forecast
+from railyard.resourcemanager.interface.locality import Level
+from railyard.resourcemanager.interface.views import SlotView
+
+_NO_INPUT = TaskInput()
+
+#: When a node is offered: its place among its rack's nodes, as they joined, then its rack's name,
+#: by length and text.
+Turn = tuple[int, int, str]
+
+
+class Node:
+    """A machine with slots.  ``free + len(attempts) == slots`` while it is alive."""
+
+    __slots__ = (
+        "alive",
+        "attempts",
+        "free",
+        "id",
+        "kept_for",
+        "lost_because",
+        "rack",
+        "slots",
+        "turn",
+    )
+
+    def __init__(self, node: NodeId, rack: RackId, slots: int, turn: Turn) -> None:
+        self.id = node
+        self.rack = rack
+        self.slots = slots
+        self.free = slots  #: those that nobody holds; 0 once it is not alive
+        self.turn = turn
+        self.alive = True
+        self.lost_because = ""
+        self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
+        self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
+
+
+class Attempt(msgspec.Struct, eq=False):
+    """One run of a task.  It holds a slot of its node from launch until its end is known."""
+
+    id: AttemptId
+    task: Task
+    number: int
+    node: Node
+    level: Level
+    launched_s: float
+    reader: Reader | None  #: how far its fetches are, if its stage reads others
+    ended_s: float | None = None
+    progress: float = 0.0
+    killing: str = ""  #: why it was asked to end; "" = it was not
+    copy: bool = False  #: launched beside another attempt of its task
+    partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
+    shuffle_bytes: int = 0  #: their sum
+    output_lost: bool = False  #: that output can't be read any more
+
+
+class Task:
+    """A piece of a stage.  Pending, running (it has ``live`` attempts) or done (a ``winner``)."""
+
+    __slots__ = (
+        "failures",
+        "index",
+        "launches",
+        "live",
+        "pending_since_s",
+        "stage",
+        "winner",
+    )
+
+    def __init__(self, stage: Stage, index: int, now_s: float) -> None:
+        self.index = index
+        self.stage = stage
+        self.live: tuple[Attempt, ...] = ()
+        self.winner: Attempt | None = None  #: the attempt whose output counts
+        self.launches = 0
+        self.failures = 0
+        self.pending_since_s = now_s
+
+    @property
+    def id(self) -> TaskId:
+        """Its name."""
+        return task_id(self.stage.id, self.index)
+
+    @property
+    def input(self) -> TaskInput:
+        """What it reads from the block store."""
+        inputs = self.stage.plan.inputs
+        return inputs[self.index] if inputs else _NO_INPUT
+
+    @property
+    def state(self) -> str:
+        """Where it is: "pending", "running" or "done"."""
+        if self.winner is not None:
+            return "done"
+        return "running" if self.live else "pending"
+
+
+class Stage:
+    """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
+
+    __slots__ = (
+        "asked",
+        "coflow",
+        "coflow_ended_s",
+        "coflow_started_s",
+        "done",
+        "fetching",
+        "id",
+        "inputs",
+        "job",
+        "live",
+        "merging",
+        "name",
+        "open",
+        "outputs",
+        "partitions",
+        "pending",
+        "plan",
+        "progress_sum",
+        "readers",
+        "reads",
+        "reruns",
+        "running",
+        "size",
+        "tasks",
+        "unreadable",
+    )
+
+    def __init__(self, job: Job, plan: StagePlan, reads: tuple[Stage, ...], now_s: float) -> None:
+        self.id: StageId = stage_id(job.id, plan.name)
+        self.job = job
+        self.plan = plan
+        self.name = plan.name
+        self.reads = reads
+        self.readers: list[Stage] = []
+        self.partitions = 0  #: of its tasks' output: one a task of those who read it
+        self.inputs: int = sum(
+            source.size for source in reads
+        )  #: outputs that each of its tasks fetches
+        self.size: int = plan.tasks  #: how many tasks it has
+        self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
+        self.pending = PendingTasks(plan.tasks, plan.inputs)
+        self.running = 0  #: tasks with live attempts and no winner
+        self.done = 0  #: tasks with a winner
+        self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
+        self.progress_sum = 0.0  #: progress of its live attempts, added up
+        self.open = not reads  #: whether its tasks may ask for slots
+        #: pending tasks that ran before, of a stage that others read: these may wait already
+        self.reruns: dict[int, Task] = {}
+        #: {node: attempts whose output lies there, in the order in which they ended}
+        self.outputs: dict[NodeId, list[Attempt]] = {}
+        self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
+        self.fetching = False  #: whether its attempts may fetch
+        #: {node: what was fetched from there last}: many readers fetch the same at one time
+        self.asked: dict[NodeId, Outputs] = {}
+        self.merging = merging_of(self, job.submission.shuffle_flows) if reads else None
+        self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
+        self.coflow_started_s: float | None = None
+        self.coflow_ended_s: float | None = None  #: when its latest network flow ended
+
+    @property
+    def progress(self) -> float:
+        """Its done share, 0 to 1."""
+        return min(1.0, (self.done + self.progress_sum) / len(self.tasks))
+
+    @property
+    def held(self) -> int:
+        """Slots that its attempts hold."""
+        return len(self.live)
+
+    def next_reduce(self) -> Task | None:
+        """Its first pending task, if it reads stages and the shuffle policy lets it have a slot.
+
+        None if it would only wait: what it reads has pending tasks and not one slot.
+        """
+        if not self.reads or not self.open or not self.pending.count:
+            return None
+        for source in self.reads:
+            if source.pending.count and not source.live:  # it is ``stuck``
+                return None
+        if len(self.live) >= self.job.limit(self):
+            return None
+        index = self.pending.first()
+        return None if index is None else self.tasks[index]
+
+
+class Job:
+    """What somebody submitted."""
+
+    __slots__ = (
+        "answer",
+        "at_risk_since_s",
+        "avoid",
+        "blame",
+        "held",
+        "id",
+        "limit",
+        "maps",
+        "name",
+        "queue",
+        "record",
+        "reduces",
+        "stages",
+        "state",
+        "submission",
+        "submitted_s",
+        "user",
+        "wake_s",
+        "wanting",
+        "weight",
+    )
+
+    def __init__(
+        self, submission: JobSubmitted, limit: Callable[[Stage], int], now_s: float
+    ) -> None:
+        self.limit = limit  #: how many slots a stage's attempts may hold: the shuffle policy's
+        self.id = submission.job
+        self.name = submission.name
+        self.user = submission.user
+        self.queue = submission.queue
+        self.weight = submission.weight
+        self.submission = submission
+        self.submitted_s = now_s
+        self.state = "running"  #: then "committing" perhaps, then "succeeded" or "failed"
+        self.stages: dict[str, Stage] = {}  #: sources before their readers
+        for plan in submission.stages:
+            reads = tuple(self.stages[name] for name in plan.reads)
+            stage = self.stages[plan.name] = Stage(self, plan, reads, now_s)
+            for source in reads:
+                source.readers.append(stage)
+                source.partitions = source.readers[0].size
+        self.maps = tuple(stage for stage in self.stages.values() if not stage.reads)
+        self.reduces = tuple(stage for stage in self.stages.values() if stage.reads)
+        self.held = 0  #: slots that its attempts hold
+        self.wanting = False  #: whether it has pending tasks in open stages
+        self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
+        #: living nodes with so many that it is not offered their slots; at most a third of all
+        self.avoid: dict[NodeId, None] = {}
+        self.at_risk_since_s: float | None = None  #: since when it is ``starved``
+        self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
+        self.wake_s: float | None = None  #: when it wants to be asked again
+        self.record = JobRecord(
+            id=self.id,
+            name=self.name,
+            user=self.user,
+            queue=self.queue,
+            submitted_s=now_s,
+            maps=sum(stage.size for stage in self.maps),
+            reduces=sum(stage.size for stage in self.reduces),
+            input_bytes=sum(task.input_bytes for plan in submission.stages for task in plan.inputs),
+        )
+
+    def task(self, task: TaskId) -> Task | None:
+        """The task of that name."""
+        name = task.split(".", 1)[1]
+        letters = name.rstrip("0123456789")
+        stage = self.stages.get(letters)
+        index = int(name[len(letters) :] or -1)
+        return stage.tasks[index] if stage is not None and 0 <= index < stage.size else None
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What was foretold of it; None if nothing is known."""
+        return self.submission.forecast
+
+    # What policies ask ---------------------------------------------------------------------------
+    def next_rerun(self) -> Task | None:
+        """A task that failed, or whose output was lost, and that readers may wait for.
+
+        None of a stage that would only wait: what it reads has pending tasks and not one slot.
+        """
+        for stage in self.stages.values():
+            if stage.reruns and stage.open and not any(map(stuck, stage.reads)):
+                return stage.tasks[min(stage.reruns)]
+        return None
+
+    def next_pending_reduce(self) -> Task | None:
+        """The first pending reduce of a stage that the shuffle policy lets have another slot."""
+        for stage in self.reduces:
+            if stage.open and stage.pending.count and (task := stage.next_reduce()) is not None:
+                return task
+        return None
+
+    def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
+        """The pending map whose input is nearest to the slot, and how near that is."""
+        best: tuple[Task | None, Level] = (None, "anywhere")
+        if len(self.maps) == 1:  # as mostly
+            (stage,) = self.maps
+            index, level = stage.pending.closest(slot.id, slot.rack)
+            return best if index is None else (stage.tasks[index], level)
+        for stage in self.maps:
+            index, level = stage.pending.closest(slot.id, slot.rack)
+            if index is not None and (best[0] is None or _NEARNESS[level] < _NEARNESS[best[1]]):
+                best = stage.tasks[index], level
+        return best
+
+    # What the core asks --------------------------------------------------------------------------
+    @property
+    def nearness(self) -> Callable[[SlotView], Level]:
+        """What tells how near to a slot ``closest_pending_map`` is."""
+        if len(self.maps) == 1:
+            return self.maps[0].pending.nearness
+        return lambda slot: self.closest_pending_map(slot)[1]
+
+    def dissolve(self) -> None:
+        """Nobody will ask about its tasks any more.
+
+        What refers to one another is taken apart, so that it goes without garbage collection.
+        """
+        for stage in self.stages.values():
+            for task in stage.tasks:
+                task.winner = None
+            for things in (
+                stage.tasks,
+                stage.readers,
+                stage.outputs,
+                stage.unreadable,
+                stage.asked,
+            ):
+                things.clear()
+            stage.merging = None
+        self.stages.clear()
+        self.maps = self.reduces = ()
+
+    def has_ready_tasks(self) -> bool:
+        """Whether tasks of it could take slots."""
+        if self.state != "running":
+            return False
+        return any(stage.open and stage.pending.count for stage in self.stages.values())
+
+    def starved(self) -> bool:
+        """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
+        for stage in self.reduces:
+            if stage.live:
+                for source in stage.reads:
+                    if source.pending.count and not source.live:  # it is ``stuck``
+                        return True
+        return False
+
+
+def stuck(stage: Stage) -> bool:
+    """Whether it has pending tasks and not one slot."""
+    return stage.pending.count > 0 and not stage.live
+
+
+#: A task that is as well off anywhere goes before one for which there may be a better slot.
+_NEARNESS: dict[Level, int] = {"node-local": 0, "rack-local": 1, "anywhere": 2, "remote": 3}

@@ -1,0 +1,174 @@
+"""The cluster as the core knows it: who holds which slot, and what is to be asked and said next.
+
+Each change here keeps the counts in step with one another; ``invariants.py`` checks that they are.
+
+Never here: decisions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping
+from operator import attrgetter
+from random import Random
+
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId
+from railyard.cluster.messages.execution import DiscardJob, KillAttempt
+from railyard.cluster.messaging.wire import Command
+from railyard.cluster.topology import Topology
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.shuffling.readers import Fetch
+from railyard.resourcemanager.core.state import Attempt, Job, Node, Turn
+from railyard.resourcemanager.interface.recipe import Option, Policies, Recipe
+
+_turn_of = attrgetter("turn")
+
+
+class World:
+    """All state of the core."""
+
+    def __init__(
+        self, topology: Topology, recipe: Recipe, options: Mapping[str, Option], seed: int
+    ) -> None:
+        self.topology = topology
+        self.random = Random(seed)
+        self.now_s = 0.0
+        self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
+        self.slots = 0  #: of the nodes that are alive
+        self.free = 0  #: those that nobody holds
+        self.empty_since_s: float | None = 0.0  #: since when no node is alive; None while one is
+        self.lost_last: Node | None = None
+        self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
+        self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
+        self.wanting = 0  #: how many of them have tasks that are ready for slots
+        self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
+        self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
+        self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
+        self.commands: list[Command] = []  #: what the event at hand has led to so far
+        self.emit = self.commands.append  #: order something
+        self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
+        self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
+        self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
+        self._with_free: list[Node] = []  #: nodes with free slots, by their turns
+        self._last_turn: Turn = (-1, 0, "")  #: of the node that was given a task last
+        self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
+        self.policies = Policies(recipe, options, self)
+
+    # Nodes and slots -----------------------------------------------------------------------------
+    def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
+        """Count a node in, for the first time or again."""
+        known = self.nodes.get(node)
+        # Of racks of equal rank not the one that joined first: that is chance where they are real.
+        turn = (self._joined[rack], len(rack), rack) if known is None else known.turn
+        self._joined[rack] += known is None
+        fresh = self.nodes[node] = Node(node, rack, slots, turn)
+        self.slots += slots
+        self.free += slots
+        self.empty_since_s = None
+        self._update_free(fresh)
+        self.freed[node] = fresh
+        return fresh
+
+    def drop_node(self, node: Node, reason: str) -> None:
+        """Count a node out; its attempts still have to be released."""
+        self.slots -= node.slots
+        self.free -= node.free
+        node.alive, node.free = False, 0
+        node.lost_because = reason
+        self.lost_last = node
+        if not self.slots and not any(other.alive for other in self.nodes.values()):
+            self.empty_since_s = self.now_s
+        node.kept_for.clear()
+        self.freed.pop(node.id, None)
+        self._update_free(node)
+
+    def hold(self, attempt: Attempt) -> None:
+        """Give the attempt a slot of its node, which has one."""
+        task, node, name = attempt.task, attempt.node, attempt.id
+        stage = task.stage
+        job = stage.job
+        self.attempts[name] = node.attempts[name] = stage.live[name] = attempt
+        task.live += (attempt,)
+        job.held += 1
+        node.free -= 1
+        self.free -= 1
+        if not node.free:
+            self._update_free(node)
+        self._last_turn = node.turn
+        self.touched[job.id] = job
+
+    def release(self, attempt: Attempt) -> None:
+        """Take the attempt's slot back."""
+        task, node, name = attempt.task, attempt.node, attempt.id
+        stage = task.stage
+        job = stage.job
+        attempt.ended_s = self.now_s
+        others = len(task.live) > 1
+        task.live = tuple([a for a in task.live if a is not attempt]) if others else ()
+        del self.attempts[name], node.attempts[name], stage.live[name]
+        job.held -= 1
+        stage.progress_sum -= attempt.progress
+        job.record.slot_s += self.now_s - attempt.launched_s
+        if node.alive:
+            node.free += 1
+            self.free += 1
+            if node.free == 1:
+                self._update_free(node)
+            self.freed[node.id] = node
+        self.touched[job.id] = job
+        self.policies.tell("attempt_ended", attempt)
+        if not job.held and job.id in self.draining:
+            del self.draining[job.id]
+            self.discard(job)
+
+    def avoidable(self) -> int:
+        """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
+        return sum(node.alive for node in self.nodes.values()) // 3
+
+    def turn_to(self, node: NodeId) -> None:
+        """Go on as if this node had been given a task last."""
+        self._last_turn = self.nodes[node].turn
+
+    def free_nodes(self) -> list[Node]:
+        """Nodes with free slots, from the one after the last that was given a task.
+
+        Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
+        as when heartbeats come in any order, and a job's do not gather in one by accident.
+        """
+        start = bisect_right(self._with_free, self._last_turn, key=_turn_of)
+        return self._with_free[start:] + self._with_free[:start]
+
+    # Attempts and jobs ---------------------------------------------------------------------------
+    def ask(self, job: Job) -> None:
+        """Offer all free slots to the job, since it has more tasks than before."""
+        self.asking[job.id] = job
+        self.touched[job.id] = job
+        self.review_wants(job)
+
+    def discard(self, job: Job) -> None:
+        """A job is over and holds no slot."""
+        self.emit(DiscardJob(job=job.id))
+        job.dissolve()
+
+    def review_wants(self, job: Job) -> None:
+        """Tell the policies if the job's wish for slots has come up or is gone."""
+        wants = job.has_ready_tasks()
+        if wants != job.wanting:
+            job.wanting = wants
+            self.wanting += 1 if wants else -1
+            self.policies.tell("job_wants" if wants else "job_rests", job)
+
+    def kill(self, attempt: Attempt, reason: str) -> None:
+        """Ask for an attempt's end; it keeps its slot until that has come."""
+        if not attempt.killing:
+            attempt.killing = reason
+            self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
+
+    def _update_free(self, node: Node) -> None:
+        at = bisect_left(self._with_free, node.turn, key=_turn_of)
+        listed = at < len(self._with_free) and self._with_free[at].turn == node.turn
+        if node.free and not listed:
+            self._with_free.insert(at, node)
+        elif listed and not node.free:
+            del self._with_free[at]

@@ -1,0 +1,90 @@
+"""What drives a core, under whatever clock: tells it events, keeps them, hands its commands on.
+
+Never here: what an event means, how a command is carried out, what time it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, cast
+
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.commands import SetTimer
+
+C = TypeVar("C", bound=Command)
+
+
+class Log(Protocol):
+    """Where events are kept, in order, with what they led to."""
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Append an event."""
+        ...
+
+
+class CoreDriver(ABC):
+    """A core and its log.  Subclasses bring the clock and the timers."""
+
+    def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float] | None) -> None:
+        self.core = core
+        self.told_s = 0.0  #: the core's time when it was told what is being carried out
+        self.deciding_s = 0.0  #: by the stopwatch, if there is one, spent in the core
+        self.deciding_s_max = 0.0
+        self._log = log
+        self._stopwatch = stopwatch
+        self._handlers: dict[type[Command], Callable[[Command], None]] = {}
+        self._later: deque[Event] = deque()
+        self._busy = False
+        self.on(SetTimer, self._set_timer)
+
+    @property
+    @abstractmethod
+    def now_s(self) -> float:
+        """The core's clock."""
+
+    @abstractmethod
+    def _set_timer(self, command: SetTimer) -> None:
+        """Tell ``TimerFired`` at that time; an earlier order for the same timer is void."""
+
+    def on(self, kind: type[C], handler: Callable[[C], None]) -> None:
+        """Have commands of class ``kind`` carried out by ``handler``."""
+        self._handlers[kind] = cast("Callable[[Command], None]", handler)
+
+    def tell(self, event: Event) -> None:
+        """Tell the core, now; from within a command's handler: as soon as that is done.
+
+        Raises what the core raises for an event that can't be true.
+        """
+        if self._busy:
+            self._later.append(event)
+            return
+        self._busy = True
+        try:
+            self._tell(event)
+            while self._later:
+                self._tell(self._later.popleft())
+        finally:
+            self._busy = False
+
+    def _tell(self, event: Event) -> None:
+        self.told_s = at_s = self.now_s
+        log, stopwatch = self._log, self._stopwatch
+        begun_s = 0.0 if stopwatch is None else stopwatch()
+        try:
+            commands = self.core.handle(event, at_s)
+        except InvariantError:
+            if log is not None:
+                log.write(at_s, event)  # so that a replay stops at the same place
+            raise
+        if stopwatch is not None:
+            took_s = stopwatch() - begun_s
+            self.deciding_s += took_s
+            self.deciding_s_max = max(self.deciding_s_max, took_s)
+        if log is not None:
+            log.write(at_s, event, commands)
+        for command in commands:
+            self._handlers[type(command)](command)

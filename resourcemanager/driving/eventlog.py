@@ -1,0 +1,190 @@
+"""The events of a run on disk, one a line, and how they are played again.
+
+The first line says what the core was made with; each other one is an event, when it was told, and
+a checksum of the commands that it led to, if there were any:
+
+    {"type": "run-started", "config": {"topology": ..., "scheduler": "fair", "seed": 1, ...}}
+    {"at_s": 1.25, "type": "attempt-started", "attempt": "j1.m0.0", "pid": 4711}
+    {"at_s": 2.5, "led_to": 3077642189, "type": "attempt-succeeded", "attempt": "j1.m0.0", ...}
+
+A fresh core that is told the same events gives the same commands.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerError, RailyardError, UsageError
+from railyard.cluster.files.inputfile import read_text_file
+from railyard.cluster.files.resources import cause_of, is_full
+from railyard.cluster.messaging.wire import Command, Event, to_map
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.events import EVENTS
+from railyard.resourcemanager.schedulers import recipe_named
+
+log = logging.getLogger(__name__)
+
+#: Of so many ended jobs a cluster can still tell; yarn.resourcemanager.max-completed-applications.
+RECORDS_KEPT = 1000
+_HEADER = "run-started"
+#: Of lines that are written together, and of lines that wait for room on a full disk.
+_BUFFER_BYTES = 2**16
+_UNWRITTEN_BYTES_MAX = 2**26
+
+
+def core_for(config: ClusterConfig) -> Core:
+    """A fresh core; ``UsageError`` for an unknown scheduler or setting."""
+    recipe = recipe_named(config.scheduler)
+    options = config.scheduler_options
+    return Core(config.topology, recipe, options, config.seed, records_kept=RECORDS_KEPT)
+
+
+class EventLog:
+    """Writes events as they happen; each line is whole on disk when ``write`` returns.
+
+    With ``buffered``, lines are on disk only once it is closed: for runs that nobody looks into.
+
+    While the disk is full, lines are kept and written once there is room.  If too many come, or
+    the disk is bad, the log is over: one with a hole could not be played again, and what happens
+    matters more than that it is noted.
+    """
+
+    def __init__(self, path: Path, config: ClusterConfig, *, buffered: bool = False) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._unwritten = bytearray()
+        self._buffer_bytes = _BUFFER_BYTES if buffered else 0
+        self._waits = False  #: for room
+        self._over = False
+        self._add({"type": _HEADER, "config": msgspec.to_builtins(config)})
+        self._write_out()
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Append an event and what it led to."""
+        if self._over:
+            return
+        led_to = {"led_to": checksum(commands)} if commands else {}
+        self._add({"at_s": at_s, **led_to, **to_map(event)})
+        if len(self._unwritten) > self._buffer_bytes:
+            try:
+                self._write_out()
+            except OSError as error:
+                self._failed(at_s, error)
+
+    def close(self) -> None:
+        """Write no more."""
+        try:
+            self._write_out()
+        except OSError as error:
+            log.warning("the log of events is cut short: %s", cause_of(error, self._path))
+        os.close(self._file)
+
+    def _add(self, row: dict[str, Any]) -> None:
+        self._unwritten += json.dumps(row).encode() + b"\n"
+
+    def _write_out(self) -> None:
+        while self._unwritten:
+            del self._unwritten[: os.write(self._file, self._unwritten)]
+        self._waits = False
+
+    def _failed(self, at_s: float, error: OSError) -> None:
+        cause = cause_of(error, self._path)
+        if is_full(error) and len(self._unwritten) <= _UNWRITTEN_BYTES_MAX:
+            if not self._waits:
+                log.warning("the log of events waits for room from %.3f s on: %s", at_s, cause)
+            self._waits = True
+        else:
+            self._over = True
+            self._unwritten.clear()
+            log.warning("the log of events ends at %.3f s: %s", at_s, cause)
+
+
+@dataclass(frozen=True)
+class Step:
+    """An event, when it was told, and what the core ordered."""
+
+    at_s: float
+    event: Event
+    commands: list[Command]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A line of the log."""
+
+    at_s: float
+    event: Event
+    led_to: int  #: checksum of its commands; 0 if there were none
+
+
+def checksum(commands: Sequence[Command]) -> int:
+    """By which commands are compared; 0 if there are none."""
+    return zlib.crc32(msgspec.json.encode(commands)) if commands else 0
+
+
+def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
+    """What the run was made with, and its events, in order.
+
+    Raises ``UsageError`` with file and line for what is no log.  A last line that was cut short
+    when its writer was killed is left out.
+    """
+    lines = read_text_file(path, "log of events").split("\n")
+    whole = lines[:-1]  # what follows the last newline was cut short, or is empty
+    try:
+        header = json.loads(whole[0]) if whole else {}
+        if header.get("type") != _HEADER:
+            raise UsageError(f"{path}:1: need a line of type {_HEADER}")
+        config = msgspec.convert(header["config"], ClusterConfig)
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise UsageError(f"{path}:1: {error}") from None
+    return config, _events(path, whole)
+
+
+def replay(path: Path) -> Iterator[Step]:
+    """Tell a fresh core the events of a log, one at a time.
+
+    Raises ``Diverged`` at the first that leads to other commands than it did.
+    """
+    config, events = read_log(path)
+    core = core_for(config)
+    for number, noted in enumerate(events, start=2):
+        commands = core.handle(noted.event, noted.at_s)
+        if checksum(commands) != noted.led_to:
+            told = json.dumps(to_map(noted.event))
+            now = ", ".join(type(command).__name__ for command in commands) or "nothing"
+            raise Diverged(f"{path}:{number}: {told} led to other commands than now: {now}")
+        yield Step(noted.at_s, noted.event, commands)
+
+
+class Diverged(RailyardError):
+    """A core that was told the same did something else: it is not the core that it was."""
+
+
+def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            row = json.loads(line)
+            at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
+            event = EVENTS.from_map(row)
+        except (
+            ValueError,
+            KeyError,
+            AttributeError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+            PeerError,
+        ) as error:
+            raise UsageError(f"{path}:{number}: {type(error).__name__}: {error}") from None
+        assert isinstance(event, Event), "the core's vocabulary is events only"
+        yield Noted(at_s, event, led_to)

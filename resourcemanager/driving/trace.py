@@ -1,0 +1,146 @@
+"""A run as Chrome's trace format, for Perfetto: who held which slot when, and what was shuffled.
+
+A node is a "process" with one lane a slot; "network" is one with a lane a coflow, and "optical
+ports" one with a lane for each port that had circuits (``resourcemanager.opticaltrace``).  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptSucceeded,
+    CancelFlow,
+    FlowFailed,
+    FlowFinished,
+    LaunchAttempt,
+    NodeJoined,
+    NodeLost,
+    StartFlow,
+)
+from railyard.netemu.circuits.log import CircuitUse
+from railyard.resourcemanager.driving.eventlog import Step
+from railyard.resourcemanager.driving.opticaltrace import optical_rows
+from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
+
+_NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
+_OUTCOME = {AttemptSucceeded: "succeeded", AttemptFailed: "failed", AttemptKilled: "killed"}
+
+
+def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> dict[str, Any]:
+    """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev."""
+    trace = _Trace()
+    for step in steps:
+        trace.take(step)
+    optical = optical_rows(circuits, trace.nodes + 1)
+    return {"traceEvents": trace.rows + optical, "displayTimeUnit": "ms"}
+
+
+class _Trace:
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = [_name("process_name", _NETWORK, 0, "network")]
+        self._numbers: dict[NodeId, int] = {}
+        self._lanes: dict[NodeId, list[AttemptId | None]] = {}  #: who is in which slot
+        self._running: dict[AttemptId, tuple[NodeId, int, float]] = {}  #: node, lane, since
+        self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
+        self._coflows: dict[CoflowId, int] = {}  #: lane of each
+
+    @property
+    def nodes(self) -> int:
+        """How many have been seen."""
+        return len(self._numbers)
+
+    def take(self, step: Step) -> None:
+        """Add what an event and its commands show."""
+        self._take_event(step)
+        for command in step.commands:
+            match command:
+                case LaunchAttempt(attempt=attempt, node=node):
+                    self._launched(attempt, node, step.at_s)
+                case StartFlow(flow=flow):
+                    self._flows[flow] = command, step.at_s
+                case CancelFlow(flow=flow):
+                    self._flow_over(flow, "cancelled", step.at_s)
+                case OpenCoflow(coflow=coflow):
+                    self._coflow(coflow, "B", step.at_s)
+                case CloseCoflow(coflow=coflow):
+                    self._coflow(coflow, "E", step.at_s)
+
+    def _take_event(self, step: Step) -> None:
+        match step.event:
+            case NodeJoined(node=node, slots=slots):
+                self._lost(node, step.at_s)  # what ran there, if it started anew
+                self._node(node, slots)
+            case NodeLost(node=node):
+                self._lost(node, step.at_s)
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
+            case FlowFinished(flow=flow):
+                self._flow_over(flow, "finished", step.at_s)
+            case FlowFailed(flow=flow):
+                self._flow_over(flow, "failed", step.at_s)
+
+    def _node(self, node: NodeId, slots: int) -> None:
+        if node not in self._numbers:
+            number = self._numbers[node] = len(self._numbers) + 1
+            self.rows.append(_name("process_name", number, 0, node))
+        known = self._lanes.setdefault(node, [])
+        for lane in range(len(known), slots):
+            known.append(None)
+            self.rows.append(_name("thread_name", self._numbers[node], lane, f"slot {lane}"))
+
+    def _lost(self, node: NodeId, at_s: float) -> None:
+        for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
+            self._ended(attempt, "lost with its node", at_s)
+
+    def _launched(self, attempt: AttemptId, node: NodeId, at_s: float) -> None:
+        lanes = self._lanes[node]
+        lane = lanes.index(None)
+        lanes[lane] = attempt
+        self._running[attempt] = node, lane, at_s
+
+    def _ended(self, attempt: AttemptId, how: str, at_s: float) -> None:
+        node, lane, since_s = self._running.pop(attempt, (None, 0, 0.0))
+        if node is None:
+            return
+        self._lanes[node][lane] = None
+        self.rows.append(
+            {
+                "name": attempt,
+                "cat": "attempt",
+                "ph": "X",
+                "ts": since_s * 1e6,
+                "dur": (at_s - since_s) * 1e6,
+                "pid": self._numbers[node],
+                "tid": lane,
+                "args": {"outcome": how},
+            }
+        )
+
+    def _flow_over(self, flow: FlowId, how: str, at_s: float) -> None:
+        order, since_s = self._flows.pop(flow, (None, 0.0))
+        if order is None or order.src == order.dst:
+            return
+        common = {"name": f"{order.src} to {order.dst}", "cat": "flow", "id": flow}
+        lane = {"pid": _NETWORK, "tid": self._lane(order.coflow)}
+        args = {"bytes": order.size_bytes, "outcome": how, "outputs": len(order.outputs)}
+        self.rows.append({**common, **lane, "ph": "b", "ts": since_s * 1e6, "args": args})
+        self.rows.append({**common, **lane, "ph": "e", "ts": at_s * 1e6})
+
+    def _coflow(self, coflow: CoflowId, phase: str, at_s: float) -> None:
+        row = {"name": f"coflow {coflow}", "cat": "coflow", "ph": phase, "ts": at_s * 1e6}
+        self.rows.append({**row, "pid": _NETWORK, "tid": self._lane(coflow)})
+
+    def _lane(self, coflow: CoflowId) -> int:
+        if coflow not in self._coflows:
+            self._coflows[coflow] = len(self._coflows)
+            self.rows.append(_name("thread_name", _NETWORK, self._coflows[coflow], coflow))
+        return self._coflows[coflow]
+
+
+def _name(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": process, "tid": lane, "args": {"name": name}}

@@ -1,0 +1,134 @@
+"""The policies of a recipe that does not name its own: plain Hadoop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import msgspec
+
+from railyard.cluster.errors import require
+from railyard.cluster.ids import RackId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
+from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.policies import (
+    CopyPolicy,
+    DataPolicy,
+    FlowPolicy,
+    ShufflePolicy,
+    TaskPolicy,
+)
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+
+
+def ready_first(job: JobView) -> TaskView | None:
+    """What goes before pending maps: re-runs that readers wait for, then reduces that may run.
+
+    That is the order of priorities of Hadoop's MRAppMaster: failed maps, reduces, maps.
+    """
+    return job.next_rerun() or job.next_pending_reduce()
+
+
+class ClosestTasks(TaskPolicy):
+    """Answers "tasks": whatever is nearest to its input, without waiting for anything better."""
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task = ready_first(job)
+        if task is not None:
+            return Place(task)
+        task, level = job.closest_pending_map(slot)
+        return Pass("no task is ready for a slot") if task is None else Place(task, level)
+
+
+class SlowStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "shuffle.*"."""
+
+    #: share of the tasks read that must be done; mapreduce.job.reduce.slowstart.completedmaps
+    slowstart: float = 0.05
+    #: most of a job's slots for reduces while maps are pending;
+    #: yarn.app.mapreduce.am.job.reduce.rampup.limit
+    ramp_up: float = 0.5
+    #: how long reduces keep slots while maps that they wait for get none, in seconds
+    patience_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.slowstart <= 1, "shuffle.slowstart", self.slowstart, "a share in [0, 1]")
+        require(0 <= self.ramp_up <= 1, "shuffle.ramp_up", self.ramp_up, "a share in [0, 1]")
+        require(self.patience_s >= 0, "shuffle.patience_s", self.patience_s, "seconds >= 0")
+
+
+class SlowStart(ShufflePolicy):
+    """Answers "shuffle": reduces start early and fetch while maps still run.
+
+    Source: RMContainerAllocator.scheduleReduces of Hadoop 3.  Its "headroom" is the cluster's free
+    slots here; container sizes do not differ.
+    """
+
+    Config = SlowStartConfig
+    section = "shuffle"
+
+    def __init__(self, config: SlowStartConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._config = config
+
+    def limit(self, stage: StageView) -> int:
+        # Asked after nearly every map: one loop, no lists.
+        done = size = pending = running = 0
+        for source in stage.reads:
+            done += source.done
+            size += source.size
+            pending += source.pending.count
+            running += source.running
+        if done < ceil(self._config.slowstart * size):
+            return 0
+        if pending == 0:
+            return stage.size
+        slots = stage.job.held + self.cluster.free
+        for_reduces = min(done / size, self._config.ramp_up) * slots
+        for_maps = slots - for_reduces
+        unused_by_maps = for_maps - pending - running
+        return int(for_reduces + max(0.0, unused_by_maps))
+
+    def why(self, stage: StageView) -> str:
+        done, size = _done_of(stage)
+        names = "+".join(source.name for source in stage.reads)
+        needed = ceil(self._config.slowstart * size)
+        if done < needed:
+            return f"slow start: {done} of {size} {names} tasks done, needs {needed}"
+        return f"ramp-up: {stage.held} may hold slots while {names} has pending tasks"
+
+    def may_fetch(self, stage: StageView) -> bool:
+        return True
+
+    def patience_s(self, job: JobView) -> float:
+        return self._config.patience_s
+
+
+def _done_of(stage: StageView) -> tuple[int, int]:
+    reads = stage.reads
+    return sum([source.done for source in reads]), sum([source.size for source in reads])
+
+
+class StoreDecides(DataPolicy):
+    """Answers "data": the block store's own rule, which is HDFS's."""
+
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
+        return ()
+
+
+class NoCopies(CopyPolicy):
+    """Answers "copies": none."""
+
+
+class EqualFlows(FlowPolicy):
+    """Answers "flows": all fetches have the same weight."""
+
+    def weight(self, reader: AttemptView) -> float:
+        return 1.0

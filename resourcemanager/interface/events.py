@@ -1,0 +1,147 @@
+"""The facts that the core is told, besides those of the NodeManagers (``messages/execution.py``).
+
+An event is in the past tense and holds all that the core needs to know: events and their times,
+fed to a fresh core, give the same commands again.  All ``_bytes`` are the model's.
+
+Never here: what to do about them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from railyard.cluster.bounded import (
+    ENTRIES,
+    FEW,
+    JobId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    ReplicaRacks,
+    Replicas,
+    Tasks,
+    Text,
+    Weight,
+)
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    FlowFailed,
+    FlowFinished,
+    NodeJoined,
+    NodeLost,
+    Split,
+)
+from railyard.cluster.messaging.wire import Event, Vocabulary
+from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+
+
+class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What one task reads from the block store, and where that is."""
+
+    splits: Annotated[tuple[Split, ...], ENTRIES] = ()
+    input_bytes: ModelBytes = 0
+    nodes: Annotated[
+        tuple[NodeId, ...], FEW
+    ] = ()  #: those that hold a replica; none = it may run anywhere
+
+
+class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage of a submitted job, with its number of tasks settled."""
+
+    name: Name  #: letters, such as "m"
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages whose output its tasks fetch
+    tasks: Tasks
+    inputs: Annotated[
+        tuple[TaskInput, ...], ENTRIES
+    ] = ()  #: one a task if it reads the block store, otherwise none
+
+
+class JobsForetold(Event, frozen=True, kw_only=True):
+    """These jobs are expected; of what is still to come, this replaces what was told before."""
+
+    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
+
+
+class DataAnnounced(Event, frozen=True, kw_only=True):
+    """Somebody is about to write data that a job will read; answered with ``PlaceData``."""
+
+    path: Path  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: ModelBytes
+    job: Name = ""  #: the name of the job that will read it; "" = that is not known
+    forecast: Forecast | None = None  #: of that job, if there is one
+
+
+class JobSubmitted(Event, frozen=True, kw_only=True):
+    """Somebody wants a job to be run; its input is there and its stages are a sound DAG."""
+
+    job: JobId
+    name: Name
+    user: Name
+    queue: Name  #: pool or queue, for schedulers that have them
+    stages: Annotated[tuple[StagePlan, ...], FEW]
+    output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
+    output_replication: Replicas = 0  #: 0 = the cluster's
+    #: for each replica of its output, the racks for it; empty or missing = the store's own rule
+    output_racks: ReplicaRacks = ()
+    max_attempts: Tasks = 4  #: failures of one task that end the job
+    weight: Weight = 1.0  #: its share against other jobs of the same user
+    forecast: Forecast | None = None  #: None: nothing is known of it
+    #: shuffles of more pairs of tasks are merged to about so many flows, see ``merging.py``;
+    #: 0 = a flow from each node to each reader.  Only simulated nodes can do it
+    shuffle_flows: Tasks = 0
+
+
+class JobKilled(Event, frozen=True, kw_only=True):
+    """Somebody does not want the job any more."""
+
+    job: JobId
+    reason: Text
+
+
+class JobCommitted(Event, frozen=True, kw_only=True):
+    """The output of a job's winning attempts is in its place."""
+
+    job: JobId
+
+
+class JobCommitFailed(Event, frozen=True, kw_only=True):
+    """The output could not be put in its place."""
+
+    job: JobId
+    reason: Text
+
+
+class TimerFired(Event, frozen=True, kw_only=True):
+    """A moment that a ``SetTimer`` asked for has come."""
+
+    timer: Name
+
+
+#: Every event that the core handles.
+EVENTS = Vocabulary(
+    (
+        NodeJoined,
+        NodeLost,
+        JobsForetold,
+        DataAnnounced,
+        JobSubmitted,
+        JobKilled,
+        JobCommitted,
+        JobCommitFailed,
+        TimerFired,
+        AttemptStarted,
+        AttemptProgressed,
+        AttemptSucceeded,
+        AttemptFailed,
+        AttemptKilled,
+        FlowFinished,
+        FlowFailed,
+    )
+)

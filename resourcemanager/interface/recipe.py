@@ -1,0 +1,163 @@
+"""A scheduler as a recipe of six policies, and how policies are made from it and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import msgspec
+
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.tomlfile import build
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.defaults import (
+    ClosestTasks,
+    EqualFlows,
+    NoCopies,
+    SlowStart,
+    StoreDecides,
+)
+from railyard.resourcemanager.interface.policies import (
+    CopyPolicy,
+    DataPolicy,
+    FlowPolicy,
+    OrderPolicy,
+    Policy,
+    ShufflePolicy,
+    TaskPolicy,
+)
+from railyard.resourcemanager.interface.views import ClusterView
+
+Option = str | int | float | bool
+
+#: What the field of ``_wrapped`` is called in Python, where a section's name may be none.
+_FIELD = "config"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A scheduler: its name, the paper that it comes from, its six policies."""
+
+    name: str
+    source: str
+    order: type[OrderPolicy]
+    data: type[DataPolicy] = StoreDecides
+    tasks: type[TaskPolicy] = ClosestTasks
+    shuffle: type[ShufflePolicy] = SlowStart
+    copies: type[CopyPolicy] = NoCopies
+    flows: type[FlowPolicy] = EqualFlows
+    #: settings that differ from its policies' own defaults, such as {"delay.node_wait_s": 0}
+    settings: Mapping[str, Option] = field(default_factory=dict)
+
+    def variant(self, name: str, source: str, settings: Mapping[str, Option]) -> Recipe:
+        """The same scheduler, called "SELF:NAME", with other settings: a paper's ablation, say."""
+        return replace(
+            self,
+            name=f"{self.name}:{name}",
+            source=source,
+            settings={**self.settings, **settings},
+        )
+
+    @property
+    def uses_forecasts(self) -> bool:
+        """Whether any of its policies makes something of what is foretold of jobs."""
+        return any(
+            kind.uses_forecasts or kind.jobs_foretold is not Policy.jobs_foretold
+            for kind in self.classes()
+        )
+
+    def classes(self) -> tuple[type[Policy], ...]:
+        """Its policies, each class once."""
+        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
+        return tuple(dict.fromkeys(roles))
+
+
+class Policies:
+    """The living policies of a recipe."""
+
+    def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
+        configs = read_options(recipe, options)
+        made: dict[type[Policy], Policy] = {
+            kind: kind(configs[kind], cluster) for kind in recipe.classes()
+        }
+        self.name = recipe.name
+        self.all = tuple(made.values())
+        self.data = cast("DataPolicy", made[recipe.data])
+        self.order = cast("OrderPolicy", made[recipe.order])
+        self.tasks = cast("TaskPolicy", made[recipe.tasks])
+        self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
+        self.copies = cast("CopyPolicy", made[recipe.copies])
+        self.flows = cast("FlowPolicy", made[recipe.flows])
+        #: {method: those of policies that override it}
+        self._hooks = {
+            name: tuple(getattr(p, name) for p in self.all if getattr(type(p), name) != plain)
+            for name, plain in vars(Policy).items()
+            if callable(plain) and not name.startswith("_")
+        }
+
+    def tell(self, hook: str, about: object) -> None:
+        """Call the method ``hook`` of those policies that override it.
+
+        Raises ``InvalidDecision`` with the policy's name if one breaks.
+        """
+        for call in self._hooks[hook]:
+            try:
+                call(about)
+            except Exception as error:  # third parties' code
+                who = f"{self.name}/{type(getattr(call, '__self__', None)).__name__}"
+                what = f"{type(error).__name__}: {error}"
+                raise InvalidDecision(f"{who} failed when told {hook}: {what}") from error
+
+    def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
+        """The methods called ``hook`` of those policies that override it."""
+        return self._hooks[hook]
+
+
+def read_options(
+    recipe: Recipe, options: Mapping[str, Option]
+) -> dict[type[Policy], msgspec.Struct]:
+    """The settings of each policy: its defaults, changed by ``options``.
+
+    An option is "section.field", or "section.field.key" where the field is a mapping.  Raises
+    ``UsageError`` for a name that is none of this recipe's and for an impossible value.
+    """
+    sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in {**recipe.settings, **options}.items():
+        section, _, rest = name.partition(".")
+        field, _, key = rest.partition(".")
+        if section not in sections or field not in _fields(sections[section]):
+            raise unknown_name("scheduler option", name, _names(sections))
+        table = nested.setdefault(section, {})
+        if key:
+            table.setdefault(field, {})[key] = value
+        else:
+            table[field] = value
+    made = {
+        section: build({section: nested.get(section, {})}, _wrapped(section, config), recipe.name)
+        for section, config in sections.items()
+    }
+    return {
+        kind: getattr(made[kind.section], _FIELD) if kind.section else kind.Config()
+        for kind in recipe.classes()
+    }
+
+
+def option_names(recipe: Recipe) -> list[str]:
+    """Every setting of a recipe, such as "delay.node_wait_s"."""
+    return _names({kind.section: kind.Config for kind in recipe.classes() if kind.section})
+
+
+def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A struct with ``config`` as its only field, so that errors name the section."""
+    return msgspec.defstruct("Options", [(_FIELD, config)], rename={_FIELD: section})
+
+
+def _fields(config: type[msgspec.Struct]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(config)]
+
+
+def _names(sections: Mapping[str, type[msgspec.Struct]]) -> list[str]:
+    found: Iterable[str] = (f"{s}.{f}" for s, config in sections.items() for f in _fields(config))
+    return sorted(found)

@@ -1,0 +1,334 @@
+"""The ResourceManager process: messages become events, commands become messages.
+
+Never here: a decision about jobs, tasks or slots.  Its name on the wire is "resourcemanager".
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import deque
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.ids import JobId, rack_of
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptStarted,
+    AttemptSucceeded,
+    CancelFlow,
+    DiscardJob,
+    FetchOutput,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    NodeManagerHeartbeat,
+    RegisterNodeManager,
+    StartFlow,
+)
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.roles import CLIENT, NODE_MANAGER
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.priority import DECIDER, take_priority
+from railyard.dfs.messages import Remove, Removed
+from railyard.netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    OpenFlow,
+    RegisterCoflow,
+)
+from railyard.resourcemanager.core.output import commit_of
+from railyard.resourcemanager.driving.eventlog import EventLog, core_for
+from railyard.resourcemanager.interface.commands import (
+    CloseCoflow,
+    CommitJob,
+    EndJob,
+    OpenCoflow,
+    PlaceData,
+)
+from railyard.resourcemanager.interface.events import (
+    DataAnnounced,
+    JobCommitFailed,
+    JobCommitted,
+    JobKilled,
+    JobsForetold,
+    StagePlan,
+)
+from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import (
+    DataPlan,
+    ForetellJobs,
+    GetClusterStatus,
+    GetReport,
+    JobAccepted,
+    KillJob,
+    PlanData,
+    SubmitJob,
+    WatchJob,
+)
+from railyard.resourcemanager.process.networkreport import NetworkReports
+from railyard.resourcemanager.process.nodemanagers import NodeManagers
+from railyard.resourcemanager.process.progress import cluster_status
+from railyard.resourcemanager.process.submission import Submission, submitted
+from railyard.resourcemanager.process.watchers import Watchers
+
+log = logging.getLogger(__name__)
+
+#: Before a job is committed again.
+_PAUSES_S = (0.2, 0.6, 1.5, 3.0)
+
+#: Facts that NodeManagers pass on, which the core handles as they are.
+_FACTS: tuple[type[Event], ...] = (
+    AttemptStarted,
+    AttemptProgressed,
+    AttemptSucceeded,
+    AttemptFailed,
+    AttemptKilled,
+    FlowFinished,
+    FlowFailed,
+)
+
+
+def main(daemon: Daemon) -> None:
+    """Be the ResourceManager until asked to stop."""
+    take_priority(DECIDER)
+    transport = Transport.of(daemon)
+    stop_on_sigterm(transport.reactor)
+    manager = ResourceManager(daemon, transport)
+    daemon.ready()
+    transport.reactor.run()
+    manager.close()
+    transport.close()
+
+
+class ResourceManager:
+    """The core, its driver, and its conversations."""
+
+    def __init__(self, daemon: Daemon, transport: Transport) -> None:
+        config, self._folder = daemon.config, daemon.folder
+        self._config = config
+        self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
+        self._driver = Driver(core_for(config), self._log, transport.reactor)
+        self._reactor = transport.reactor
+        self._server = transport.server("resourcemanager")
+        self._namenode = LastingLink(transport, "namenode")
+        self._network = LastingLink(transport, "network")
+        liveness = config.topology.liveness
+        self._managers = NodeManagers(self._driver, self._server, liveness.expiry)
+        self._watchers = Watchers(self._driver, self._server)
+        self._reports = NetworkReports(self._driver, self._network, self._folder, config)
+        self._numbers = itertools.count(1)
+        self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
+        self._failed: set[JobId] = set()  #: of those, the ones whose output must go
+        self._planning: dict[str, deque[Request]] = {}  #: {path: whoever asked where it should go}
+        self._take_messages()
+        self._take_commands()
+        transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
+        transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.tell_progress)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+    def _take_messages(self) -> None:
+        server = self._server
+        managers, only = self._managers, (NODE_MANAGER,)
+        server.on(RegisterNodeManager, managers.register, only)
+        server.on(NodeManagerHeartbeat, managers.heartbeat, only)
+        for kind in _FACTS:
+            server.on(kind, self._fact, only)
+        server.on(ForetellJobs, self._foretell, (CLIENT,))
+        server.on(PlanData, self._plan_data)
+        server.on(SubmitJob, self._submit)
+        server.on(KillJob, self._kill, (CLIENT,))
+        server.on(WatchJob, self._watchers.watch)
+        server.on(GetClusterStatus, self._status)
+        server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
+
+    def _take_commands(self) -> None:
+        driver = self._driver
+        driver.on(LaunchAttempt, self._managers.launch)
+        driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
+        driver.on(StartFlow, self._start_flow)
+        driver.on(CancelFlow, self._cancel_flow)
+        driver.on(OpenCoflow, lambda o: self._order_network(RegisterCoflow(coflow=o.coflow)))
+        driver.on(CloseCoflow, lambda o: self._order_network(FinishCoflow(coflow=o.coflow)))
+        driver.on(PlaceData, self._tell_data_plan)
+        driver.on(CommitJob, self._commit)
+        driver.on(EndJob, self._end_job)
+        driver.on(DiscardJob, self._discard)
+
+    # Messages ------------------------------------------------------------------------------------
+    def _fact(self, request: Request) -> None:
+        assert isinstance(request.message, Event), "as the server checks"
+        self._managers.check_fact(request)
+        self._driver.tell(request.message)
+
+    def _foretell(self, request: Request) -> None:
+        wanted = request.message
+        assert isinstance(wanted, ForetellJobs), "as the server checks"
+        self._driver.tell(JobsForetold(jobs=wanted.jobs))
+        self._server.reply(request, Done())
+
+    def _plan_data(self, request: Request) -> None:
+        wanted = request.message
+        assert isinstance(wanted, PlanData), "as the server checks"
+        asking = self._planning.setdefault(wanted.path, deque())
+        asking.append(request)
+        try:
+            self._driver.tell(
+                DataAnnounced(
+                    path=wanted.path,
+                    size_bytes=wanted.size_bytes,
+                    job=wanted.job,
+                    forecast=wanted.forecast,
+                )
+            )
+        except PeerError:
+            asking.pop()
+            raise
+
+    def _tell_data_plan(self, order: PlaceData) -> None:
+        asking = self._planning[order.path]
+        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
+        if not asking:
+            del self._planning[order.path]
+
+    def _submit(self, request: Request) -> None:
+        wanted: Any = request.message
+
+        def refuse(reason: str) -> None:
+            self._server.reply(request, Refusal(reason=reason))
+
+        def accept(stages: tuple[StagePlan, ...]) -> None:
+            try:
+                job = self._accept(wanted, stages)
+            except (PeerError, UsageError) as error:
+                refuse(str(error))
+            else:
+                self._server.reply(request, JobAccepted(job=job))
+
+        Submission(wanted, self._config.topology.scale, accept, refuse).begin(self._namenode)
+
+    def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
+        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        job = JobId(f"j{next(self._numbers)}")
+        event = submitted(job, wanted, stages)
+        for other, path in self._outputs.items():
+            if path == event.output_path:
+                raise PeerError(f"output {path}: job {other} writes there: need another path")
+        self._managers.packages[job] = wanted.package
+        try:
+            self._driver.tell(event)
+        except (PeerError, UsageError):
+            del self._managers.packages[job]
+            raise
+        if event.output_path:
+            self._outputs[job] = event.output_path
+        self._reports.job_began(job)
+        return job
+
+    def _kill(self, request: Request) -> Message:
+        assert isinstance(request.message, KillJob), "as the server checks"
+        self._driver.tell(JobKilled(job=request.message.job, reason=request.message.reason))
+        return Done()
+
+    def _status(self, _: Request) -> Message:
+        driver, config = self._driver, self._config
+        return cluster_status(driver.core, config.topology, config.flow_scheduler, driver.now_s)
+
+    # Commands ------------------------------------------------------------------------------------
+    def _start_flow(self, order: StartFlow) -> None:
+        if order.src != order.dst:
+            open_flow = OpenFlow(
+                flow=order.flow,
+                src=order.src,
+                dst=order.dst,
+                size_bytes=order.size_bytes,
+                coflow=order.coflow,
+                weight=order.weight,
+                priority=order.priority,
+                given_s=self._driver.started_s + self._driver.told_s,
+            )
+            self._network.insist(
+                open_flow,
+                Done,
+                lambda answer, _: self._flow_opened(order, answer),
+                again=msgspec.structs.replace(open_flow, again=True),
+            )
+        fetch = FetchOutput(
+            flow=order.flow,
+            reader=order.reader,
+            src=order.src,
+            rack=rack_of(order.src),
+            outputs=order.outputs,
+            partition=order.partition,
+        )
+        self._managers.send(order.dst, fetch)
+
+    def _flow_opened(self, order: StartFlow, answer: Done | Refusal) -> None:
+        if isinstance(answer, Refusal):
+            reason = f"the network refused it: {answer.reason}"
+            log.error("flow %s: %s", order.flow, reason)
+            self._managers.send(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
+            self._driver.tell(FlowFailed(flow=order.flow, reason=reason))
+
+    def _cancel_flow(self, order: CancelFlow) -> None:
+        self._order_network(CloseFlow(flow=order.flow))
+        self._managers.send(order.dst, order)
+
+    def _order_network(self, order: Command) -> None:
+        """Have the network do something, over whichever connection there is."""
+
+        def answered(answer: Done | Refusal, _: object) -> None:
+            if isinstance(answer, Refusal):
+                log.error("the network refused %s: %s", order, answer.reason)
+
+        self._network.insist(order, Done, answered)
+
+    def _commit(self, order: CommitJob, tries: int = 0) -> None:
+        """Rename the winners' files; all of it happens, or nothing.
+
+        What the NameNode cannot do just now, as its disk is full, is tried again for a while.
+        """
+        folder = order.output_path
+        if not folder:
+            self._driver.tell(JobCommitted(job=order.job))
+            return
+        self._namenode.insist(
+            commit_of(folder, order.winners),
+            Done,
+            lambda answer, _: self._committed(order, tries, answer),
+        )
+
+    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
+        if isinstance(answer, Done):
+            self._driver.tell(JobCommitted(job=order.job))
+        elif answer.unable and tries < len(_PAUSES_S):
+            again = partial(self._commit, order, tries + 1)
+            self._reactor.call_later(_PAUSES_S[tries], again)
+        else:
+            self._driver.tell(JobCommitFailed(job=order.job, reason=answer.reason))
+
+    def _end_job(self, order: EndJob) -> None:
+        if not order.ok and order.job in self._outputs:
+            self._failed.add(order.job)
+        self._reports.job_ended(order.job)
+        self._watchers.job_ended(order.job)
+
+    def _discard(self, order: DiscardJob) -> None:
+        self._managers.discard(order)
+        path = self._outputs.pop(order.job, "")
+        if order.job in self._failed:
+            self._failed.remove(order.job)
+            remove = Remove(path=path, recursive=True)
+            self._namenode.insist(remove, Removed, lambda _answer, _payload: None)

@@ -1,0 +1,216 @@
+"""What clients and the ResourceManager tell one another.  Its name on the wire: "resourcemanager".
+
+    client  --ForetellJobs-->    Done
+            --PlanData-->        DataPlan, before it writes a job's input
+            --SubmitJob-->       JobAccepted (or a Refusal that says why not)
+            --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
+            --KillJob-->         Done
+            --GetClusterStatus-> ClusterStatus
+            --GetReport-->       Report
+
+All ``_bytes`` are the model's; times are seconds since the ResourceManager started.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from railyard.cluster.bounded import (
+    ENTRIES,
+    FEW,
+    AttemptId,
+    Count,
+    JobId,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    RackId,
+    ReplicaRacks,
+    Replicas,
+    Seconds,
+    Share,
+    Slots,
+    Tasks,
+    Text,
+)
+from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
+from railyard.jobs.model import StageSpec
+from railyard.resourcemanager.core.records import TaskFailure
+from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+
+
+# Requests ----------------------------------------------------------------------------------------
+class SubmitJob(Message, frozen=True, kw_only=True):
+    """Run a job.  Answered by ``JobAccepted`` or by a ``Refusal`` that says what is wrong."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    name: Name
+    package: JobPackage
+    stages: Annotated[tuple[StageSpec, ...], FEW]
+    input_paths: Annotated[
+        tuple[Path, ...], ENTRIES
+    ] = ()  #: files, or folders of files, of the block store
+    output_path: Path = ""  #: folder that must not exist yet; "" = the job writes nothing
+    output_replication: Replicas = 0  #: 0 = the cluster's
+    user: Name = "user"
+    queue: Name = "default"
+    max_attempts: Tasks = 4  #: failures of one task that end the job
+    #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
+    output_racks: ReplicaRacks = ()
+    forecast: Forecast | None = None  #: of a recurring job, from earlier runs
+
+
+class ForetellJobs(Message, frozen=True, kw_only=True):
+    """These jobs are expected; answered by ``Done``.
+
+    Of what is still to come, this replaces what was told before.
+    """
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
+
+
+class PlanData(Message, frozen=True, kw_only=True):
+    """Where should data go that I am about to write and a job will read?  Answered by ``DataPlan``.
+
+    Whoever writes it passes the answer on: as the hint of a file, or as a job's ``output_racks``.
+    """
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    path: Path  #: of the file, or of the folder whose files all are the job's input
+    size_bytes: ModelBytes
+    job: Name = ""  #: the name of the job that will read it; "" = that is not known
+    forecast: Forecast | None = None  #: of that job, if there is one
+
+
+class DataPlan(Message, frozen=True, kw_only=True):
+    """For the first replica, the second, ...: racks for it; empty = the store's own rule."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    racks: ReplicaRacks
+
+
+class WatchJob(Message, frozen=True, kw_only=True):
+    """Push ``JobProgress`` and ``JobEnded`` to whoever sends this."""
+
+    job: JobId
+
+
+class KillJob(Message, frozen=True, kw_only=True):
+    """End a job early."""
+
+    job: JobId
+    reason: Text = "killed by its user"
+
+
+class GetClusterStatus(Message, frozen=True, kw_only=True):
+    """What is there and what goes on?"""
+
+
+class GetReport(Message, frozen=True, kw_only=True):
+    """The summary of these jobs, in the format of DESIGN.md 4."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: none = all that it can still tell of
+
+
+# Answers -----------------------------------------------------------------------------------------
+class JobAccepted(Message, frozen=True, kw_only=True):
+    """The job is in the queue."""
+
+    job: JobId
+
+
+class Report(Message, frozen=True, kw_only=True):
+    """The answer to ``GetReport``: ``summary.json`` but for what only the client knows."""
+
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    summary: Annotated[dict[Name, Any], FEW]
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of ``ClusterStatus``."""
+
+    job: JobId
+    name: Name
+    user: Name
+    queue: Name
+    state: Name  #: "running", "committing", "succeeded" or "failed"
+    progress: Share  #: done share of all its tasks, 0 to 1
+    submitted_s: Seconds
+    finished_s: Seconds | None = None
+    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that was ever there."""
+
+    node: NodeId
+    rack: RackId
+    slots: Slots
+    attempts: Annotated[tuple[AttemptId, ...], FEW]  #: in its slots now
+    alive: bool
+    lost_because: Text = ""
+
+
+class ClusterStatus(Message, frozen=True, kw_only=True):
+    """The answer to ``GetClusterStatus``."""
+
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    scheduler: Name
+    flow_scheduler: Name
+    topology: Name
+    now_s: Seconds
+    nodes: Annotated[tuple[NodeStatus, ...], FEW]
+    jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
+
+
+# Pushed to watchers ------------------------------------------------------------------------------
+class StageProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a stage is."""
+
+    name: Name
+    reads: Annotated[tuple[Name, ...], FEW]
+    tasks: Tasks
+    running: Tasks
+    done: Tasks
+    progress: Share  #: done share, running attempts' own progress included, 0 to 1
+
+
+class JobProgress(Message, frozen=True, kw_only=True):
+    """How far a job is."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    job: JobId
+    elapsed_s: Seconds
+    stages: Annotated[tuple[StageProgress, ...], FEW]
+    shuffled_bytes: ModelBytes  #: fetched so far
+    shuffle_bytes: ModelBytes  #: to fetch in all, as far as is known yet
+    failed_attempts: Count
+    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
+
+
+class JobEnded(Message, frozen=True, kw_only=True):
+    """A job is over."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    job: JobId
+    ok: bool
+    jct_s: Seconds
+    reason: Text = ""  #: why it failed
+    failures: Annotated[
+        tuple[TaskFailure, ...], FEW
+    ] = ()  #: its failed attempts, the latest last; 20 at most

@@ -1,0 +1,112 @@
+"""Summaries of the ResourceManager process: the core's report and the network's counters.
+
+The counters are looked at when a job begins and when it ends, so that a summary of some jobs
+covers the network's traffic from the first one's beginning to the last one's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import JobId
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Request
+from railyard.cluster.messaging.wire import Message, Refusal
+from railyard.netemu.emulator.statistics import (
+    cpu_saturated,
+    grant_lag_ms_p99,
+    since,
+)
+from railyard.netemu.messages import GetNetworkStats, NetworkStats
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.driving.report import add_network, report
+from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import GetReport, Report
+
+_Answer = NetworkStats | Refusal
+
+
+class NetworkReports:
+    """Looks at the network's counters, and answers ``GetReport``."""
+
+    def __init__(
+        self, driver: Driver, network: LastingLink, folder: RunFolder, config: ClusterConfig
+    ) -> None:
+        self._driver = driver
+        self._network = network
+        self._folder = folder
+        self._config = config
+        self._at_begin: dict[JobId, NetworkStats] = {}
+        self._at_end: dict[JobId, NetworkStats] = {}
+
+    def job_began(self, job: JobId) -> None:
+        """Look at the counters for a job that begins."""
+        self._look(lambda stats: self._at_begin.update({job: stats}))
+
+    def job_ended(self, job: JobId) -> None:
+        """Look at the counters for a job that has ended, and forget those of forgotten jobs."""
+        self._look(lambda stats: self._at_end.update({job: stats}))
+        for looks in (self._at_begin, self._at_end):
+            for old in [known for known in looks if known not in self._driver.core.records]:
+                del looks[old]
+
+    def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
+        """Answer a ``GetReport`` once the network has told its counters."""
+        assert isinstance(request.message, GetReport), "as the server checks"
+        records = self._driver.core.records
+        wanted = request.message.jobs or tuple(records)
+        unknown = [job for job in wanted if job not in records]
+        if unknown:
+            raise PeerError(f"there is no job {unknown[0]}")
+
+        def answer(now: _Answer, _: object) -> None:
+            stats = now if isinstance(now, NetworkStats) else None
+            summary = self._summary([records[job] for job in wanted], stats)
+            reply(request, Report(summary=summary))
+
+        self._network.insist(GetNetworkStats(), NetworkStats, answer)
+
+    def _look(self, then: Callable[[NetworkStats], Any]) -> None:
+        def answer(stats: _Answer, _: object) -> None:
+            if isinstance(stats, NetworkStats):
+                then(stats)
+
+        self._network.insist(GetNetworkStats(), NetworkStats, answer)
+
+    def _summary(self, records: list[JobRecord], now: NetworkStats | None) -> dict[str, Any]:
+        config, driver, topology = self._config, self._driver, self._config.topology
+        summary = {
+            "scheduler": config.scheduler,
+            "flow_scheduler": config.flow_scheduler,
+            "topology": topology.name,
+            "clock": "wall",
+            "seed": config.seed,
+            "scale": topology.scale,
+            **report(records, topology.slots, driver.now_s),
+            "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
+            "processes": self._folder.processes(),
+        }
+        if now is not None and records:
+            stats = self._span(records, now)
+            add_network(summary, stats)
+            summary["fidelity"] = {
+                "grant_lag_ms_p99": grant_lag_ms_p99(stats),
+                "cpu_saturated": cpu_saturated(stats),
+            }
+        return summary
+
+    def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
+        """What the network did from the first of the jobs' beginning to the last one's end."""
+        first = min(records, key=lambda record: record.submitted_s)
+        begin = self._at_begin.get(first.id)
+        ends = [record.finished_s for record in records]
+        if None in ends:
+            end = now
+        else:
+            last = max(records, key=lambda record: record.finished_s or 0.0)
+            end = self._at_end.get(last.id, now)
+        return end if begin is None else since(end, begin)

@@ -1,0 +1,155 @@
+"""The NodeManagers: who is registered, alive, and has which job's code."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, rack_of
+from railyard.cluster.messages.execution import (
+    DiscardJob,
+    JobPackage,
+    KillAttempt,
+    LaunchAttempt,
+    LoadJob,
+    NodeJoined,
+    NodeLost,
+    NodeManagerHeartbeat,
+    RegisterNodeManager,
+)
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.resourcemanager.process.driver import Driver
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _NodeManager:
+    peer: bytes
+    rack: RackId
+    slots: dict[NodeId, int]  #: of each of its nodes
+    heard_s: float
+    usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
+    loaded: set[JobId] = field(default_factory=set)
+    #: attempts that were written off with their node while they may go on
+    strays: list[tuple[AttemptId, NodeId]] = field(default_factory=list)
+
+
+class NodeManagers:
+    """All of them, by rack."""
+
+    def __init__(self, driver: Driver, server: Server, expiry_s: float) -> None:
+        self._driver = driver
+        self._server = server
+        self._expiry_s = expiry_s
+        self._by_rack: dict[RackId, _NodeManager] = {}
+        self.packages: dict[JobId, JobPackage] = {}  #: of the jobs that are not discarded yet
+
+    # What they say -------------------------------------------------------------------------------
+    def register(self, request: Request) -> Message:
+        """A NodeManager is up; an earlier one of its rack is gone then."""
+        message = request.message
+        assert isinstance(message, RegisterNodeManager), "as the server checks"
+        for node, slots in message.nodes.items():
+            if slots < 1 or rack_of(node) != message.rack:
+                raise PeerError(f"{node} with {slots} slots: need slots, and a node of its rack")
+        known = self._by_rack.get(message.rack)
+        if known is not None:
+            self._lose(known, "its NodeManager started anew")
+        manager = _NodeManager(request.peer, message.rack, dict(message.nodes), now_s())
+        self._by_rack[message.rack] = manager
+        for node in manager.slots:
+            self._join(manager, node)
+        return Done()
+
+    def heartbeat(self, request: Request) -> None:
+        """A NodeManager is alive, and tells which of its nodes are."""
+        message = request.message
+        assert isinstance(message, NodeManagerHeartbeat), "as the server checks"
+        manager = self._by_rack.get(message.rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"the NodeManager of {message.rack} is not registered")
+        manager.heard_s = now_s()
+        for node in sorted(manager.usable - set(message.nodes)):
+            self._lose_node(manager, node, "its NodeManager can't use it any more")
+        if not manager.usable:
+            self._take_back(manager, message.nodes)
+
+    def check_fact(self, request: Request) -> None:
+        """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
+        message = request.message
+        flow = getattr(message, "flow", None)  # which is named after its reader
+        attempt = message.attempt if flow is None else flow.split(":", 1)[0]  # type: ignore[attr-defined]
+        known = self._driver.core.world.attempts.get(attempt)
+        if known is None:
+            manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
+        else:
+            manager = self._by_rack.get(known.node.rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
+
+    def expire(self) -> None:
+        """Write off those that were silent for too long."""
+        for manager in self._by_rack.values():
+            silent_s = now_s() - manager.heard_s
+            if manager.usable and silent_s > self._expiry_s:
+                self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
+
+    # What they are told --------------------------------------------------------------------------
+    def launch(self, order: LaunchAttempt) -> None:
+        """Launch an attempt, with the job's code if that is new there."""
+        manager = self._by_rack[rack_of(order.node)]
+        job = JobId(order.attempt.split(".", 1)[0])
+        if job not in manager.loaded:
+            manager.loaded.add(job)
+            self._push(manager, LoadJob(job=job, package=self.packages[job]))
+        self._push(manager, order)
+
+    def send(self, node: NodeId, message: Message) -> None:
+        """Tell the NodeManager of a node something."""
+        manager = self._by_rack.get(rack_of(node))
+        if manager is not None:
+            self._push(manager, message)
+
+    def discard(self, order: DiscardJob) -> None:
+        """A job is over for everybody."""
+        self.packages.pop(order.job, None)
+        for manager in self._by_rack.values():
+            if order.job in manager.loaded:
+                manager.loaded.remove(order.job)
+                self._push(manager, order)
+
+    # ---------------------------------------------------------------------------------------------
+    def _push(self, manager: _NodeManager, message: Message) -> None:
+        if not self._server.push(manager.peer, message):
+            self._lose(manager, "its NodeManager is gone")
+
+    def _join(self, manager: _NodeManager, node: NodeId) -> None:
+        manager.usable.add(node)
+        slots = manager.slots[node]
+        self._driver.tell(NodeJoined(node=node, rack=manager.rack, slots=slots))
+
+    def _lose(self, manager: _NodeManager, reason: str) -> None:
+        for node in sorted(manager.usable):
+            self._lose_node(manager, node, reason)
+
+    def _lose_node(self, manager: _NodeManager, node: NodeId, reason: str) -> None:
+        if node not in manager.usable:
+            return  # lost meanwhile: what an earlier node had run could not be sent here either
+        log.warning("%s is lost: %s", node, reason)
+        manager.usable.remove(node)
+        manager.strays += [(a, node) for a in self._driver.core.world.nodes[node].attempts]
+        self._driver.tell(NodeLost(node=node, reason=reason))
+
+    def _take_back(self, manager: _NodeManager, nodes: tuple[NodeId, ...]) -> None:
+        """One that was silent for too long is there again: what it ran is not wanted any more."""
+        strays, manager.strays = manager.strays, []
+        for attempt, node in strays:
+            reason = f"{node} had been given up"
+            self._push(manager, KillAttempt(attempt=attempt, node=node, reason=reason))
+        for node in nodes:
+            if node in manager.slots:
+                self._join(manager, node)

@@ -1,0 +1,110 @@
+"""What people are shown of the core's state: progress, status, how a job ended.  Pure."""
+
+from __future__ import annotations
+
+from railyard.cluster.ids import JobId
+from railyard.cluster.topology import Topology
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.state import Job
+from railyard.resourcemanager.core.waiting import why_job_waits
+from railyard.resourcemanager.process.messages import (
+    ClusterStatus,
+    JobEnded,
+    JobProgress,
+    JobStatus,
+    NodeStatus,
+    StageProgress,
+)
+
+
+def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
+    """How far a job is; None once it has ended."""
+    known = core.world.jobs.get(job)
+    if known is None:
+        return None
+    return JobProgress(
+        job=job,
+        elapsed_s=now_s - known.submitted_s,
+        stages=tuple(
+            StageProgress(
+                name=stage.name,
+                reads=stage.plan.reads,
+                tasks=stage.size,
+                running=stage.running,
+                done=stage.done,
+                progress=_share(stage.progress),
+            )
+            for stage in known.stages.values()
+        ),
+        shuffled_bytes=known.record.shuffled_bytes,
+        shuffle_bytes=known.record.shuffle_bytes,
+        failed_attempts=known.record.failed,
+        waiting=why_job_waits(core.world, known),
+    )
+
+
+def job_ended(record: JobRecord) -> JobEnded:
+    """How a job that has ended did so."""
+    return JobEnded(
+        job=record.id,
+        ok=bool(record.ok),
+        jct_s=record.jct_s or 0.0,
+        reason=record.reason,
+        failures=tuple(record.failures),
+    )
+
+
+def cluster_status(
+    core: Core, topology: Topology, flow_scheduler: str, now_s: float
+) -> ClusterStatus:
+    """What is there and what goes on."""
+    world = core.world
+    return ClusterStatus(
+        scheduler=world.policies.name,
+        flow_scheduler=flow_scheduler,
+        topology=topology.name,
+        now_s=now_s,
+        nodes=tuple(
+            NodeStatus(
+                node=node.id,
+                rack=node.rack,
+                slots=node.slots,
+                attempts=tuple(node.attempts),
+                alive=node.alive,
+                lost_because=node.lost_because,
+            )
+            for node in world.nodes.values()
+        ),
+        jobs=tuple(
+            _job_status(core, record, world.jobs.get(record.id)) for record in core.records.values()
+        ),
+    )
+
+
+def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
+    """A job's line; ``job`` is None once it has ended."""
+    if job is None:
+        tasks = record.maps + record.reduces
+        state, waiting = "succeeded" if record.ok else "failed", ""
+        progress = 1.0 if record.ok else min(1.0, record.succeeded / tasks)
+    else:
+        tasks = sum(stage.size for stage in job.stages.values())
+        done = sum(stage.progress * stage.size for stage in job.stages.values())
+        state, progress, waiting = job.state, done / tasks, why_job_waits(core.world, job)
+    return JobStatus(
+        job=record.id,
+        name=record.name,
+        user=record.user,
+        queue=record.queue,
+        state=state,
+        progress=_share(progress),
+        submitted_s=record.submitted_s,
+        finished_s=record.finished_s,
+        waiting=waiting,
+    )
+
+
+def _share(progress: float) -> float:
+    """A sum of shares, without what adding them up has lost or won."""
+    return min(max(0.0, progress), 1.0)

@@ -1,0 +1,173 @@
+"""What a stage of a running job is held to: its maps to few racks, its reduces to a schedule.
+
+Source: Co-scheduler, sections IV-D to IV-G; for a DAG of stages (section VI) each stage that reads
+files is a map stage, and each that reads stages has a schedule of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from railyard.cluster.ids import RackId, rack_of
+from railyard.resourcemanager.interface.views import StageView, TaskView
+from railyard.resourcemanager.schedulers.co_scheduler.explore import Choice
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import Guideline, Hybrid, guideline
+
+#: A rack that adds at least this share of the input that the best one would add is as good.
+_NEARLY = 0.9
+
+
+class MapGuide:
+    """A stage that reads files: on which racks its maps may run.
+
+    Left open in the paper, chosen here: a rack is taken into use only if hardly any other holds
+    more of what no rack in use holds, so that those in use hold all of it (those of one replica's
+    set do); once all R_map are in use, they also run maps whose input is elsewhere.
+    """
+
+    def __init__(
+        self, stage: StageView, foretold: Guideline | None, sir: float, *, guided: bool
+    ) -> None:
+        self.stage = stage
+        self.racks_max = 0  #: R_map by the latest estimate; 0 = not shuffle-heavy
+        self.used: Counter[RackId] = Counter()  #: racks with running or done maps, and how many
+        self._foretold = foretold
+        self._guided = guided
+        self._sir = sir  #: shuffle / input, so far as is known
+        self._done_input_bytes = 0
+        self._done_shuffle_bytes = 0
+        self._places = [_racks_of(task) for task in stage.tasks]
+        self._input_bytes = sum(task.input.input_bytes for task in stage.tasks)
+        #: {rack: input on it that no rack in use holds}; None until it is asked for
+        self._gain_bytes: Counter[RackId] | None = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether there are racks to hold it to."""
+        return self._guided and self.racks_max > 0 and any(self._places)
+
+    def estimate(self, hybrid: Hybrid) -> bool:
+        """Work out R_map anew (eq. 3 to 7, or as it was foretold); whether it has changed."""
+        before = self.racks_max
+        if self._foretold is not None:
+            self.racks_max = self._foretold.map_racks
+        elif self.stage.readers:
+            found = guideline(self._input_bytes, self._sir, hybrid)
+            self.racks_max = 0 if found is None else found.map_racks
+        return self.racks_max != before
+
+    def map_done(self, task: TaskView) -> None:
+        """Learn SIR from a map that has ended."""
+        assert task.winner is not None, f"{task.id} is not done"
+        self._done_input_bytes += task.input.input_bytes
+        self._done_shuffle_bytes += task.winner.shuffle_bytes
+        if self._done_input_bytes:
+            self._sir = self._done_shuffle_bytes / self._done_input_bytes
+
+    def admits(self, rack: RackId) -> bool:
+        """Whether a pending map may run on a rack by the guideline."""
+        if rack in self.used:
+            return len(self.used) >= self.racks_max or self._has_input(rack)
+        if len(self.used) >= self.racks_max or not self._has_input(rack):
+            return False
+        gain_bytes = self._gains()
+        return gain_bytes[rack] >= _NEARLY * max(gain_bytes.values())
+
+    def _has_input(self, rack: RackId) -> bool:
+        return self.stage.pending.in_rack(rack) is not None
+
+    def took(self, rack: RackId) -> None:
+        """A map runs on, or its output is on, a rack."""
+        self.used[rack] += 1
+        if self.used[rack] == 1:
+            self._gain_bytes = None
+
+    def gave_back(self, rack: RackId) -> None:
+        """It does not run there any more, or its output is lost."""
+        self.used[rack] -= 1
+        if self.used[rack] <= 0:
+            del self.used[rack]
+            self._gain_bytes = None
+
+    def recount(self) -> None:
+        """Count the racks in use anew, since output was lost.  O(tasks)."""
+        runs = (a for t in self.stage.tasks for a in ([t.winner] if t.winner else t.live))
+        self.used = Counter(attempt.node.rack for attempt in runs)
+        self._gain_bytes = None
+
+    def _gains(self) -> Counter[RackId]:
+        """O(blocks x replicas), once for each rack that is taken into use."""
+        if self._gain_bytes is None:
+            self._gain_bytes = Counter()
+            for task, racks in zip(self.stage.tasks, self._places, strict=True):
+                covered = any(rack in self.used for rack in racks)
+                for rack in racks:
+                    self._gain_bytes[rack] += 0 if covered else task.input.input_bytes
+        return self._gain_bytes
+
+
+def _racks_of(task: TaskView) -> tuple[RackId, ...]:
+    return tuple(dict.fromkeys(rack_of(node) for node in task.input.nodes))
+
+
+@dataclass
+class ReduceGuide:
+    """A stage that reads stages, once all of these are done: where its tasks should run."""
+
+    stage: StageView
+    heavy: bool  #: whether what it fetches is T_e or more
+    #: how many tasks each rack gets, and the racks that may do it, the first one best
+    groups: list[tuple[int, tuple[RackId, ...]]] = field(default_factory=list)
+    ready_s: float = 0.0  #: when all of these racks should have the slots
+    taken: Counter[RackId] = field(default_factory=Counter)  #: running or done since it was made
+    _claims: dict[RackId, int] = field(default_factory=dict)  #: {rack: group that it serves}
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is a schedule to follow."""
+        return bool(self.groups)
+
+    def follow(self, choice: Choice, racks: Sequence[RackId], now_s: float, known: bool) -> None:
+        """Take on a schedule; ``known`` = its release time is more than a guess."""
+        self.groups = [
+            (tasks, (racks[best], *(racks[other] for other in others)))
+            for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)
+        ]
+        self.ready_s = now_s + choice.released_s if known else now_s
+        self.taken.clear()
+        self._claims.clear()
+
+    def wants(self, rack: RackId) -> bool:
+        """Whether the schedule has a task for a slot of this rack."""
+        group = self._group(rack)
+        return group is not None and self.taken[rack] < self.groups[group][0]
+
+    def took(self, rack: RackId) -> None:
+        """A task runs on a rack."""
+        group = self._group(rack)
+        if group is not None:
+            self._claims[rack] = group
+        self.taken[rack] += 1
+
+    def gave_back(self, rack: RackId) -> None:
+        """It does not any more, and has to run again."""
+        self.taken[rack] -= 1
+        if self.taken[rack] <= 0:
+            del self.taken[rack]
+            self._claims.pop(rack, None)
+
+    def fits(self, slots: Mapping[RackId, int]) -> bool:
+        """Whether racks can still have as many slots at once as the schedule wants of them."""
+        return all(any(slots[rack] >= count for rack in racks) for count, racks in self.groups)
+
+    def _group(self, rack: RackId) -> int | None:
+        """The group that a rack serves, or could serve."""
+        if rack in self._claims:
+            return self._claims[rack]
+        claimed = self._claims.values()
+        for number, (_, racks) in enumerate(self.groups):
+            if rack in racks and number not in claimed:
+                return number
+        return None

@@ -1,0 +1,118 @@
+"""The plan of a cluster that runs: read from a file, or made of what is foretold, and made anew.
+
+Source: Corral, section 3.1: the planner gets new estimates from time to time, plans again, and
+hands new guidelines to the scheduler.
+Left open there, chosen here: a job whose data has been placed, or that has come, keeps its
+guideline; in a new plan its racks are busy until it was planned to be done.  A job that was not
+foretold, but has a forecast when it or its data comes, is planned then, behind those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from railyard.cluster.ids import RackId, rack_id
+from railyard.cluster.topology import Topology
+from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
+from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
+from railyard.resourcemanager.schedulers.corral.planner import AS_PUBLISHED, plan
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profile
+
+#: As ``prioritization.Scenario``; "auto" = a batch if all jobs that are foretold come at once.
+Aim = Literal["auto", "batch", "online"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guideline:
+    """Where a job should run, and before whom."""
+
+    racks: tuple[RackId, ...]  #: R_j
+    rank: tuple[float, int]  #: the least goes first: T_j, then p_j; of a plan in a file p_j alone
+    end_s: float  #: when it is planned to be done
+
+
+class PlanBook:
+    """The guidelines of all jobs that are planned.
+
+    ``fixed``: a plan that somebody wrote, which then is all of it: no other job is planned.
+    Raises ``UsageError`` if racks differ, so that none can be planned.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        aim: Aim = "auto",
+        options: PlanOptions = AS_PUBLISHED,
+        fixed: Plan | None = None,
+    ) -> None:
+        self._cluster = RackCluster.of(topology, options.slots) if fixed is None else None
+        self._compute = topology.compute
+        self._aim = aim
+        self._options = options
+        self._planned = 0  #: jobs so far: of equal starts the one that was planned first goes first
+        self._open: dict[str, Guideline] = {}  #: of jobs that a new plan may move
+        self._settled: dict[str, Guideline] = {}  #: of those whose data is placed or that are there
+        self._fixed = {job.name: _of_file(job) for job in fixed.jobs} if fixed else {}
+
+    def foretold(self, jobs: Sequence[ForetoldJob], now_s: float) -> None:
+        """Plan these jobs, instead of those that were foretold before and are not settled."""
+        if self._cluster is None:
+            return
+        self._open.clear()
+        coming = [job for job in jobs if job.job not in self._settled]
+        self._plan([foretold_profile(job, self._compute, now_s) for job in coming], now_s)
+
+    def settle(self, job: str, forecast: Forecast | None, now_s: float) -> Guideline | None:
+        """A job comes, or its data does: what it is to go by from now on; None = it is ad hoc.
+
+        It is looked up by its own name, then by that of the recurring job.
+        """
+        names = [name for name in (job, forecast.name if forecast else "") if name]
+        known = [name for name in names if name in self._fixed or name in self._settled]
+        for name in known:
+            return self._fixed.get(name) or self._settled[name]
+        if self._cluster is None or not names:
+            return None
+        name = next((name for name in names if name in self._open), names[0])
+        if name not in self._open and forecast is not None:
+            unforeseen = ForetoldJob(job=name, forecast=forecast)
+            profile = foretold_profile(unforeseen, self._compute, now_s)
+            self._plan([msgspec.structs.replace(profile, arrive_s=now_s)], now_s)
+        if name not in self._open:
+            return None
+        self._settled[name] = self._open.pop(name)
+        return self._settled[name]
+
+    def over(self, job: str, forecast: Forecast | None) -> None:
+        """A job has ended; the next one of its name is planned anew."""
+        for name in (job, forecast.name if forecast else ""):
+            self._settled.pop(name, None)
+
+    # ---------------------------------------------------------------------------------------------
+    def _plan(self, profiles: Sequence[JobProfile], now_s: float) -> None:
+        if not profiles or self._cluster is None:
+            return
+        aim = self._aim
+        if aim == "auto":
+            at_once = len({profile.arrive_s for profile in profiles}) == 1 < len(profiles)
+            aim = "batch" if at_once else "online"
+        busy_s = list(self._busy_until_s(self._cluster, now_s))
+        made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
+        for job in sorted(made.jobs, key=lambda job: job.priority):
+            self._planned += 1
+            rank = (job.start_s, self._planned)
+            self._open[job.name] = Guideline(racks=job.racks, rank=rank, end_s=job.end_s)
+
+    def _busy_until_s(self, cluster: RackCluster, now_s: float) -> Iterator[float]:
+        for number in range(cluster.racks):
+            here = (job.end_s for job in self._settled.values() if rack_id(number) in job.racks)
+            yield max(now_s, max(here, default=now_s))
+
+
+def _of_file(job: PlannedJob) -> Guideline:
+    return Guideline(racks=job.racks, rank=(job.priority, 0), end_s=job.end_s)

@@ -1,0 +1,143 @@
+"""What a planner knows of a job before it comes: sizes, numbers of tasks, rates.
+
+Source: Corral, section 4.3: a MapReduce job is <D^I, D^S, D^O, N^M, N^R> with the rates B_M and B_R
+of earlier runs; each stage of a DAG is modeled as such a job.  All bytes are the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.topology import Compute
+from railyard.jobs.workloads.model import WorkloadJob, WorkStage
+from railyard.resourcemanager.interface.forecast import ForetoldJob, StageForecast
+
+
+class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage as a MapReduce job; without reduces it is maps only, and the other way round."""
+
+    name: str = "mapreduce"
+    reads: tuple[str, ...] = ()  #: the stages before it
+    input_bytes: float = 0.0  #: D^I, read from the block store
+    shuffle_bytes: float = 0.0  #: D^S, fetched by the reduces
+    output_bytes: float = 0.0  #: D^O, written by the reduces
+    maps: int = 0  #: N^M
+    reduces: int = 0  #: N^R
+    map_rate_bytes_per_s: float = 1.0  #: B_M, of a task's input
+    reduce_rate_bytes_per_s: float = 1.0  #: B_R, of a task's output
+    #: what a task takes besides its bytes; not in the paper, 0 leaves it out
+    map_s: float = 0.0
+    reduce_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("input_bytes", "shuffle_bytes", "output_bytes", "maps", "reduces"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "a number >= 0")
+        for field in ("map_rate_bytes_per_s", "reduce_rate_bytes_per_s"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "a rate above 0")
+        for field in ("map_s", "reduce_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "seconds >= 0")
+
+
+class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is expected: when, and what its stages do."""
+
+    name: str
+    arrive_s: float = 0.0  #: A_j
+    stages: tuple[StageProfile, ...]  #: each after those that it reads
+
+    def __post_init__(self) -> None:
+        require(self.arrive_s >= 0, f"job {self.name}: arrive_s", self.arrive_s, "seconds >= 0")
+        known: set[str] = set()
+        for stage in self.stages:
+            for read in stage.reads:
+                if read not in known:
+                    text = f"job {self.name}: stage {stage.name} reads {read}"
+                    raise UsageError(f"{text}: need a stage listed before it")
+            known.add(stage.name)
+
+    @property
+    def input_bytes(self) -> float:
+        """D^I of the job: what it reads from the block store."""
+        return sum(stage.input_bytes for stage in self.stages)
+
+    def scaled(self, ratio: float) -> JobProfile:
+        """The same job on so many times the data.
+
+        Maps come with the blocks; the number of reduces is configured.
+        """
+        stages = tuple(
+            msgspec.structs.replace(
+                stage,
+                input_bytes=stage.input_bytes * ratio,
+                shuffle_bytes=stage.shuffle_bytes * ratio,
+                output_bytes=stage.output_bytes * ratio,
+                maps=max(1, round(stage.maps * ratio)) if stage.maps else 0,
+            )
+            for stage in self.stages
+        )
+        return msgspec.structs.replace(self, stages=stages)
+
+
+def foretold_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
+    """The profiles of those jobs of a workload that were foretold; ad hoc ones have none."""
+    foretold = (job.foretold() for job in jobs)
+    return [profile_of(job, compute) for job in foretold if job is not None]
+
+
+def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
+    """A job of a workload as the planner sees it; ``compute`` has the rates of tasks without one.
+
+    A stage that reads other stages is one of reduces, any other one of maps.
+    """
+    inputs = job.stage_input_bytes()
+    stages = tuple(
+        _reduces(stage, inputs[stage.name], compute)
+        if stage.reads
+        else _maps(stage, inputs[stage.name], compute)
+        for stage in job.stages
+    )
+    return JobProfile(name=job.name, arrive_s=job.submit_s, stages=stages)
+
+
+def foretold_profile(foretold: ForetoldJob, compute: Compute, now_s: float) -> JobProfile:
+    """A job that schedulers were told of; without a time of its own it comes now."""
+    forecast = foretold.forecast
+    stages = tuple(
+        _reduces(stage, stage.input_bytes, compute)
+        if stage.reads
+        else _maps(stage, stage.input_bytes, compute)
+        for stage in forecast.stages
+    )
+    arrive_s = max(now_s, now_s if forecast.submit_s is None else forecast.submit_s)
+    return JobProfile(name=foretold.job, arrive_s=arrive_s, stages=stages)
+
+
+def _maps(stage: WorkStage | StageForecast, input_bytes: int, compute: Compute) -> StageProfile:
+    return StageProfile(
+        name=stage.name,
+        input_bytes=input_bytes,
+        maps=stage.tasks,
+        map_rate_bytes_per_s=stage.rate_bytes_per_s or compute.map_rate,
+        map_s=stage.task_s,
+    )
+
+
+def _reduces(
+    stage: WorkStage | StageForecast, fetched_bytes: int, compute: Compute
+) -> StageProfile:
+    """A workload's reduce has a rate of what it fetches, the paper's one of what it writes."""
+    rate = stage.rate_bytes_per_s or compute.reduce_rate
+    written = stage.output_bytes
+    has_rate = written > 0 and fetched_bytes > 0
+    return StageProfile(
+        name=stage.name,
+        reads=stage.reads,
+        shuffle_bytes=fetched_bytes,
+        output_bytes=written if has_rate else 0,
+        reduces=stage.tasks,
+        reduce_rate_bytes_per_s=rate * written / fetched_bytes if has_rate else rate,
+        reduce_s=stage.task_s + (0.0 if has_rate else fetched_bytes / stage.tasks / rate),
+    )

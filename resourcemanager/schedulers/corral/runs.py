@@ -1,0 +1,124 @@
+"""Earlier runs of recurring jobs, and what they foretell.
+
+Source: Corral, section 2: the input of a job that comes at some time of the day is foretold as the
+mean of the same job's on several previous days, on weekdays only or on weekends only; shuffle and
+output are as predictable.  Section 4.3: rates are those of earlier runs.
+Left open there, chosen here: how many days count (the last 10 of their kind); rates are averaged
+like sizes; a job that has never run on this kind of day is foretold from the other kind.
+
+Runs are kept as JSON, one a line, in a file that grows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.files.inputfile import read_file
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+
+#: "several previous days"
+DAYS = 10
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run of a recurring job turned out to be."""
+
+    job: str  #: of the recurring job: its runs share it
+    day: int  #: 0 is a Monday
+    profile: JobProfile  #: as measured; its ``arrive_s`` is the time of the day
+
+    def __post_init__(self) -> None:
+        require(self.day >= 0, f"run of {self.job}: day", self.day, "a whole number >= 0")
+
+
+def foretell(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
+    """The profile that earlier days foretell of a job; None if it never ran before ``day``.
+
+    A run with other stages than the last one counts no more: the job's code has changed.
+    """
+    earlier = sorted((r for r in runs if r.job == job and r.day < day), key=lambda run: run.day)
+    alike = [run for run in earlier if is_weekend(run.day) == is_weekend(day)] or earlier
+    if not alike:
+        return None
+    shape = _shape(alike[-1].profile)
+    counted = [run.profile for run in alike if _shape(run.profile) == shape][-days:]
+    columns = zip(*(profile.stages for profile in counted), strict=True)
+    return JobProfile(
+        name=job,
+        arrive_s=_mean([profile.arrive_s for profile in counted]),
+        stages=tuple(_average(stages) for stages in columns),
+    )
+
+
+def is_weekend(day: int) -> bool:
+    """Whether a day is one; day 0 is a Monday."""
+    return day % 7 >= 5
+
+
+def _shape(profile: JobProfile) -> list[tuple[str, tuple[str, ...]]]:
+    return [(stage.name, stage.reads) for stage in profile.stages]
+
+
+def _average(stages: Sequence[StageProfile]) -> StageProfile:
+    """Sizes, rates and times on average; numbers of tasks are whole."""
+    means = {field: _mean([getattr(stage, field) for stage in stages]) for field in _NUMBERS}
+    counts = {field: round(_mean([getattr(s, field) for s in stages])) for field in _COUNTS}
+    return msgspec.structs.replace(stages[-1], **means, **counts)
+
+
+_COUNTS = ("maps", "reduces")
+_NUMBERS = tuple(f for f in StageProfile.__struct_fields__ if f not in (*_COUNTS, "name", "reads"))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+# On the disk -------------------------------------------------------------------------------------
+def record(run: Run, path: Path) -> None:
+    """Add a run to a file."""
+    with open(path, "ab") as file:
+        file.write(msgspec.json.encode(run) + b"\n")
+
+
+def load_runs(path: Path) -> list[Run]:
+    """Read a file of runs; ``UsageError`` with the line that is wrong."""
+    runs = []
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
+        try:
+            runs.append(msgspec.json.decode(line, type=Run))
+        except (msgspec.DecodeError, RecursionError, UsageError) as error:
+            raise UsageError(f"{path}:{number}: {error}") from None
+    return runs
+
+
+# Mistakes ----------------------------------------------------------------------------------------
+def with_errors(
+    jobs: Sequence[JobProfile],
+    dice: random.Random,
+    *,
+    size_error: float = 0.0,
+    late: float = 0.0,
+    late_by_s: float = 240.0,
+) -> list[JobProfile]:
+    """The same jobs foretold wrongly, as Corral's section 6.5 does to see what it costs.
+
+    Each job's sizes are off by up to ``size_error``, evenly in both directions; a share ``late``
+    of the jobs is foretold up to ``late_by_s`` too early or too late (but not before 0).  Left open
+    there, chosen here: "up to 50 %" is the most that a size is off.
+    """
+    require(0 <= size_error < 1, "size_error", size_error, "a share in [0, 1)")
+    require(0 <= late <= 1, "late", late, "a share in [0, 1]")
+    ratios = [1 + dice.uniform(-size_error, size_error) for _ in jobs]
+    moved = set(dice.sample(range(len(jobs)), round(late * len(jobs))))
+    wrong = []
+    for number, (job, ratio) in enumerate(zip(jobs, ratios, strict=True)):
+        off_s = dice.uniform(-late_by_s, late_by_s)
+        arrive_s = max(0.0, job.arrive_s + off_s) if number in moved else job.arrive_s
+        wrong.append(msgspec.structs.replace(job.scaled(ratio), arrive_s=arrive_s))
+    return wrong

@@ -1,0 +1,5 @@
+"""Clusters on this machine: their folders, their start and end, conversations with them.
+
+Not here: jobs.
+Open ``launch`` first.
+"""

@@ -1,0 +1,52 @@
+"""The warmed parent of a cluster's daemons: imports what they need, then forks and watches them.
+
+Run by ``scripts.launch`` as ``python -m scripts.cluster_main RUNFOLDER [LIFELINE_FD]``.
+Never here: a ZeroMQ context, and imports that only a command line or a benchmark needs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import railyard.dfs.datanode.process
+import railyard.dfs.namenode.process
+import railyard.netemu.emulator.process
+import railyard.nodemanager.process
+import railyard.resourcemanager.process.main
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.cluster.topology import Topology
+
+
+def daemons(topology: Topology) -> list[DaemonSpec]:
+    """The daemons of a cluster, in the order in which they are started."""
+    central = {
+        "NetworkEmulator": ("network", railyard.netemu.emulator.process.main),
+        "NameNode": ("namenode", railyard.dfs.namenode.process.main),
+        "ResourceManager": ("resourcemanager", railyard.resourcemanager.process.main.main),
+    }
+    of_a_rack = {
+        "DataNode": railyard.dfs.datanode.process.main,
+        "NodeManager": railyard.nodemanager.process.main,
+    }
+    return [
+        DaemonSpec(role=role, name=name, main=main, critical=True)
+        for role, (name, main) in central.items()
+    ] + [
+        DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
+        for rack in topology.rack_list()
+        for role, main in of_a_rack.items()
+    ]
+
+
+def main() -> None:
+    """Run the cluster whose run folder is the first argument."""
+    folder = RunFolder(sys.argv[1])
+    lifeline = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    config = ClusterConfig.load(folder)
+    sys.exit(Supervisor(folder, config, daemons(config.topology), lifeline).run())
+
+
+if __name__ == "__main__":
+    main()

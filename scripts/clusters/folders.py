@@ -1,0 +1,184 @@
+"""Which clusters there are on this machine: which live, which is the one that was left running.
+
+    clusters/lock         held while a run folder is made or removed
+    clusters/current      a link to the run folder of the cluster that was left running
+    clusters/c-.../       run folders: see cluster/runfolder.py
+
+A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as long
+as it lives: a lock cannot be left behind, as a pid in a file can.  What is left of a cluster whose
+supervisor is dead is ended before its folder is removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.files.resources import unusable
+from railyard.cluster.files.runfolder import PREFIX, RunFolder
+from railyard.cluster.processes.members import kill_members
+from railyard.scripts.clusters.home import clusters_folder, make_clusters_folder
+
+_CURRENT = "current"
+_ALIVE = "alive"
+_END_TIMEOUT_S = 5.0
+
+
+def new_folder(*, current: bool) -> tuple[RunFolder, int]:
+    """A new run folder and the locked file that marks its cluster as alive.
+
+    Folders of dead clusters are removed on the way.  With ``current`` it becomes the cluster that
+    other commands use; raises ``UsageError`` if there is one already.
+    """
+    place = make_clusters_folder()
+    with _locked(place):
+        if current and _live_current(place) is not None:
+            raise UsageError(
+                "a cluster is up already: railyard status shows it, railyard down ends"
+            )
+        _remove_dead(place)
+        if current:
+            _make_way_for_current(place)
+        folder = RunFolder.create(place)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            alive = os.open(folder.path / _ALIVE, flags, 0o600)
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            if current:
+                (place / _CURRENT).symlink_to(folder.path.name)
+        except OSError as error:
+            folder.remove()
+            raise unusable(f"{place}: cannot hold run folders", error, place) from None
+    return folder, alive
+
+
+def current_folder() -> RunFolder | None:
+    """The run folder of the cluster that was left running; None if there is none, or it died."""
+    place = clusters_folder()
+    return None if place is None else _live_current(place)
+
+
+def dead_current_folder() -> RunFolder | None:
+    """The run folder of a cluster that was left running and died since."""
+    place = clusters_folder()
+    folder = None if place is None else _current(place)
+    return None if folder is None or _lives(folder.path) else folder
+
+
+def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
+    """Whether a cluster's supervisor ended within ``timeout_s``."""
+    deadline_s = time.monotonic() + timeout_s
+    while folder.path.exists() and _lives(folder.path):
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def forget(folder: RunFolder) -> None:
+    """End what is left of a cluster, its supervisor too, and remove its folder.
+
+    Raises ``RailyardError`` if something of it does not end.
+    """
+    place = folder.path.parent
+    if not place.is_dir():  # somebody has removed it
+        return
+    with _locked(place):
+        _end(folder)
+        if _current_name(place) == folder.path.name:
+            (place / _CURRENT).unlink()
+        folder.remove()
+
+
+def _current_name(place: Path) -> str | None:
+    """What the link to the current cluster says; None if there is none, or it is none of ours."""
+    try:
+        name = str((place / _CURRENT).readlink())
+    except OSError:  # there is none, or it is somebody's file
+        return None
+    return name if name.startswith(PREFIX) and "/" not in name else None
+
+
+def _current(place: Path) -> RunFolder | None:
+    name = _current_name(place)
+    if name is None:
+        return None
+    folder = RunFolder(place / name)
+    try:
+        return folder if folder.is_ours() else None
+    except OSError as error:
+        raise UsageError(f"{folder.path}: cannot be read: {error.strerror}") from None
+
+
+def _live_current(place: Path) -> RunFolder | None:
+    folder = _current(place)
+    return folder if folder is not None and _lives(folder.path) else None
+
+
+def _make_way_for_current(place: Path) -> None:
+    """Remove the link to a cluster that is dead, also if its folder could not be removed."""
+    link = place / _CURRENT
+    if _current_name(place) is not None:
+        link.unlink()
+    elif os.path.lexists(link):
+        raise UsageError(f"{link}: is not Railyard's: move it away")
+
+
+def _remove_dead(place: Path) -> None:
+    for path in place.glob(f"{PREFIX}*"):
+        with suppress(RailyardError, OSError):  # then the next command tries it
+            folder = RunFolder(path)
+            if not _lives(path):
+                _end(folder)
+                folder.remove()
+    name = _current_name(place)
+    if name is not None and not (place / name).exists():
+        (place / _CURRENT).unlink()
+
+
+def _end(folder: RunFolder) -> None:
+    """Kill what is left of a cluster; ``RailyardError`` if that does not help."""
+    cluster = folder.id
+    if cluster is None:
+        return
+    left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
+    if left or _lives(folder.path):
+        who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"
+        raise RailyardError(f"the cluster in {folder.path} does not end: kill {who}")
+
+
+def _lives(path: Path) -> bool:
+    """Whether its lock is held; if that cannot be known just now it counts as alive."""
+    try:
+        file = os.open(path / _ALIVE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """Keep others from making or removing run folders meanwhile."""
+    path = place / "lock"
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be locked: {error.strerror}: move it away") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,140 @@
+"""The command line's conversation with one cluster, which ends loudly when the cluster does.
+
+While anything is waited for, the run folder is looked at ten times a second: a daemon's death is
+told by its name, not by some request that got no answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerLost, UsageError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.processes.family import allow_many_descriptors
+from railyard.scripts.clusters import folders as clusters
+from railyard.scripts.clusters.launch import (
+    CENTRAL,
+    ClusterFailed,
+    log_tail,
+    own_cluster,
+    require_descriptors,
+    told_by,
+)
+from railyard.scripts.terminal import interrupts
+
+_WATCH_PERIOD_S = 0.1
+#: How long after a lost connection the supervisor may take to say which daemon died.
+_DEATH_NOTICE_S = 1.5
+
+
+class Session:
+    """Links to a cluster's daemons, and a watch over their lives."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
+        require_descriptors(config.topology)
+        allow_many_descriptors()
+        self.folder = folder
+        self.config = config
+        self.transport = Transport(folder)
+        self.reactor = self.transport.reactor
+        #: called with {"role":, "name":, "pid":, "how":, "next":} when a rack's daemon has died
+        self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
+        self._links: dict[str, LastingLink] = {}
+        self._deaths_before = self._deaths_seen = len(folder.deaths())
+        self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
+
+    def link(self, name: str) -> LastingLink:
+        """The one link to a central daemon that requests without a life of their own go over."""
+        if name not in self._links:
+            self._links[name] = LastingLink(self.transport, name)
+        return self._links[name]
+
+    def deaths(self) -> list[dict[str, Any]]:
+        """The daemons that died during this session: role, name, pid, how, next."""
+        return self.folder.deaths()[self._deaths_before :]
+
+    def close(self) -> None:
+        """Hang up."""
+        self.transport.close()
+
+    def explain(self, lost: PeerLost) -> Exception:
+        """What is behind a lost connection: the death of a daemon, if there was one."""
+        deadline_s = time.monotonic() + _DEATH_NOTICE_S
+        while time.monotonic() < deadline_s:
+            try:
+                self._watch()
+            except ClusterFailed as death:
+                return death
+            time.sleep(0.02)
+        return lost
+
+    def _watch(self) -> None:
+        interrupts.check()
+        deaths = self.folder.deaths()
+        for death in deaths[self._deaths_seen :]:
+            self._deaths_seen += 1
+            if death["role"] in CENTRAL:
+                raise ClusterFailed(describe_death(self.folder, death))
+            self.on_death(death)
+        if clusters.wait_until_dead(self.folder, 0):
+            raise ClusterFailed(_how_it_stopped(self.folder))
+
+
+def describe_death(folder: RunFolder, death: dict[str, Any]) -> str:
+    """Who died and how, with the end of its log."""
+    who = f"the {death['role']} (process {death['pid']}) died: {death['how']}"
+    return f"{who}; the cluster can't go on without it{log_tail(folder, death['name'])}"
+
+
+def _how_it_stopped(folder: RunFolder) -> str:
+    try:
+        if not any(said["event"] == "stopped" for said in told_by(folder)):
+            return "the cluster's supervisor died, and all of the cluster with it"
+    except FileNotFoundError:
+        pass  # whoever stopped it has removed the folder
+    return "the cluster was stopped"
+
+
+@contextmanager
+def connected(folder: RunFolder, config: ClusterConfig) -> Iterator[Session]:
+    """A session for as long as the block runs; a lost connection is explained."""
+    session = Session(folder, config)
+    try:
+        yield session
+    except PeerLost as lost:
+        raise session.explain(lost) from lost
+    finally:
+        session.close()
+
+
+@contextmanager
+def running_session() -> Iterator[Session]:
+    """A session with the cluster that is up; raises ``UsageError`` if there is none."""
+    folder = clusters.current_folder()
+    if folder is None:
+        raise UsageError("no cluster is up: railyard up starts one" + _what_became_of_it())
+    with connected(folder, ClusterConfig.load(folder)) as session:
+        yield session
+
+
+@contextmanager
+def own_session(config: ClusterConfig) -> Iterator[Session]:
+    """A session with a cluster that is started for it alone."""
+    with own_cluster(config) as cluster:
+        cluster.wait_until_ready()
+        with connected(cluster.folder, config) as session:
+            yield session
+
+
+def _what_became_of_it() -> str:
+    folder = clusters.dead_current_folder()
+    for death in folder.deaths() if folder else []:
+        if death["role"] in CENTRAL:
+            return f" (the last one ended when its {death['role']} died: {death['how']})"
+    return ""

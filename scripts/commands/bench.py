@@ -1,0 +1,100 @@
+"""``railyard bench``: run benchmarks, each a module of ``benchmarks/`` with a function ``run``.
+
+One that is a folder has parts, which can be run alone: ``railyard bench attacks.kills``.
+
+A row says what was measured, with what it is compared in the same run, and the bound to keep:
+{"name", "value", "unit", "reference", "ratio", "bound", "ok"}; ``reference``, ``ratio`` and
+``bound`` may be None, and ``ok`` is if there is no bound to keep.  A "note" says what else is to be
+known, such as why a peer is left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from railyard.cluster.errors import unknown_name
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.terminal.options import writable_file
+
+_WIDE = 200
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--quick", is_flag=True, help="Fewer repetitions, for a first look.")
+@click.option("--json", "json_file", callback=writable_file, help="Write the rows to this file.")
+def bench(names: tuple[str, ...], quick: bool, json_file: Path | None) -> int:
+    """Run the benchmarks, or those that are named; exit status 1 if one breaks its bound."""
+    known = benchmark_names()
+    parts = [part for name in known for part in parts_of(name)]
+    for name in names:
+        if name not in (*known, *parts):
+            raise unknown_name("benchmark", name, (*known, *parts))
+    rows: list[dict[str, Any]] = []
+    for name in names or known:
+        click.echo(f"{name} ...", err=True)
+        module = importlib.import_module(f"railyard.benchmarks.{name}")
+        new = module.run(quick=quick)
+        show(name, new)
+        rows += new
+        if json_file is not None:
+            write_json(rows, json_file)
+    return 1 if any(row["ok"] is False for row in rows) else 0
+
+
+def benchmark_names() -> list[str]:
+    """Every module in ``benchmarks/`` that can be asked for."""
+    import railyard.benchmarks
+
+    found = pkgutil.iter_modules(railyard.benchmarks.__path__)
+    return sorted(module.name for module in found if not module.name.startswith("_"))
+
+
+def parts_of(name: str) -> list[str]:
+    """What can be run alone of a benchmark that is a folder: "attacks.kills" of "attacks"."""
+    found = pkgutil.iter_modules(
+        getattr(importlib.import_module(f"railyard.benchmarks.{name}"), "__path__", ())
+    )
+    return sorted(f"{name}.{module.name}" for module in found if not module.name.startswith("_"))
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print rows as a table."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=SIMPLE)
+    table.add_column("measured")
+    for column in ("value", "reference", "ratio", "bound"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    table.add_column("")
+    verdict = {True: "[green]ok[/]", False: "[red]BROKEN[/]", None: ""}
+    for row in rows:
+        unit = row["unit"]
+        table.add_row(
+            row["name"],
+            _figure(row["value"], unit),
+            _figure(row["reference"], unit),
+            _figure(row["ratio"], ""),
+            _figure(row["bound"], ""),
+            verdict[row["ok"]],
+            row.get("note", ""),
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE  # whoever reads it wants whole lines
+    console.print(table)
+
+
+def _figure(value: Any, unit: str) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}".strip()

@@ -1,0 +1,75 @@
+"""``railyard schedulers`` and ``railyard topologies``: what there is to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from railyard.cluster.topology import Topology, load_topology, topology_names
+from railyard.cluster.units import format_duration, format_rate, format_size
+
+
+@click.command()
+def topologies() -> None:
+    """List the topologies that come with Railyard; a .toml file of your own works too."""
+    for name in topology_names():
+        topology = load_topology(name)
+        figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
+        click.echo(f"{name}\n    {topology.description}\n    {figures}")
+        if topology.source:
+            click.echo(f"    {topology.source}")
+
+
+def _shape(topology: Topology) -> str:
+    racks = topology.rack_list()
+    nodes = _range([len(rack.nodes) for rack in racks])
+    slots = _range([node.slots for node in topology.nodes()])
+    unit = "sites" if topology.links.way == "wan" else "racks"
+    return f"{len(racks)} {unit} x {nodes} nodes x {slots} slots"
+
+
+def _core(topology: Topology) -> str:
+    words = [f"NIC {format_rate(topology.links.nic)}"]
+    tree, ocs, background = topology.tree, topology.ocs, topology.links.background
+    if tree is not None:
+        rates = (tree.tor, tree.aggregation, tree.root)
+        words.append(f"switches {' / '.join(format_rate(rate) for rate in rates)}")
+    else:
+        racks = topology.rack_list()
+        words.append(f"uplink {_rates([rack.uplink_bytes_per_s for rack in racks])}")
+        if any(rack.uplink_bytes_per_s != rack.downlink_bytes_per_s for rack in racks):
+            words.append(f"downlink {_rates([rack.downlink_bytes_per_s for rack in racks])}")
+    if background:
+        words.append(f"{background:.0%} of the core already taken off for other traffic")
+    if ocs is not None:
+        waves = f" x {ocs.wavelengths} wavelengths" if ocs.wavelengths > 1 else ""
+        words.append(
+            f"circuits {format_rate(ocs.port)}{waves}, set up in "
+            f"{format_duration(ocs.reconfigure)}, from {format_size(ocs.elephant)} on"
+        )
+    return ", ".join(words)
+
+
+def _range(counts: Sequence[int]) -> str:
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _rates(rates: Sequence[float]) -> str:
+    least, most = format_rate(min(rates)), format_rate(max(rates))
+    return least if least == most else f"{least} to {most}"
+
+
+@click.command()
+def schedulers() -> None:
+    """List the schedulers with the papers that they come from, and what can be set."""
+    from railyard.netemu.schedulers import FLOW_SCHEDULERS
+    from railyard.resourcemanager.interface.recipe import option_names
+    from railyard.resourcemanager.schedulers import all_recipes
+
+    for name, recipe in sorted(all_recipes().items()):
+        click.echo(f"{name}\n    {recipe.source}")
+        if options := option_names(recipe):
+            click.echo(f"    --set {', '.join(options)}")
+    click.echo(f"\nflow schedulers: {', '.join(sorted(FLOW_SCHEDULERS))}")

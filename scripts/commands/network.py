@@ -1,0 +1,96 @@
+"""``railyard network``: the links of the cluster that is up, and changing what they carry."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import click
+
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.messaging.wire import Done
+from railyard.cluster.units import format_duration, format_rate, parse_rate
+from railyard.netemu.fabric.routes import Network
+from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
+from railyard.scripts.clusters.session import running_session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: A capacity that means: as the topology states it.
+_DEFAULT = "default"
+#: Nothing is nothing in whatever unit.
+_ZERO = {"0": "0bps"}
+
+
+class NetworkCommands(click.Group):
+    """Commands whose wrong names are answered with the nearest right one."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        command = super().get_command(context, name)
+        if command is None:
+            raise unknown_name("network command", name, self.commands)
+        return command
+
+
+@click.group(cls=NetworkCommands)
+def network() -> None:
+    """See and change the links of the cluster that is up."""
+
+
+@network.command("set")
+@click.argument("link")
+@click.argument("rate")
+def set_capacity(link: str, rate: str) -> None:
+    """Give LINK another capacity from now on, while jobs run.
+
+    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.ocs.up (an optical port), r3.tor,
+    agg0, root; RATE as 1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
+    """
+    with running_session() as session:
+        links = Network(session.config.topology)
+        name = links.link_named(link)
+        stated = float(links.capacities[links.number[name]])
+        bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
+        order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
+        session.link("network").call(order, Done)
+        click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
+
+
+@network.command()
+@click.option("--all", "with_nics", is_flag=True, help="The nodes' NICs too.")
+def show(with_nics: bool) -> None:
+    """Show each link's capacity and what flows use of it now, and the circuits that there are."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    with running_session() as session:
+        view = session.link("network").call(WatchNetwork(), NetworkView)
+        links = Network(session.config.topology)
+    shown = links.number if with_nics else (*links.cross_rack, *links.ports)
+    table = Table("link", "capacity", "stated", "used", "free", box=SIMPLE)
+    for name in shown:
+        state, stated = view.links[name], float(links.capacities[links.number[name]])
+        capacity, free = state.capacity_bytes_per_s, state.free_bytes_per_s
+        used = format_rate(capacity - free) if math.isfinite(capacity) else ""
+        told = "" if capacity == stated else format_rate(stated)
+        table.add_row(name, format_rate(capacity), told, used, format_rate(free))
+    console = Console(highlight=False)
+    console.print(table)
+    if view.circuits:
+        console.print(_circuits(view))
+    click.echo(f"{view.flows_open} flows are open")
+
+
+def _circuits(view: NetworkView) -> Table:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table("circuit", "coflow", "state", box=SIMPLE)
+    for circuit in view.circuits:
+        since_s = view.now_s - circuit.ready_s
+        dark = f"dark for {format_duration(-since_s)} more"
+        state = dark if since_s < 0 else f"lit for {format_duration(since_s)}"
+        table.add_row(f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state)
+    return table

@@ -1,0 +1,244 @@
+"""``railyard plan``: which racks each foretold job of a workload gets, and when, as a file.
+
+Standard output says what the plan comes to; the plan itself is TOML, for schedulers and people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from railyard.cluster.errors import COUNT_MAX, UsageError
+from railyard.cluster.shown import printable
+from railyard.cluster.topology import Topology, load_topology
+from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.terminal.options import (
+    DEFAULT_TOPOLOGY,
+    SEED,
+    as_number,
+    settings,
+    topology_options,
+    writable_file,
+)
+
+if TYPE_CHECKING:
+    from railyard.jobs.workloads.model import Workload
+    from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
+    from railyard.resourcemanager.schedulers.corral.planfile import Plan
+    from railyard.resourcemanager.schedulers.corral.prioritization import Scenario
+    from railyard.resourcemanager.schedulers.corral.profiles import JobProfile
+
+
+@click.command()
+@click.option(
+    "--workload",
+    metavar="NAME",
+    help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
+)
+@click.option(
+    "--runs",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Instead of a workload: earlier runs of recurring jobs, a JSON line each.",
+)
+@click.option(
+    "--day",
+    type=click.IntRange(min=0, max=COUNT_MAX),
+    help="With --runs: which to plan; 0 = a Monday.",
+)
+@click.option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
+@click.option(
+    "--scenario",
+    type=click.Choice(["batch", "online"]),
+    help="batch: all at once, least makespan; online: as they come, least average completion time. "
+    "Default: batch if all come at once.",
+)
+@click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    callback=settings,
+    multiple=True,
+    help="imbalance=0: no penalty for data out of balance; shuffle_in_waves=false; slots=1: tasks "
+    "a machine runs at once; repeatable.",
+)
+@click.option("--plain", is_flag=True, help="Try every allocation, as published: minutes.")
+@click.option("--bound", is_flag=True, help="Tell how far from the best plan it is at most.")
+@click.option(
+    "--beside",
+    metavar="SUMMARY",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A run of these jobs (summary.json, or what simulate --json wrote): planned and actual "
+    "times.",
+)
+@click.option("--output", default="plan.toml", callback=writable_file, help="Default: plan.toml.")
+@click.option("--json", "json_file", callback=writable_file, help="Write the figures to this file.")
+@topology_options
+def plan(
+    workload: str | None,
+    runs: Path | None,
+    day: int | None,
+    seed: int,
+    scenario: Scenario | None,
+    changes: tuple[tuple[str, str], ...],
+    plain: bool,
+    bound: bool,
+    beside: Path | None,
+    output: Path,
+    json_file: Path | None,
+    topology: str | None,
+    network: tuple[tuple[str, str], ...],
+) -> None:
+    """Plan ahead which racks each job gets, and when, as Corral does.
+
+    Planned are a workload's jobs that were foretold (recurring=1 makes all of them so), with the
+    sizes and times that were foretold; others are ad hoc, and not in the plan.
+    """
+    import msgspec
+
+    from railyard.cluster.tomlfile import build
+    from railyard.resourcemanager.schedulers.corral import planner
+    from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
+    from railyard.resourcemanager.schedulers.corral.planfile import save_plan
+    from railyard.scripts.results.planbeside import beside_run, load_summary
+
+    options = build({key: as_number(text) for key, text in changes}, PlanOptions, "--set")
+    place = load_topology(topology or DEFAULT_TOPOLOGY, network)
+    run = load_summary(beside) if beside is not None else None
+    jobs = _jobs(workload, seed, runs, day, place)
+    aim = scenario or ("online" if any(job.arrive_s > 0 for job in jobs) else "batch")
+    cluster = RackCluster.of(place, options.slots)
+    made = planner.plan(jobs, cluster, aim, options, plain=plain)
+    origin = f"{workload}, seed {seed}" if workload else f"{runs}, day {day}"
+    made = msgspec.structs.replace(made, workload=origin, topology=place.name)
+    save_plan(made, output)
+    figures = _figures(jobs, made)
+    if bound:
+        figures |= _bound(jobs, cluster, options, made)
+    if run is not None:
+        figures["run"] = beside_run(made, run)
+    _show(made, figures, output)
+    if json_file is not None:
+        write_json(figures, json_file)
+
+
+def _jobs(
+    workload: str | None, seed: int, runs: Path | None, day: int | None, topology: Topology
+) -> list[JobProfile]:
+    if (workload is None) == (runs is None):
+        raise UsageError("plan: need --workload NAME or --runs FILE, one of the two")
+    if (runs is None) != (day is None):
+        raise UsageError("plan: need --runs FILE and --day N together")
+    if workload is not None:
+        from railyard.resourcemanager.schedulers.corral.profiles import foretold_profiles
+
+        jobs = foretold_profiles(_workload(workload, seed, topology).jobs, topology.compute)
+        if not jobs:
+            right = "a workload with recurring jobs, as with recurring=1"
+            raise UsageError(f"workload {workload}: nothing was foretold: need {right}")
+        return jobs
+    from railyard.resourcemanager.schedulers.corral.runs import foretell, load_runs
+
+    assert runs is not None
+    assert day is not None
+    known = load_runs(runs)
+    named = dict.fromkeys(run.job for run in known)
+    jobs = [job for name in named if (job := foretell(known, name, day)) is not None]
+    if not jobs:
+        raise UsageError(f"{runs}: no run before day {day}: need a later day")
+    return jobs
+
+
+def _workload(text: str, seed: int, topology: Topology) -> Workload:
+    """A workload of the simulator's, or a mix of real jobs, whose sizes are measured."""
+    if not _is_mix(text):
+        from railyard.jobs.workloads.catalog import workload
+
+        return workload(text, seed)
+    from railyard.jobs.mixes.measured import measured_workload
+    from railyard.jobs.mixes.mixes import Defaults, read_mix
+    from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
+    from railyard.scripts.running.trial import planned
+
+    mix = read_mix([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    planned(mix, topology, seed)
+    return measured_workload(mix, topology, seed)
+
+
+def _is_mix(text: str) -> bool:
+    """Whether it is several jobs as ``railyard run`` takes them: drawn, or in a file."""
+    return text.partition(",")[0] == "mix" or text.endswith(".toml")
+
+
+def _figures(jobs: Sequence[JobProfile], plan: Plan) -> dict[str, Any]:
+    widths = sorted(len(job.racks) for job in plan.jobs)
+    return {
+        "scenario": plan.scenario,
+        "workload": plan.workload,
+        "topology": plan.topology,
+        "jobs": len(plan.jobs),
+        "makespan_s": plan.makespan_s,
+        "completion_s": plan.completion_s,
+        "racks": {"min": widths[0], "p50": widths[len(widths) // 2], "max": widths[-1]},
+        "input_bytes": sum(job.input_bytes for job in jobs),
+        "input_cov": _cov(jobs, plan),
+    }
+
+
+def _cov(jobs: Sequence[JobProfile], plan: Plan) -> float:
+    """How unevenly the first replicas lie on the racks: standard deviation / mean."""
+    import numpy as np
+
+    stored = dict.fromkeys((f"r{number}" for number in range(plan.racks)), 0.0)
+    sizes = {job.name: job.input_bytes for job in jobs}
+    for job in plan.jobs:
+        for rack in job.racks:
+            stored[rack] += sizes[job.name] / len(job.racks)
+    on_racks = np.array(list(stored.values()))
+    return float(on_racks.std() / on_racks.mean()) if on_racks.any() else 0.0
+
+
+def _bound(
+    jobs: Sequence[JobProfile], cluster: RackCluster, options: PlanOptions, plan: Plan
+) -> dict[str, Any]:
+    from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
+    from railyard.resourcemanager.schedulers.corral.planner import problem_of
+
+    problem = problem_of(jobs, cluster, plan.scenario, options)
+    if plan.scenario == "batch":
+        bound_s, cost_s = lp_batch(problem), plan.makespan_s
+    else:
+        bound_s = online_bound(problem, plan.completion_s, plan.makespan_s)
+        cost_s = plan.completion_s
+    return {"bound_s": bound_s, "above_bound": cost_s / bound_s - 1}
+
+
+def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
+    racks, jobs = figures["racks"], format_count(len(plan.jobs), "job")
+    spread = f"{figures['input_cov']:.3f} of the mean"
+    rows = [
+        ("plan", f"{output}: {jobs} of {plan.workload}"),
+        ("cluster", f"{plan.topology}, {plan.racks} racks"),
+        ("racks", f"{racks['min']} to {racks['max']} a job, half of them at most {racks['p50']}"),
+        ("input", f"{format_size(figures['input_bytes'])}; racks' shares deviate by {spread}"),
+        ("makespan", format_duration(plan.makespan_s)),
+        ("average", f"{format_duration(plan.completion_s)} from arrival to completion"),
+    ]
+    if "bound_s" in figures:
+        what = "a makespan" if plan.scenario == "batch" else "an average"
+        least, above = format_duration(figures["bound_s"]), f"{figures['above_bound']:.1%}"
+        rows.append(("bound", f"no plan has {what} below {least}; this one is {above} above"))
+    if "run" in figures:
+        rows.append(("run", _run_in_words(figures["run"])))
+    for name, text in rows:
+        click.echo(f"{name:<10} {printable(text)}")
+
+
+def _run_in_words(run: dict[str, Any]) -> str:
+    makespan, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
+    off = f"{run['mean_error']:.0%} off on average, {run['later']:.0%} too late"
+    return f"makespan {makespan}, average {average}; planned ends of jobs are {off}"

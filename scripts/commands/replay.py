@@ -1,0 +1,39 @@
+"""``railyard replay``: the events of a run, of either clock, through a fresh core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.terminal.options import writable_file
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--trace", callback=writable_file, help="Write its trace for ui.perfetto.dev.")
+def replay(folder: str, trace: Path | None) -> None:
+    """Tell a fresh core the events of a run, and check that it gives the same commands.
+
+    DIR is what run or simulate wrote with --out, or an events.jsonl file.
+    """
+    from railyard.cluster.shown import printable
+    from railyard.cluster.units import format_count, format_duration
+    from railyard.netemu.circuits.log import read_circuits
+    from railyard.resourcemanager.driving.eventlog import replay as steps_of
+    from railyard.resourcemanager.driving.trace import chrome_trace
+
+    path = Path(folder)
+    if path.is_dir():
+        path = path / "events.jsonl"
+    steps = list(steps_of(path))
+    commands = sum(len(step.commands) for step in steps)
+    took = format_duration(steps[-1].at_s if steps else 0.0)
+    told = f"{format_count(len(steps), 'event')} in {took}"
+    click.echo(
+        f"{printable(str(path))}: {told}, {format_count(commands, 'command')}: the same as then"
+    )
+    if trace is not None:
+        circuits = read_circuits(path.parent / "network.jsonl")
+        write_json(chrome_trace(steps, circuits), trace, indent=None)

@@ -1,0 +1,65 @@
+"""Do the two clocks agree?  Emulated figures beside simulated ones and what chance makes.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from railyard.scripts.comparing.comparison import FIGURES, Contender, Figure, Row
+
+#: What is compared.
+_KEYS = ("makespan_s", "jct_s.mean", "cct_s.mean")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """A figure on both clocks."""
+
+    who: str
+    figure: Figure
+    emulated: float
+    simulated: float
+    by_chance: tuple[float, float] | None  #: least and most of further simulations
+
+    @property
+    def difference(self) -> float:
+        """(emulated - simulated) / simulated."""
+        return self.emulated / self.simulated - 1
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether no simulation came as far as the emulation."""
+        return self.by_chance is not None and not (
+            self.by_chance[0] <= self.emulated <= self.by_chance[1]
+        )
+
+    def shown(self) -> tuple[str, str, str, str]:
+        """Emulated, simulated, the difference and what chance makes, as a reader wants them."""
+        show = self.figure.show
+        low_high = "" if self.by_chance is None else " to ".join(map(show, self.by_chance))
+        return show(self.emulated), show(self.simulated), f"{self.difference:+.1%}", low_high
+
+
+def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agreement]:
+    """Emulated beside simulated; none unless both clocks ran."""
+    by_name = {(row.contender.clock, labels[row.contender]): row for row in rows}
+    pairs = [
+        (who, row, other)
+        for (clock, who), row in by_name.items()
+        if clock == "wall" and (other := by_name.get(("virtual", who))) is not None
+    ]
+    figures = [figure for figure in FIGURES if figure.key in _KEYS]
+    return [
+        Agreement(
+            who=who,
+            figure=figure,
+            emulated=wall.value.mean,
+            simulated=virtual.value.mean,
+            by_chance=other.by_chance(figure),
+        )
+        for who, row, other in pairs
+        for figure in figures
+        if (wall := row.cells[figure.key]) is not None
+        and (virtual := other.cells[figure.key]) is not None
+        and virtual.value.mean
+    ]

@@ -1,0 +1,92 @@
+"""A comparison as a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from railyard.scripts.comparing.agreement import Agreement, agreements
+from railyard.scripts.comparing.comparison import FIGURES, Cell, Contender, Figure, Row
+from railyard.scripts.results.summary import plain_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
+
+
+def show(rows: Sequence[Row], title: str) -> None:
+    """Print it: below each figure its ratio to the first contender's on the same clock."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    seeds = len(rows[0].runs)
+    clocks = {row.contender.clock for row in rows}
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("scheduler", no_wrap=True)
+    for figure in FIGURES:
+        table.add_column(figure.title, justify="right")
+    labels = label_rows(rows)
+    for before, row in zip([None, *rows], rows, strict=False):
+        if before is not None and before.contender.clock != row.contender.clock:
+            table.add_section()
+        clock = CLOCK_WORDS[row.contender.clock] if len(clocks) > 1 else ""
+        cells = [_cell(figure, row.cells[figure.key]) for figure in FIGURES]
+        table.add_row(f"{labels[row.contender]}\n[dim]{clock}[/]", *cells)
+    console = plain_console()
+    console.print(table)
+    note = f"{seeds} seeds: mean ± 95 % confidence interval; " if seeds > 1 else ""
+    console.print(f"{note}x: ratio to {labels[rows[0].contender]} on the same clock", style="dim")
+    if found := agreements(rows, labels):
+        _show_agreements(console, found)
+
+
+def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
+    """What each contender is called: with its flow scheduler if there are several."""
+    several = len({row.contender.flow_scheduler for row in rows}) > 1
+    return {
+        row.contender: f"{row.contender.scheduler} + {row.contender.flow_scheduler}"
+        if several
+        else row.contender.scheduler
+        for row in rows
+    }
+
+
+def shown(figure: Figure, cell: Cell) -> tuple[str, str, str]:
+    """A cell's value, the half width of its interval and its ratio; "" for what it has not."""
+    spread = cell.value.half_width
+    within = "" if spread is None else f"± {figure.show(spread)}"
+    if cell.ratio is None:
+        return figure.show(cell.value.mean), within, ""
+    unsure = "" if cell.ratio.half_width is None else f" ± {cell.ratio.half_width:.2f}"
+    return figure.show(cell.value.mean), within, f"{cell.ratio.mean:.2f}x{unsure}"
+
+
+def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    title = "\nDo the two clocks agree?"
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("scheduler", no_wrap=True)
+    table.add_column("figure")
+    for heading in ("emulated", "simulated", "emulated is", "by chance"):
+        table.add_column(heading, justify="right")
+    before = ""
+    for one in found:
+        beyond = "\n[dim]beyond chance[/]" if one.beyond_chance else ""
+        emulated, *others = one.shown()
+        who = "" if one.who == before else one.who
+        table.add_row(who, one.figure.title, emulated + beyond, *others)
+        before = one.who
+    console.print(table)
+    if any(one.by_chance for one in found):
+        note = "by chance: of more simulations, with tasks a few ms shorter or longer"
+        console.print(note, style="dim")
+
+
+def _cell(figure: Figure, cell: Cell | None) -> str:
+    if cell is None:
+        return "-"
+    value, *others = shown(figure, cell)
+    return "\n".join([value, *(f"[dim]{other}[/]" for other in others if other)])

@@ -1,0 +1,81 @@
+"""What chance makes of a run: simulations of it whose tasks take a little more or less time.
+
+Which of several slots that fall free together a task gets is chance in an emulation; on ideal nodes
+it is the same each time.  From there runs part: a map that finds its block's nodes taken may wait
+for seconds.  So one simulation is one of many that are as likely, and an emulated run is to be
+compared with all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import NodeId
+from railyard.jobs.workloads.model import Workload
+from railyard.scripts.comparing.comparison import Summary
+from railyard.scripts.comparing.placed import last_node
+from railyard.scripts.simulating.sweep import sweep
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.heap import Rank
+from railyard.simulator.memory import few_collections
+from railyard.simulator.nodes.behaviour import Behaviour
+
+#: Simulations of each emulated run.
+SIMULATIONS = 20
+#: The sigma of their computing times: about 2 ms of a map, as an emulation is late by.
+VARIANCE = 0.002
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulated:
+    """An emulated run, to be simulated."""
+
+    config: ClusterConfig
+    workload: Workload  #: with its blocks where they were (``scripts.placed``)
+    events: Path  #: its ``events.jsonl``
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Simulated:
+    config: ClusterConfig  #: its seed draws the computing times
+    workload: Workload
+    variance: float
+    after: NodeId | None  #: the node after which offers go on; None: the first
+
+
+def scatter(
+    runs: Sequence[Emulated], variance: float = VARIANCE, on: str | None = None
+) -> list[list[Summary]]:
+    """Simulate each run ``SIMULATIONS`` times: the same jobs, whose offers begin at the same node.
+
+    ``variance`` is the sigma of computing times, ``on`` where to simulate (``scripts.sweep``).
+    """
+    found = sweep(_simulate, [one for run in runs for one in _simulations(run, variance)], on=on)
+    return [found[at : at + SIMULATIONS] for at in range(0, len(found), SIMULATIONS)]
+
+
+def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
+    after = last_node(run.workload, run.events)
+    return [
+        _Simulated(
+            config=msgspec.structs.replace(run.config, seed=number),
+            workload=run.workload,
+            variance=variance,
+            after=after,
+        )
+        for number in range(1, SIMULATIONS + 1)
+    ]
+
+
+def _simulate(one: _Simulated) -> Summary:
+    simulation = Simulation(one.config, one.workload, Behaviour(variance=one.variance))
+    if one.after is not None:  # once the nodes have joined
+        simulation.heap.at(0.0, simulation.core.world.turn_to, one.after, rank=Rank.FAULT)
+    with few_collections():
+        simulation.run()
+    return simulation.summary()

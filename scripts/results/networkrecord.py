@@ -1,0 +1,53 @@
+"""The record of a run's network, of either clock: what links carried, and who had which circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from railyard.cluster.config import ClusterConfig
+from railyard.netemu.circuits.log import CircuitChange, CircuitLog, CircuitUse, circuit_rows
+from railyard.netemu.fabric.linklog import LinkLog
+from railyard.netemu.fabric.routes import Network
+from railyard.netemu.schedulers import FLOW_SCHEDULERS
+
+
+class NetworkRecord:
+    """Is fed while a run goes on, and written at its end.  Times are those of its events."""
+
+    def __init__(self, config: ClusterConfig) -> None:
+        network = Network(config.topology)
+        #: whether there are circuits that are used
+        self.has_circuits = bool(
+            network.ports and FLOW_SCHEDULERS[config.flow_scheduler].uses_circuits
+        )
+        #: the links whose loads are recorded: all but the nodes'
+        self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))
+        self.log = LinkLog()
+        self._capacities = {
+            name: float(network.capacities[network.number[name]]) for name in self.links
+        }
+        self._circuits = CircuitLog()
+        self._until_s = 0.0
+
+    def wants(self, at_s: float) -> bool:
+        """Whether the links' totals at this time are worth having."""
+        return self.log.wants(at_s)
+
+    def take_links(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
+        """What each link, maybe among others, has carried in all by now."""
+        self.log.take(at_s, {name: link_bytes[name] for name in self.links})
+        self._until_s = at_s
+
+    def take_circuits(self, changes: Sequence[CircuitChange], offset_s: float = 0.0) -> None:
+        """What has become of circuits; ``offset_s``: the events' clock minus the network's."""
+        self._circuits.take(changes, offset_s)
+
+    def circuits(self) -> list[CircuitUse]:
+        """Who had circuits, by the last time at which links were looked at."""
+        return self._circuits.uses(self._until_s)
+
+    def write(self, folder: Path) -> None:
+        """Write ``network.jsonl``."""
+        rows = circuit_rows(self.circuits(), self._circuits.left_out)
+        self.log.write(folder / "network.jsonl", self._capacities, rows)

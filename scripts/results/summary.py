@@ -1,0 +1,244 @@
+"""What a run leaves: ``summary.json`` in the format of DESIGN.md 4, and a table for people.
+
+The figures are those of the jobs that were asked for; jobs that generate input or check output
+appear only in the table's times and among the processes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import job_of
+from railyard.cluster.shown import printable
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.driving.trace import chrome_trace
+from railyard.resourcemanager.process.messages import GetReport, Report
+from railyard.scripts.clusters.session import Session
+from railyard.scripts.results.networkrecord import NetworkRecord
+from railyard.scripts.results.outputfile import naming, write_json
+from railyard.scripts.running.mixrun import MixOutcome, Result
+from railyard.scripts.running.workplace import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+#: Beyond these the emulation could not keep its word (see the README).
+_LAG_MS_MAX = 20.0
+_SATURATED_MAX = 0.5
+#: Columns of a table that goes to no terminal.
+_WIDE = 200
+
+
+def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
+    """The summary of a run that has ended."""
+    wanted = GetReport(jobs=outcome.measured_jobs())
+    summary = session.link("resourcemanager").call(wanted, Report).summary
+    ours = set(outcome.all_jobs())
+    return {
+        **summary,
+        "workload": workload,
+        "processes": [
+            row
+            for row in session.folder.processes()
+            if row["role"] != "Attempt" or job_of(row["name"]) in ours
+        ],
+        "deaths": session.deaths(),
+        "verified": outcome.verified,
+    }
+
+
+def save_everything(
+    folder: RunFolder, summary: dict[str, Any], results: Path, network: NetworkRecord
+) -> None:
+    """Write summary, events, trace, network and the logs of all processes to a new folder.
+
+    Raises ``NotWritten``.
+    """
+    save_logs(folder, results)
+    write_json(summary, results / "summary.json")
+    events = folder.jobs / "events.jsonl"
+    with naming(results):
+        shutil.copy(events, results)
+        network.write(results)
+    trace = chrome_trace(replay(events), network.circuits())
+    write_json(trace, results / "trace.json", indent=None)
+
+
+def save_logs(folder: RunFolder, results: Path) -> None:
+    """Write the logs of daemons and attempts to a new folder; raises ``NotWritten``."""
+    with naming(results):
+        results.mkdir()
+        for name in ("logs", "attempts"):
+            shutil.copytree(folder.path / name, results / name)
+
+
+def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
+    """Print the table that ends a run."""
+    for label, text in _rows(summary, outcome, topology):
+        click.echo(f"{label:<11}{printable(text)}")
+
+
+def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
+    """Print a table of a mix's jobs, and what they have in common below it."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    from railyard.scripts.terminal.cells import cell
+
+    table = Table(box=SIMPLE)
+    table.add_column("job")
+    for column in ("submitted", "job time", "shuffle time", "input", "shuffle", "output", "tasks"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    begin_s = min(job["submitted_s"] for job in summary["jobs"])
+    for job, result in zip(summary["jobs"], outcome.results, strict=True):
+        table.add_row(
+            cell(job["name"]),
+            format_duration(job["submitted_s"] - begin_s),
+            *(_time_or_dash(job[key]) for key in ("jct_s", "cct_s")),
+            *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle", "output")),
+            str(job["maps"] + job["reduces"]),
+            _verdict(result),
+        )
+    plain_console().print(table)
+    tasks = summary["tasks"]
+    jct_s, cct_s = summary["jct_s"], summary["cct_s"]
+    rows = [
+        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("makespan", format_duration(summary["makespan_s"])),
+        ("job time", f"mean {_time_or_dash(jct_s['mean'])}, p95 {_time_or_dash(jct_s['p95'])}"),
+        ("shuffle", f"mean {_time_or_dash(cct_s['mean'])}, p95 {_time_or_dash(cct_s['p95'])}"),
+        ("attempts", _attempts(tasks)),
+        *_common_rows(summary),
+    ]
+    for label, text in rows:
+        click.echo(f"{label:<11}{printable(text)}")
+
+
+def plain_console() -> Console:
+    """Where tables go: as wide as the terminal, or in whole lines for whoever else reads it."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
+
+
+def _time_or_dash(seconds: float | None) -> str:
+    return "-" if seconds is None else format_duration(seconds)
+
+
+def _verdict(result: Result) -> Text:
+    from railyard.scripts.terminal.cells import cell
+
+    if not result.ended.ok:
+        return cell("FAILED", "red")
+    if result.verdict is None:
+        return cell("")
+    if result.verdict.ok:
+        return cell("verified", "green")
+    return cell(f"WRONG: {result.verdict.detail}", "red")
+
+
+def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [
+        ("map input", _shares(summary["locality"])),
+        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)),
+        ("slots", f"{summary['slot_utilization']:.0%} used"),
+    ]
+    if summary["deaths"]:
+        rows.append(("died", _died(summary["deaths"])))
+    if "fidelity" in summary:
+        rows.append(("fidelity", _fidelity(summary["fidelity"])))
+    return rows
+
+
+def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
+    [job] = summary["jobs"]
+
+    def both(size_bytes: int) -> str:
+        return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
+
+    rows = [
+        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("input", both(job["input_bytes"])),
+        ("shuffle", both(job["shuffle_bytes"])),
+        ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
+        ("job time", _times(summary, outcome)),
+        ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
+        *_common_rows(summary),
+    ]
+    if outcome.verdict is not None:
+        rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
+        rows += [("", line) for line in outcome.verdict.highlights]
+    return rows
+
+
+def _schedulers(summary: dict[str, Any]) -> str:
+    return f"scheduler {summary['scheduler']}, flows {summary['flow_scheduler']}"
+
+
+def _times(summary: dict[str, Any], outcome: Outcome) -> str:
+    """The job's own time, its coflow's, and those of the jobs around it."""
+    [job] = summary["jobs"]
+    cct_s = job["cct_s"]
+    shuffled = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
+    others = [
+        f"{name} {format_duration(end.jct_s)}"
+        for name, end in outcome.jobs.items()
+        if end.job not in outcome.measured_jobs()
+    ]
+    around = f"  (besides: {', '.join(others)})" if others else ""
+    return f"{format_duration(job['jct_s'])}{shuffled}{around}"
+
+
+def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:
+    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {_attempts(tasks)}"
+
+
+def _attempts(tasks: dict[str, int]) -> str:
+    names = ("failed", "killed")
+    odd = [f"{tasks[name]} {name}" for name in names if tasks[name]]
+    return ", ".join([format_count(tasks["launched"], "attempt"), *odd])
+
+
+def _shares(counts: dict[str, int]) -> str:
+    total = sum(counts.values())
+    words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
+    return ", ".join(f"{n / total:.0%} {words[level]}" for level, n in counts.items() if n)
+
+
+def _died(deaths: list[dict[str, Any]]) -> str:
+    """Which daemons died meanwhile, how often, and how they did so last."""
+    times = Counter(row["name"] for row in deaths)
+    how = {row["name"]: row["how"] for row in deaths}
+    return ", ".join(
+        f"{name} ({how[name]})" if count == 1 else f"{name} {count} times ({how[name]})"
+        for name, count in times.items()
+    )
+
+
+def _fidelity(fidelity: dict[str, float]) -> str:
+    lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
+    told = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
+    trusted = is_trusted([fidelity])
+    return told if trusted else f"{told}: this machine is too busy to trust the times"
+
+
+def is_trusted(fidelities: Sequence[dict[str, float]]) -> bool:
+    """Whether the machine kept up in all of these runs."""
+    return all(
+        fidelity["grant_lag_ms_p99"] <= _LAG_MS_MAX and fidelity["cpu_saturated"] <= _SATURATED_MAX
+        for fidelity in fidelities
+    )

@@ -1,0 +1,151 @@
+"""A mix of jobs on one cluster: their inputs in, all of them at their times, their outputs checked.
+
+Inputs that are equal are made once.  Everything is prepared before the first job is submitted, and
+nothing is checked before the last one has ended, so that the jobs have the cluster to themselves.
+What is foretold of the jobs is told before all of that, so that a scheduler can plan their data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from railyard.cluster.ids import JobId
+from railyard.jobs.mixes.mixplans import Planned, stored_size
+from railyard.jobs.samples.sample import Plan, Step, Verdict
+from railyard.resourcemanager.interface.forecast import Forecast
+from railyard.resourcemanager.process.messages import JobEnded
+from railyard.scripts.clusters.session import Session
+from railyard.scripts.running.submission import Due, JobFailed, run_all
+from railyard.scripts.running.workplace import Submitter, Workplace
+from railyard.scripts.terminal.progress import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a job of a mix ended."""
+
+    name: str
+    ended: JobEnded
+    verdict: Verdict | None  #: None: it failed, or there is nothing to check its output against
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether its output is right; None if nobody can tell."""
+        if not self.ended.ok:
+            return False
+        return None if self.verdict is None else self.verdict.ok
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixOutcome:
+    """What came out of a mix."""
+
+    results: tuple[Result, ...]  #: in the order in which the jobs were submitted
+    helpers: tuple[JobEnded, ...]  #: the jobs that prepared and checked
+
+    @property
+    def failure(self) -> JobFailed | None:
+        """Of the first job that failed."""
+        failed = (result for result in self.results if not result.ended.ok)
+        first = next(failed, None)
+        return None if first is None else JobFailed(first.name, first.ended)
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether all outputs are right; None if nobody can tell of any."""
+        known = [result.verified for result in self.results if result.verified is not None]
+        return all(known) if known else None
+
+    def wrong(self) -> list[Result]:
+        """The jobs that ended well with wrong output."""
+        return [result for result in self.results if result.ended.ok and result.verified is False]
+
+    def measured_jobs(self) -> tuple[JobId, ...]:
+        """The jobs that the summary is about."""
+        return tuple(result.ended.job for result in self.results)
+
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return (*self.measured_jobs(), *(end.job for end in self.helpers))
+
+
+class MixRun:
+    """A mix under way on a cluster; ``forecasts`` are those of its jobs that were foretold."""
+
+    def __init__(
+        self,
+        session: Session,
+        view: View,
+        jobs: Sequence[Planned],
+        forecasts: Mapping[str, Forecast],
+    ) -> None:
+        self._session = session
+        self._view = view
+        self._jobs = jobs
+        self._forecasts = forecasts
+        self._place = Workplace(session, view, {})
+        self._helpers: list[JobEnded] = []
+
+    def carry_out(self) -> MixOutcome:
+        """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
+        topology = self._session.config.topology
+        for planned in self._jobs:
+            stored_bytes = stored_size(planned.job.size_bytes, topology)
+            name = planned.job.name
+            source = planned.plan.measured.input
+            self._place.announce(source, stored_bytes, name, self._forecasts.get(name))
+        self._help("preparing", lambda planned: planned.plan.before, self._jobs)
+        ends = self._run()
+        return self._check(ends)
+
+    def _run(self) -> list[JobEnded]:
+        due = [
+            Due(
+                self._place.submission(
+                    planned.plan.measured,
+                    _submitter(planned),
+                    planned.job.name,
+                    self._forecasts.get(planned.job.name),
+                ),
+                planned.job.submit_s,
+            )
+            for planned in self._jobs
+        ]
+        return run_all(self._session, due, self._view, "running")
+
+    def _check(self, ends: Sequence[JobEnded]) -> MixOutcome:
+        well = [job for job, end in zip(self._jobs, ends, strict=True) if end.ok]
+        self._help("checking", lambda planned: planned.plan.after, well)
+        results = tuple(
+            Result(
+                name=planned.job.name,
+                ended=end,
+                verdict=self._verdict(planned.plan) if end.ok else None,
+            )
+            for planned, end in zip(self._jobs, ends, strict=True)
+        )
+        return MixOutcome(results=results, helpers=tuple(self._helpers))
+
+    def _verdict(self, plan: Plan) -> Verdict | None:
+        return None if plan.verify is None else plan.verify(self._place)
+
+    def _help(
+        self, title: str, steps_of: Callable[[Planned], tuple[Step, ...]], jobs: Sequence[Planned]
+    ) -> None:
+        """Run the steps around jobs: all first ones at once, then all second ones, and so on."""
+        for steps in zip_longest(*map(steps_of, jobs)):
+            due: dict[str, Due] = {}  #: by output; equal ones are done once
+            for step, planned in zip(steps, jobs, strict=True):
+                if step is not None and step.output not in due:
+                    due[step.output] = Due(self._place.submission(step, _submitter(planned)))
+            ends = run_all(self._session, list(due.values()), self._view, title)
+            self._helpers += ends
+            for wanted, end in zip(due.values(), ends, strict=True):
+                if not end.ok:
+                    raise JobFailed(wanted.job.name, end)
+
+
+def _submitter(planned: Planned) -> Submitter:
+    return Submitter(planned.job.user, planned.job.queue)

@@ -1,0 +1,65 @@
+"""Whether the disk has room for what was asked for, before a byte of it is generated.
+
+Input, shuffle and output are counted in real bytes, with all their replicas.  What a job makes of
+its input is not known before; it is taken to be as much as the input.
+"""
+
+from __future__ import annotations
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.resources import free_bytes
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.shown import printable
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import format_size
+from railyard.jobs.mixes.mixes import Mix
+from railyard.jobs.samples.catalog import find
+from railyard.scripts.clusters.home import home
+
+#: For logs, journal, and whoever else uses the disk.
+_RESERVE_BYTES = 8 * 10**6
+_SHOWN_LETTERS_MAX = 80
+
+
+def require_room_for_mix(up: RunFolder | None, mix: Mix, topology: Topology) -> None:
+    """The same for several jobs; equal inputs are made once."""
+    for job in dict.fromkeys(job.job for job in mix.jobs):
+        find(job)  # a wrong name comes first
+    sizes = [job.size_bytes // topology.scale for job in mix.jobs]
+    shared = {
+        (job.job, size): size
+        for job, size in zip(mix.jobs, sizes, strict=True)
+        if not job.own_input
+    }
+    own = sum(size for job, size in zip(mix.jobs, sizes, strict=True) if job.own_input)
+    require_room(up, topology, mix.name, sum(shared.values()) + own, sum(sizes))
+
+
+def require_room(
+    up: RunFolder | None, topology: Topology, what: str, input_bytes: int, read_bytes: int
+) -> None:
+    """Raise ``UsageError`` if a cluster's disk cannot hold the jobs that were asked for.
+
+    ``input_bytes`` are put into the block store first, ``read_bytes`` are what the jobs read: more
+    where they share an input.  Both are stored bytes.
+    """
+    folder = home() if up is None else up.path
+    need_bytes, has_bytes = needed_bytes(topology, input_bytes, read_bytes), free_bytes(folder)
+    if need_bytes > has_bytes:
+        parts = f"input and output, each with {_copies(topology)} copies, and the shuffle"
+        takes = f"takes about {format_size(need_bytes)} of real bytes ({parts})"
+        right = "need a smaller size, or RAILYARD_HOME on a larger disk"
+        raise UsageError(
+            f"{printable(what, _SHOWN_LETTERS_MAX)}: {takes}, "
+            f"but {folder} has {format_size(has_bytes)} free: {right}"
+        )
+
+
+def needed_bytes(topology: Topology, input_bytes: int, read_bytes: int) -> int:
+    """Bytes that jobs take on the disk, as far as that can be known before; with the reserve."""
+    shuffle_bytes = output_bytes = read_bytes
+    return _copies(topology) * (input_bytes + output_bytes) + shuffle_bytes + _RESERVE_BYTES
+
+
+def _copies(topology: Topology) -> int:
+    return min(topology.storage.replication, len(topology.nodes()))

@@ -1,0 +1,191 @@
+"""Submitting jobs to the ResourceManager and staying with them until they have ended."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from railyard.cluster.errors import PeerLost, RailyardError, Refused
+from railyard.cluster.ids import JobId
+from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.wire import Done, Refusal
+from railyard.cluster.shown import printable
+from railyard.resourcemanager.core.records import TaskFailure
+from railyard.resourcemanager.process.messages import (
+    JobAccepted,
+    JobEnded,
+    JobProgress,
+    KillJob,
+    SubmitJob,
+    WatchJob,
+)
+from railyard.scripts.clusters.session import Session
+from railyard.scripts.terminal.interrupts import Interrupted, deferred
+from railyard.scripts.terminal.progress import BatchProgress, View
+
+_STDERR_LINES = 15
+#: So long an interrupted command waits for the ResourceManager's answer.
+_ANSWER_S = 2.0
+#: A longer line hides what is around it.
+_LETTERS_MAX = 400
+
+
+class JobFailed(RailyardError):
+    """A job did not end well; the text is a report for whoever wrote the job."""
+
+    def __init__(self, name: str, ended: JobEnded) -> None:
+        super().__init__(failure_report(name, ended))
+        self.ended = ended
+
+
+@dataclass(frozen=True)
+class Due:
+    """A job to submit, and when: seconds from when the first one may be."""
+
+    job: SubmitJob
+    at_s: float = 0.0
+
+
+def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
+    """Submit a job and wait for its end; ``JobFailed`` if it fails."""
+    [end] = run_all(session, [Due(job)], view)
+    if not end.ok:
+        raise JobFailed(job.name, end)
+    return end
+
+
+def run_all(session: Session, jobs: Sequence[Due], view: View, title: str = "") -> list[JobEnded]:
+    """Submit jobs, each at its time, and wait for all their ends, which come in the same order.
+
+    One that fails does not stop the others.  An interrupt kills them all, since the cluster may go
+    on without us; so does a job that is refused, and ``Refused`` says why.
+    """
+    batch = _Batch(session, jobs, view, title)
+    try:
+        return batch.run()
+    except (Interrupted, Refused):
+        batch.kill()
+        raise
+    finally:
+        batch.close()
+
+
+class _Batch:
+    """Jobs under way, over one link of their own."""
+
+    def __init__(self, session: Session, jobs: Sequence[Due], view: View, title: str) -> None:
+        self._reactor = session.reactor
+        self._jobs = jobs
+        self._view = view
+        self._title = title
+        self._begun_s = now_s()  #: when the first may be submitted
+        self._names: dict[JobId, str] = {}  #: of those that were accepted
+        self._places: dict[JobId, int] = {}  #: their places in ``jobs``
+        self._progress: dict[JobId, JobProgress] = {}  #: of those that run
+        self._ended: dict[int, JobEnded] = {}  #: by their places
+        self._asked = 0  #: jobs that were submitted and of which nobody has said a word yet
+        self._killed = False
+        self._error: Exception | None = None
+        self._link = session.transport.link(
+            "resourcemanager", on_lost=self._lost, patience_s=CENTRAL_PATIENCE_S
+        )
+        self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
+        self._link.on(JobEnded, lambda end, _: self._end(end))
+
+    def run(self) -> list[JobEnded]:
+        """Submit and wait.  Raises ``PeerLost`` and ``Refused``."""
+        for place, due in enumerate(self._jobs):
+            self._reactor.call_at(self._begun_s + due.at_s, partial(self._submit, place))
+        everybody = len(self._jobs)
+        self._reactor.run_until(lambda: bool(self._error) or len(self._ended) == everybody)
+        if self._error is not None:
+            raise self._error
+        return [self._ended[place] for place in range(everybody)]
+
+    def kill(self) -> None:
+        """Kill all that run, and those whose submission is still on its way."""
+        with contextlib.suppress(RailyardError, Interrupted), deferred():
+            self._killed = True
+            self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
+            for job, place in self._places.items():
+                if place not in self._ended:
+                    wish = KillJob(job=job, reason="interrupted by its user")
+                    self._link.call(wish, Done, timeout_s=_ANSWER_S)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.close()
+
+    def _submit(self, place: int) -> None:
+        def answered(answer: JobAccepted | Refusal | PeerLost, _: object) -> None:
+            self._asked -= 1
+            if isinstance(answer, JobAccepted):
+                self._accepted(answer.job, place)
+            elif isinstance(answer, Refusal):
+                self._error = self._error or Refused(str(answer))
+            else:
+                self._error = self._error or answer
+
+        if self._error is None and not self._killed:
+            self._asked += 1
+            self._link.request(self._jobs[place].job, JobAccepted, answered)
+
+    def _accepted(self, job: JobId, place: int) -> None:
+        self._names[job], self._places[job] = self._jobs[place].job.name, place
+        self._link.request(WatchJob(job=job), Done, self._watched)
+
+    def _watched(self, answer: Done | Refusal | PeerLost, _: object) -> None:
+        if isinstance(answer, Refusal):
+            self._error = self._error or Refused(str(answer))
+
+    def _progressed(self, progress: JobProgress) -> None:
+        self._progress[progress.job] = progress
+        if len(self._jobs) == 1:
+            self._view.show(self._names[progress.job], progress)
+        else:
+            self._view.show_all(
+                BatchProgress(
+                    title=self._title,
+                    elapsed_s=now_s() - self._begun_s,
+                    done=len(self._ended),
+                    jobs=len(self._jobs),
+                    running={self._names[job]: told for job, told in self._progress.items()},
+                )
+            )
+
+    def _end(self, end: JobEnded) -> None:
+        self._progress.pop(end.job, None)
+        self._ended[self._places[end.job]] = end
+
+    def _lost(self) -> None:
+        self._error = self._error or PeerLost("the ResourceManager is gone")
+
+
+def failure_report(name: str, end: JobEnded) -> str:
+    """Why a job failed: the reason, then the task that broke, where, and what it said."""
+    lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
+    if end.failures:
+        lines += _describe(end.failures[-1])
+        others = len(end.failures) - 1
+        if others:
+            lines.append(f"  {others} more failed attempts: {_summary(end.failures[:-1])}")
+    return "\n".join(lines)
+
+
+def _describe(failure: TaskFailure) -> list[str]:
+    lines = [
+        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
+        f"{printable(failure.reason)}"
+    ]
+    said = failure.stderr.strip("\n").split("\n")
+    if said != [""]:
+        lines.append("  its standard error ends with:")
+        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in said[-_STDERR_LINES:]]
+    return lines
+
+
+def _summary(failures: tuple[TaskFailure, ...]) -> str:
+    return ", ".join(f"{failure.attempt} on {failure.node}" for failure in failures)

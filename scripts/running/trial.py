@@ -1,0 +1,62 @@
+"""Running users' modules where they can do no harm: first in a process of its own.
+
+A module may end the process that imports it (``os._exit``, a crash of a C library).  In the command
+line nobody would be left to say so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.processes.family import fork, how_it_ended
+from railyard.cluster.topology import Topology
+from railyard.jobs.mixes.mixes import Mix, user_files
+from railyard.jobs.mixes.mixplans import Planned, plan_mix
+
+T = TypeVar("T")
+_SURVIVED = b"."
+
+
+def survived(files: Iterable[str], plan: Callable[[], T]) -> T:
+    """What ``plan`` returns, which imports these users' files, if there are any.
+
+    Raises ``UsageError`` if it ends its process; an exception of its own is raised as it is.
+    """
+    if names := ", ".join(files):
+        _require_survivable(plan, names)
+    return plan()
+
+
+def planned(mix: Mix, topology: Topology, seed: int, folder: str = "/") -> tuple[Planned, ...]:
+    """What is to be done for each job of a mix; raises ``UsageError`` as ``survived`` does."""
+    files = user_files(job.job for job in mix.jobs)
+    return survived(files, partial(plan_mix, mix, topology, seed, folder))
+
+
+def _require_survivable(plan: Callable[[], object], names: str) -> None:
+    readable, writable = os.pipe()
+
+    def child() -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):  # what it prints will be printed by the one that counts
+            os.dup2(nothing, descriptor)
+        sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        try:
+            plan()
+        finally:
+            os.write(writable, _SURVIVED)
+
+    pid = fork(child)
+    os.close(writable)
+    with open(readable, "rb") as told:
+        is_alive = told.read(1) == _SURVIVED
+    _, status = os.waitpid(pid, 0)
+    if not is_alive:
+        how = how_it_ended(status)
+        right = "a module that can be imported"
+        raise UsageError(f"{names}: ends the process that imports it ({how}): need {right}")

@@ -1,0 +1,138 @@
+"""One run of one plan of jobs on a cluster: input in, jobs one after the other, output checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import JobId
+from railyard.cluster.shown import printable
+from railyard.dfs.client import DfsClient
+from railyard.jobs.package import load_job
+from railyard.jobs.samples.sample import Plan, Step, Verdict
+from railyard.jobs.taskio import FileReader
+from railyard.resourcemanager.interface.forecast import Forecast
+from railyard.resourcemanager.process.messages import JobEnded, SubmitJob
+from railyard.scripts.clusters.session import Session
+from railyard.scripts.running.dataplans import Racks, planned_racks
+from railyard.scripts.running.files import LocalFile, copy_in
+from railyard.scripts.running.submission import JobFailed, run_to_end
+from railyard.scripts.terminal.progress import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came out of a plan."""
+
+    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
+    measured: tuple[Step, ...]  #: what was asked for, or what failed; others prepare or check
+    failure: JobFailed | None = None
+    verdict: Verdict | None = None  #: None: there is nothing to check the output against
+
+    @property
+    def output(self) -> str:
+        """Folder of the block store with the output."""
+        return self.measured[-1].output
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the output is right; None if nobody can tell."""
+        if self.failure is not None:
+            return False
+        return None if self.verdict is None else self.verdict.ok
+
+    def measured_jobs(self) -> tuple[JobId, ...]:
+        """The jobs that the summary is about."""
+        return tuple(self.jobs[step.name].job for step in self.measured)
+
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return tuple(end.job for end in self.jobs.values())
+
+
+@dataclass(frozen=True)
+class Submitter:
+    """For whom jobs run: what shares and queues go by."""
+
+    user: str
+    queue: str
+
+
+class Workplace:
+    """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
+
+    def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
+        self.store = DfsClient(session.transport, session.config.topology)
+        self._session = session
+        self._view = view
+        self._racks: dict[str, Racks] = {}  #: for what was announced
+        self._locals = locals_  #: path in the block store -> the local file that it is a copy of
+
+    def announce(
+        self, path: str, stored_bytes: int, job: str, forecast: Forecast | None = None
+    ) -> None:
+        """Ask where a job's input should go that is about to be written, once for each path."""
+        if path and path not in self._racks:
+            self._racks[path] = planned_racks(self._session, path, stored_bytes, job, forecast)
+
+    def bring_input(self, plan: Plan) -> None:
+        """Copy the local input files into the block store."""
+        racks = self._racks.get(plan.measured.input, ())
+        for path, local in self._locals.items():
+            self._view.say(f"storing {printable(str(local))} as {path}")
+            copy_in(self.store, str(local), path, racks=racks)
+
+    def check(self, plan: Plan) -> None:
+        """Raise ``UsageError`` before anything is done for what could not be done in the end."""
+        output, source = plan.measured.output, plan.steps[0].input
+        if self.store.exists(output):
+            right = "need a new path, or remove it first"
+            raise UsageError(f"output {output}: exists already: {right}")
+        if source and not self._locals and plan.check_sizes is not None:
+            plan.check_sizes([self.open(path).stored_bytes for path in self.list(source)])
+
+    def carry_out(self, plan: Plan, submitter: Submitter) -> Outcome:
+        """Run all jobs of a plan and check the output; stop at a job that fails."""
+        ended: dict[str, JobEnded] = {}
+        for step in plan.steps:
+            try:
+                job = self.submission(step, submitter)
+                ended[step.name] = run_to_end(self._session, job, self._view)
+            except JobFailed as failure:
+                ended[step.name] = failure.ended
+                return Outcome(jobs=ended, measured=(step,), failure=failure)
+        return Outcome(
+            jobs=ended,
+            measured=tuple(step for step in plan.steps if step.measured),
+            verdict=plan.verify(self) if plan.verify is not None else None,
+        )
+
+    def submission(
+        self, step: Step, submitter: Submitter, name: str = "", forecast: Forecast | None = None
+    ) -> SubmitJob:
+        """A step as the ResourceManager wants it; what the step reads must be there."""
+        package = step.pack(self)
+        return SubmitJob(
+            name=name or step.name,
+            package=package,
+            stages=load_job(package).stage_specs(step.reduces),
+            input_paths=(step.input,) if step.input else (),
+            output_path=step.output,
+            output_racks=self._racks.get(step.output, ()),
+            user=submitter.user,
+            queue=submitter.queue,
+            forecast=forecast,
+        )
+
+    # jobs.sample.Files -------------------------------------------------------------------------
+    def list(self, folder: str) -> list[str]:
+        """Paths of the data files in a folder; of the file itself if it is one."""
+        files = [entry.path for entry in self.store.list(folder) if not entry.folder]
+        return [path for path in files if not path.rsplit("/", 1)[-1].startswith("_")]
+
+    def open(self, path: str) -> FileReader:
+        """A file; the local one if it was copied from there: checks do not rest on the copy."""
+        local = self._locals.get(path)
+        return LocalFile(local) if local is not None else self.store.open(path)

@@ -1,0 +1,173 @@
+"""Many runs at once: over this machine's cores, or over a cluster of Dask's or Ray's.
+
+What a run is made of goes to its worker pickled, so it is data and a function of a module; results
+come back in the order of the runs.  Runs share nothing, so where they ran and how many at a time
+changes no result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.processes.family import die_with_parent
+from railyard.cluster.units import format_count
+from railyard.scripts.terminal import interrupts
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_BACKENDS = ("dask", "ray")
+
+
+def sweep(
+    run: Callable[[T], R], items: Sequence[T], *, on: str | None = None, workers: int | None = None
+) -> list[R]:
+    """Do ``run(item)`` for all; ``on`` is "dask:ADDRESS", "ray:ADDRESS" or None for this machine.
+
+    Raises ``UsageError`` for another ``on``, for a library that is missing and for an address that
+    nobody answers at; whatever a run raises.
+    """
+    kind, address = parse_on(on)
+    if kind is None and (len(items) == 1 or workers == 1):
+        with _progress(len(items)) as advance:
+            return [_told(run(item), advance) for item in items]
+    from joblib import Parallel, delayed
+
+    with _backend(kind, address), _progress(len(items)) as advance, warnings.catch_warnings():
+        # Workers that have grown are replaced, which is nothing that a user need know.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+        found: dict[int, R] = {}
+        parallel = Parallel(n_jobs=workers or -1, return_as="generator_unordered", batch_size=1)
+        try:
+            here = os.getpid()
+            made = parallel(delayed(_one)(run, n, item, here) for n, item in enumerate(items))
+            for number, result in made:
+                interrupts.check()
+                found[number] = result
+                advance()
+        except BaseException:
+            _kill_local_workers()
+            raise
+    return [found[number] for number in range(len(items))]
+
+
+def parse_on(on: str | None) -> tuple[str | None, str]:
+    """Take "dask:tcp://host:8786" apart; raises ``UsageError``."""
+    if on is None:
+        return None, ""
+    kind, _, address = on.partition(":")
+    if kind not in _BACKENDS:
+        raise unknown_name("place for --on", kind, _BACKENDS)
+    if not address:
+        raise UsageError(f"--on {on}: need an address, as in dask:tcp://10.0.0.1:8786")
+    return kind, address
+
+
+def _one(run: Callable[[T], R], number: int, item: T, asked_by: int) -> tuple[int, R]:
+    if os.getpid() != asked_by:
+        # Ctrl-C on a terminal reaches all processes of a command; only its first one acts on it.
+        with contextlib.suppress(ValueError):  # in a thread, as Dask's workers have them
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.getppid() == asked_by:
+            die_with_parent(asked_by)
+    return number, run(item)
+
+
+def _told(result: R, advance: Callable[[], None]) -> R:
+    interrupts.check()
+    advance()
+    return result
+
+
+@contextmanager
+def _backend(kind: str | None, address: str) -> Iterator[None]:
+    """Have joblib send its work there while the block runs."""
+    if kind is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    connect = _connect_dask if kind == "dask" else _connect_ray
+    with connect(address), parallel_config(backend=kind):
+        yield
+
+
+@contextmanager
+def _connect_dask(address: str) -> Iterator[None]:
+    try:
+        from distributed import Client as DaskClient
+    except ImportError:
+        raise UsageError('--on dask: needs Dask: pip install "dask[distributed]"') from None
+    try:
+        connect: Any = DaskClient  # has no types
+        client = connect(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--on dask:{address}: nobody answers there: {error}") from None
+    with client:
+        yield
+
+
+@contextmanager
+def _connect_ray(address: str) -> Iterator[None]:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise UsageError("--on ray: needs Ray: pip install ray") from None
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError) as error:
+        raise UsageError(f"--on ray:{address}: nobody answers there: {error}") from None
+    register_ray()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _kill_local_workers() -> None:
+    """End joblib's processes on this machine, which would finish what they do otherwise."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended by itself
+            if any("popen_loky" in word for word in child.cmdline()):
+                child.kill()
+
+
+@contextmanager
+def _progress(runs: int) -> Iterator[Callable[[], None]]:
+    """What to call when a run is done: a bar on a terminal, a line now and then elsewhere."""
+    if runs == 1:
+        yield lambda: None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(runs)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = ("simulating", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=runs)
+        yield lambda: progress.advance(task)
+
+
+def _lines(runs: int) -> Callable[[], None]:
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if done == runs or done * 10 // runs > (done - 1) * 10 // runs:  # each tenth of them
+            print(f"simulated {done} of {format_count(runs, 'run')}", file=sys.stderr, flush=True)
+
+    return advance

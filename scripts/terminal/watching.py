@@ -1,0 +1,59 @@
+"""How far a simulation is: a bar on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from railyard.scripts.terminal import interrupts
+
+_SHOW_EVERY_S = 0.1
+_LINE_EVERY_S = 5.0
+
+#: To be called again and again; looks at the clock and the interrupts itself.
+Watch = Callable[[], None]
+
+
+class State(NamedTuple):
+    """How far it is."""
+
+    done: int
+    total: int
+    words: str
+
+
+@contextmanager
+def watching(state: Callable[[], State]) -> Iterator[Watch]:
+    """What to call while a simulation runs; ``state`` is asked when there is something to show."""
+    if not sys.stderr.isatty():
+        yield _seldom(_LINE_EVERY_S, lambda: print(state().words, file=sys.stderr))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("")
+
+        def show() -> None:
+            done, total, words = state()
+            progress.update(task, completed=done, total=total, description=words)
+
+        yield _seldom(_SHOW_EVERY_S, show)
+
+
+def _seldom(every_s: float, show: Watch) -> Watch:
+    """The same, but only so often; an interrupt is taken up each time."""
+    next_s = time.monotonic() + every_s
+
+    def watch() -> None:
+        nonlocal next_s
+        interrupts.check()
+        if time.monotonic() >= next_s:
+            show()
+            next_s = time.monotonic() + every_s
+
+    return watch

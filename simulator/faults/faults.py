@@ -1,0 +1,204 @@
+"""What goes wrong in a simulated cluster, and when: nodes, racks, disks and links, by a schedule.
+
+A node that goes down ends what it does without a word, and serves nothing.  The core and the
+NameNode hear of it after a heartbeat, or, of a whole rack, once it was silent for too long
+(``liveness.expiry``).  One that comes back has its disk, and none of its map output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from railyard.cluster.errors import require
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.cluster.messages.execution import NodeJoined, NodeLost
+from railyard.cluster.topology import Topology
+from railyard.simulator.heap import EventHeap, Rank
+from railyard.simulator.nodes.workers import Workers
+
+#: How often the NameNode is let try again what failed, as long as things go wrong.
+_TICK_S = 1.0
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that goes wrong at ``at_s``, and is well again after ``lasts_s``."""
+
+    at_s: float
+    lasts_s: float = 0.0
+
+
+class NodeDown(Fault, frozen=True, kw_only=True, tag="node-down"):
+    """A node is gone."""
+
+    node: NodeId
+
+
+class RackDown(Fault, frozen=True, kw_only=True, tag="rack-down"):
+    """All nodes of a rack are gone."""
+
+    rack: RackId
+
+
+class NodeSlow(Fault, frozen=True, kw_only=True, tag="node-slow"):
+    """What begins to compute on a node takes ``factor`` times as long."""
+
+    node: NodeId
+    factor: float
+
+
+class BlocksLost(Fault, frozen=True, kw_only=True, tag="blocks-lost"):
+    """Replicas vanish from a node's disk: every ``every``-th of those that are there."""
+
+    node: NodeId
+    every: int = 1
+
+
+class CapacityDrop(Fault, frozen=True, kw_only=True, tag="capacity-drop"):
+    """A link, such as "r3.up", has only a share of its capacity."""
+
+    link: str
+    share: float
+
+
+AnyFault = NodeDown | RackDown | NodeSlow | BlocksLost | CapacityDrop
+
+
+def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[str]) -> None:
+    """Raise ``UsageError`` for a fault of what the cluster does not have."""
+    nodes = {node.id for node in topology.nodes()}
+    racks = {rack.id for rack in topology.rack_list()}
+    for fault in faults:
+        where = type(fault).__name__
+        require(fault.at_s >= 0, f"{where}: at_s", fault.at_s, "seconds >= 0")
+        require(fault.lasts_s >= 0, f"{where}: lasts_s", fault.lasts_s, "seconds >= 0")
+        if isinstance(fault, NodeDown | NodeSlow | BlocksLost):
+            require(fault.node in nodes, f"{where}: node", fault.node, "a node of the topology")
+        if isinstance(fault, RackDown):
+            require(fault.rack in racks, f"{where}: rack", fault.rack, "a rack of the topology")
+        if isinstance(fault, NodeSlow):
+            require(fault.factor >= 1, f"{where}: factor", fault.factor, "a number >= 1")
+        if isinstance(fault, BlocksLost):
+            require(fault.every >= 1, f"{where}: every", fault.every, "a whole number >= 1")
+        if isinstance(fault, CapacityDrop):
+            right = f"one of {', '.join(links)}"
+            require(fault.link in links, f"{where}: link", fault.link, right)
+            require(0 <= fault.share <= 1, f"{where}: share", fault.share, "a share in [0, 1]")
+
+
+class Faults:
+    """Lets faults happen at their times."""
+
+    def __init__(
+        self, faults: Sequence[Fault], topology: Topology, heap: EventHeap, workers: Workers
+    ) -> None:
+        """Raises ``UsageError`` for a fault of what the cluster does not have."""
+        self._heap = heap
+        self._workers = workers
+        self._store = workers.store
+        self._fabric = workers.network.fabric
+        self._liveness = topology.liveness
+        self._slots = {node.id: node.slots for node in topology.nodes()}
+        self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
+        self._capacities = self._fabric.capacities_bytes_per_s()
+        check_faults(faults, topology, list(self._capacities))
+        self._outages = dict.fromkeys(self._slots, 0)  #: faults that keep each node down
+        self._shares: dict[str, list[float]] = {}  #: of the faults that hold each link down
+        self._factors: dict[NodeId, list[float]] = {}  #: of those that slow each node down
+        begin: dict[type[Fault], Callable[..., None]] = {
+            NodeDown: self._node_down,
+            RackDown: self._rack_down,
+            NodeSlow: self._node_slow,
+            BlocksLost: self._blocks_lost,
+            CapacityDrop: self._capacity_drop,
+        }
+        for fault in faults:
+            heap.at(fault.at_s, begin[type(fault)], fault, rank=Rank.FAULT)
+        if faults:
+            changes_s = [s for f in faults for s in (f.at_s, _end_s(f)) if math.isfinite(s)]
+            self._last_s = max(changes_s)
+            heap.at(min(fault.at_s for fault in faults), self._tick, rank=Rank.FAULT)
+
+    # Nodes and racks -----------------------------------------------------------------------------
+    def _node_down(self, fault: NodeDown) -> None:
+        self._go_down([fault.node], fault, self._liveness.heartbeat)
+
+    def _rack_down(self, fault: RackDown) -> None:
+        self._go_down(self._racks[fault.rack], fault, self._liveness.expiry)
+
+    def _go_down(self, nodes: Sequence[NodeId], fault: Fault, unnoticed_s: float) -> None:
+        for node in nodes:
+            self._outages[node] += 1
+            if self._outages[node] == 1:
+                self._store.down[node] = None
+        for node in nodes:
+            self._workers.go_down(node)
+        self._heap.after(unnoticed_s, self._notice, nodes)
+        self._at_end(fault, self._come_back, nodes)
+
+    def _notice(self, nodes: Sequence[NodeId]) -> None:
+        """It shows that these nodes are down, if they still are."""
+        down = [node for node in nodes if node in self._store.down]
+        for node in down:
+            self._workers.tell(NodeLost(node=node, reason="it was silent for too long"))
+        for rack in dict.fromkeys(map(rack_of, down)):
+            self._store.miss(rack)
+
+    def _come_back(self, nodes: Sequence[NodeId]) -> None:
+        for node in nodes:
+            self._outages[node] -= 1
+        up = [node for node in nodes if not self._outages[node]]
+        for node in up:
+            del self._store.down[node]
+        for rack in dict.fromkeys(map(rack_of, up)):
+            self._store.register(rack)
+        for node in up:
+            slots = self._slots[node]
+            self._workers.tell(NodeJoined(node=node, rack=rack_of(node), slots=slots))
+
+    # What else -----------------------------------------------------------------------------------
+    def _node_slow(self, fault: NodeSlow) -> None:
+        self._factors.setdefault(fault.node, []).append(fault.factor)
+        self._update_slowness(fault.node)
+        self._at_end(fault, self._node_quick, fault)
+
+    def _node_quick(self, fault: NodeSlow) -> None:
+        self._factors[fault.node].remove(fault.factor)
+        self._update_slowness(fault.node)
+
+    def _update_slowness(self, node: NodeId) -> None:
+        self._workers.slowness[node] = math.prod(self._factors[node])
+
+    def _blocks_lost(self, fault: BlocksLost) -> None:
+        held = self._store.disks.held([fault.node])[fault.node]
+        for replica in held[:: fault.every]:
+            self._store.lose(fault.node, replica.block)
+
+    def _capacity_drop(self, fault: CapacityDrop) -> None:
+        self._shares.setdefault(fault.link, []).append(fault.share)
+        self._update_capacity(fault.link)
+        self._at_end(fault, self._capacity_back, fault)
+
+    def _capacity_back(self, fault: CapacityDrop) -> None:
+        self._shares[fault.link].remove(fault.share)
+        self._update_capacity(fault.link)
+
+    def _update_capacity(self, link: str) -> None:
+        if math.isfinite(self._capacities[link]):
+            capacity = self._capacities[link] * math.prod(self._shares[link])
+            self._fabric.set_capacity(link, capacity)
+
+    def _at_end(self, fault: Fault, action: Callable[..., None], *args: object) -> None:
+        if math.isfinite(_end_s(fault)):
+            self._heap.at(_end_s(fault), action, *args, rank=Rank.FAULT)
+
+    def _tick(self) -> None:
+        self._store.tick()
+        if self._heap.now_s <= self._last_s + self._liveness.expiry:
+            self._heap.at(self._heap.now_s + _TICK_S, self._tick, rank=Rank.FAULT)
+
+
+def _end_s(fault: Fault) -> float:
+    return fault.at_s + fault.lasts_s

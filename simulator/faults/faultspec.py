@@ -1,0 +1,110 @@
+"""Faults as a person types them, and schedules of faults by seed.
+
+    node:r0n1@10s+20s      the node is down from 10 s on, for 20 s (without "+20s": for good)
+    rack:r2@30s+60s        all nodes of the rack are
+    slow:r1n0*4@5s+60s     what begins to compute there takes 4 times as long
+    link:r3.up*0.2@5s+60s  the link has a fifth of its capacity
+    blocks:r0n0/3@10s      every third replica on the node's disk is lost
+
+with commas between.  A number alone is a seed: faults of all kinds that are over by some time.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Sequence
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.shown import printable
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import parse_duration, whole_number
+from railyard.simulator.faults.faults import (
+    BlocksLost,
+    CapacityDrop,
+    Fault,
+    NodeDown,
+    NodeSlow,
+    RackDown,
+)
+
+_FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
+_RIGHT = "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.. or blocks:r0n0/3@10s"
+#: Of a factor or a share: longer text is none that anybody means.
+_NUMBER_LETTERS_MAX = 15
+_SHOWN_LETTERS_MAX = 80
+#: Nodes for each fault that is drawn by chance.
+_NODES_A_FAULT = 4
+
+
+def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
+    """The faults of a text; a seed's are over by ``until_s``.  Raises ``UsageError``."""
+    seed = whole_number(text)
+    if seed is not None:
+        return random_faults(random.Random(seed), topology, until_s)
+    return [_parse(part) for part in text.split(",")]
+
+
+def random_faults(dice: random.Random, topology: Topology, until_s: float) -> list[Fault]:
+    """About one fault for every four nodes, at any time; all is well again by ``until_s``."""
+    nodes = [node.id for node in topology.nodes()]
+    racks = [rack.id for rack in topology.rack_list()]
+    links = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
+    if topology.tree is not None:
+        links = [f"{rack}.tor" for rack in racks]
+    faults = []
+    for _ in range(1 + dice.randrange(1 + len(nodes) // _NODES_A_FAULT * 2)):
+        at_s = dice.uniform(0, until_s)
+        when = {"at_s": at_s, "lasts_s": dice.uniform(0, until_s - at_s)}
+        kind = dice.choices(("node", "rack", "slow", "blocks", "link"), (4, 1, 2, 1, 2))[0]
+        if kind == "rack" and len(racks) == 1:
+            kind = "node"
+        faults.append(_draw(kind, when, dice, nodes, racks, links))
+    return faults
+
+
+def _draw(
+    kind: str,
+    when: dict[str, float],
+    dice: random.Random,
+    nodes: Sequence[NodeId],
+    racks: Sequence[RackId],
+    links: Sequence[str],
+) -> Fault:
+    match kind:
+        case "node":
+            return NodeDown(node=dice.choice(nodes), **when)
+        case "rack":
+            return RackDown(rack=dice.choice(racks), **when)
+        case "slow":
+            return NodeSlow(node=dice.choice(nodes), factor=dice.uniform(1, 10), **when)
+        case "link":
+            share = dice.choice((0.0, 0.1, 0.5))
+            return CapacityDrop(link=dice.choice(links), share=share, **when)
+        case _:
+            return BlocksLost(node=dice.choice(nodes), every=dice.randint(1, 4), at_s=when["at_s"])
+
+
+def _parse(text: str) -> Fault:
+    found = _FAULT.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--faults {text}: need {_RIGHT}")
+    kind, what, number, at, lasts = found.groups()
+    if number is not None and len(number) > _NUMBER_LETTERS_MAX:
+        raise UsageError(f"--faults {printable(text, _SHOWN_LETTERS_MAX)}: need {_RIGHT}")
+    at_s = parse_duration(at, f"--faults {text}")
+    lasts_s = math.inf if lasts is None else parse_duration(lasts, f"--faults {text}")
+    match kind, number:
+        case "node", None:
+            return NodeDown(node=NodeId(what), at_s=at_s, lasts_s=lasts_s)
+        case "rack", None:
+            return RackDown(rack=RackId(what), at_s=at_s, lasts_s=lasts_s)
+        case "slow", str():
+            return NodeSlow(node=NodeId(what), factor=float(number), at_s=at_s, lasts_s=lasts_s)
+        case "link", str():
+            return CapacityDrop(link=what, share=float(number), at_s=at_s, lasts_s=lasts_s)
+        case "blocks", _ if lasts is None and "." not in (number or ""):
+            return BlocksLost(node=NodeId(what), every=int(number or 1), at_s=at_s)
+    raise UsageError(f"--faults {text}: need {_RIGHT}")

@@ -1,0 +1,288 @@
+"""Random small clusters with random jobs and faults, each from its seed, and the rules they keep.
+
+After each event: no slot is held twice, the core's own laws hold, and what an attempt has read is
+what there was for it.  At each time: no link carries more than it can.  In the end: all jobs have
+ended, no slot is held, what was written is what the workload says, and no byte was lost or
+invented on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import AttemptId, NodeId, job_of, stage_of, task_index
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptSucceeded,
+    LaunchAttempt,
+    NodeJoined,
+    NodeLost,
+)
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topology import (
+    Compute,
+    Links,
+    Liveness,
+    Ocs,
+    RackShape,
+    Storage,
+    SwitchTree,
+    Topology,
+)
+from railyard.dfs.messages import GetUsage, Usage
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.resourcemanager.driving.coredriver import Log
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faultspec import random_faults
+from railyard.simulator.nodes.behaviour import Behaviour
+
+#: Looking for other packages' schedulers takes longer than a scenario.
+_recipe = functools.cache(recipe_named)
+#: By when all is well, and how long jobs may take from then on.
+FAULTS_END_S = 30.0
+PATIENCE_S = 5000.0
+#: Flow schedulers that send by circuits.
+_CIRCUITS = ("sunflow",)
+#: How often, in steps, the links' loads are added up.
+_LOOK_AT_LINKS = 16
+#: Bytes of a link that are rounding.
+_ROUNDING_BYTES = 100
+
+
+class Scenario:
+    """A simulation with its rules.  Raises ``InvariantError`` from ``run`` if one is broken.
+
+    ``shuffle_flows``: see ``Behaviour``.
+    """
+
+    def __init__(self, scheduler: str, seed: int, shuffle_flows: int = 0) -> None:
+        dice = random.Random(seed)
+        topology = _topology(dice)
+        config = ClusterConfig(
+            topology=topology,
+            scheduler=scheduler,
+            flow_scheduler=dice.choice(_flow_schedulers(topology)),
+            seed=seed,
+        )
+        self.jobs = Workload(name=f"seed {seed}", source="", jobs=tuple(_jobs(dice)))
+        faults = random_faults(dice, topology, FAULTS_END_S)
+        self.log: Log | None = None  #: where its events are kept
+        self._held: dict[NodeId, dict[AttemptId, None]] = {}
+        self._slots: dict[NodeId, int] = {}
+        self._where: dict[AttemptId, NodeId] = {}
+        #: when links were looked at last, what they had carried by then, and what they could carry
+        self._looked: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
+        recipe = _recipe(scheduler)
+        behaviour = msgspec.structs.replace(_behaviour(dice), shuffle_flows=shuffle_flows)
+        self.run = Simulation(config, self.jobs, behaviour, faults, self, recipe=recipe)
+
+    def go(self) -> Simulation:
+        """Run to the end, and check everything."""
+        run, steps = self.run, 0
+        while run.jobs.ended < len(self.jobs.jobs):
+            run.step()
+            steps += 1
+            if run.config.flow_scheduler in _CIRCUITS:
+                self._check_circuits()
+            elif steps % _LOOK_AT_LINKS == 0:
+                self._check_links()
+            if run.heap.now_s > FAULTS_END_S + PATIENCE_S:
+                raise InvariantError(f"jobs go on at {run.heap.now_s:.0f} s")
+        while run.core.world.draining:
+            run.step()
+        self._check_end()
+        return run
+
+    # After each event: a ``resourcemanager.coredriver.Log`` --------------------------------------
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Check what an event has led to."""
+        if self.log is not None:
+            self.log.write(at_s, event, commands)
+        self.count(event, commands)
+        self.run.core.check_invariants()
+
+    def count(self, event: Event, commands: Sequence[Command]) -> None:
+        """Count who holds which slots, apart from how the core does."""
+        match event:
+            case NodeJoined(node=node, slots=slots):
+                self._held[node], self._slots[node] = {}, slots
+            case NodeLost(node=node):
+                self._held[node] = {}
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                node = self._where.pop(event.attempt)
+                self._held[node].pop(event.attempt, None)
+                if isinstance(event, AttemptSucceeded):
+                    self._check_input(event)
+        for command in commands:
+            if isinstance(command, LaunchAttempt):
+                self._where[command.attempt] = command.node
+                held = self._held[command.node]
+                held[command.attempt] = None
+                if len(held) > self._slots[command.node]:
+                    raise InvariantError(
+                        f"{command.node} has {self._slots[command.node]} slots"
+                        f" for {', '.join(held)}"
+                    )
+
+    def _check_input(self, event: AttemptSucceeded) -> None:
+        job = self.run.workers.jobs.get(job_of(event.attempt))
+        if job is None:
+            return  # it ended before its attempts
+        name, task = stage_of(event.attempt).split(".")[1], task_index(event.attempt)
+        stage = next(stage for stage in job.job.stages if stage.name == name)
+        work = job.stages[name]
+        wanted = work.blocks[task][1] if work.blocks else 0
+        for source in stage.reads:
+            tasks = range(len(job.stages[source].output_bytes))
+            wanted += sum(job.stages[source].partition_bytes(t)[task] for t in tasks)
+        if event.input_bytes != wanted:
+            raise InvariantError(f"{event.attempt} read {event.input_bytes} bytes of {wanted}")
+
+    # At each time, and in the end ----------------------------------------------------------------
+    def _check_links(self) -> None:
+        """Add up the flows' rates, link by link, apart from how the fabric does."""
+        network = self.run.network
+        fabric = network.fabric
+        load = [0.0] * len(fabric.network.number)
+        for flow, rate in fabric.rates_bytes_per_s().items():
+            src, dst, _ = network.ends(flow)
+            for link in fabric.network.route(src, dst).links:
+                load[link] += rate
+        for name, capacity in fabric.capacities_bytes_per_s().items():
+            carried = load[fabric.network.number[name]]
+            if carried > capacity * (1 + 1e-6) + 1e-3:
+                raise InvariantError(f"{name} carries {carried} of {capacity} bytes/s")
+
+    def _check_circuits(self) -> None:
+        """Ports have one circuit each, and since the last event links carried what they can.
+
+        Which way a flow takes is the fabric's to say here, so it's bytes that are looked at.
+        """
+        fabric = self.run.network.fabric
+        ports = Counter(end for one in fabric.circuits() for end in (f"{one.src} out", one.dst))
+        if any(circuits > 1 for circuits in ports.values()):
+            raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
+        before_s, before, capacities = self._looked
+        carried = fabric.bytes_by_link()
+        for name, bytes_per_s in capacities.items():
+            most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES
+            new = carried[name] - before[name]
+            if new > most:
+                raise InvariantError(f"{name} has carried {new} bytes where {most} were possible")
+        self._looked = (fabric.now_s, carried, fabric.capacities_bytes_per_s())
+
+    def _check_end(self) -> None:
+        run = self.run
+        world = run.core.world
+        if world.free != world.slots or world.fetches or world.jobs:
+            raise InvariantError(f"{world.slots - world.free} slots are held at the end")
+        self._check_bytes()
+        for record, job in zip(run.core.records.values(), self.jobs.jobs, strict=True):
+            if record.ok and job.output_bytes:
+                usage = run.store.tell(GetUsage(path=f"/out/{record.id}"))
+                assert isinstance(usage, Usage)
+                if usage.stored_bytes != job.output_bytes:
+                    told = f"{usage.stored_bytes} bytes of {job.output_bytes}"
+                    raise InvariantError(f"{record.id} has written {told}")
+
+    def _check_bytes(self) -> None:
+        network = self.run.network
+        fabric = network.fabric
+        bytes_ = fabric.bytes_by_category()
+        carried = bytes_["rack"] + bytes_["cross_rack"]
+        under_way = sum(network.ends(flow)[2] for flow in fabric.rates_bytes_per_s())
+        least = network.arrived_bytes
+        most = least + network.lost_bytes + under_way
+        slack = network.opened + 1  # each may be rounded
+        if not least - slack <= carried <= most + slack:
+            raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
+
+
+# What is drawn -----------------------------------------------------------------------------------
+def _topology(dice: random.Random) -> Topology:
+    """Up to nine nodes; slow enough that jobs are under way when faults come."""
+    racks = dice.randint(1, 3)
+    kind = dice.choice(("core", "core", "core", "tree", "ocs"))
+    tree = SwitchTree(tor=2e8, aggregation=1.5e8, root=1e8, racks_per_aggregation=1)
+    ocs = Ocs(port=5e8, reconfigure=dice.choice((0.0, 0.05)), elephant=dice.choice((1, 20_000_000)))
+    return Topology(
+        name="random",
+        racks=RackShape(count=racks, nodes=dice.randint(1, 3), slots=dice.randint(1, 2)),
+        links=Links(
+            nic=dice.choice((5e7, 1e8)), uplink=None if kind == "tree" else dice.choice((5e7, 2e8))
+        ),
+        tree=tree if kind == "tree" else None,
+        ocs=ocs if kind == "ocs" else None,
+        storage=Storage(block=100_000_000, replication=dice.randint(1, 3)),
+        compute=Compute(map_rate=5e7, reduce_rate=5e7),
+        liveness=Liveness(heartbeat=0.5, expiry=2.0),
+    )
+
+
+def _flow_schedulers(topology: Topology) -> list[str]:
+    """Those that the topology has what it takes for: circuits need a switch."""
+    return sorted(name for name in FLOW_SCHEDULERS if name not in _CIRCUITS or topology.ocs)
+
+
+def _behaviour(dice: random.Random) -> Behaviour:
+    return Behaviour(
+        variance=dice.choice((0.0, 0.3)),
+        stragglers=dice.choice((0.0, 0.1)),
+        failures=dice.choice((0.0, 0.05)),
+        launch_s=dice.choice((0.0, 0.2)),
+        fetch_s=dice.choice((0.0, 0.01)),
+        end_s=dice.choice((0.0, 0.05)),
+        progress_s=dice.choice((0.0, 1.0)),
+    )
+
+
+def _jobs(dice: random.Random) -> list[WorkloadJob]:
+    jobs = [_job(dice, number) for number in range(dice.randint(1, 4))]
+    return sorted(jobs, key=lambda job: job.submit_s)
+
+
+def _job(dice: random.Random, number: int) -> WorkloadJob:
+    """Maps over a file, or that read nothing; perhaps reduces; perhaps a stage behind them."""
+    files: tuple[InputFile, ...] = ()
+    maps = dice.randint(1, 6)
+    if dice.random() < 0.8:
+        size_bytes = dice.randint(1, maps * 100_000_000)
+        path = f"/in/{number}"
+        files = (InputFile(path=path, size_bytes=size_bytes, block_bytes=100_000_000),)
+        maps = files[0].blocks
+    paths = tuple(file.path for file in files)
+    stages = [
+        WorkStage(name="m", files=paths, tasks=maps, output_bytes=_size(dice), task_s=dice.random())
+    ]
+    reads = "m"
+    for name in ("r", "s")[: dice.choice((0, 1, 1, 1, 2))]:
+        tasks = dice.randint(1, 3)
+        weights = tuple(dice.random() + 0.01 for _ in range(tasks)) if dice.random() < 0.3 else ()
+        stages.append(
+            WorkStage(
+                name=name, reads=(reads,), tasks=tasks, output_bytes=_size(dice), weights=weights
+            )
+        )
+        reads = name
+    return WorkloadJob(
+        name=f"job-{number}",
+        user=dice.choice("ab"),
+        queue="default",
+        submit_s=dice.uniform(0, 10),
+        stages=tuple(stages),
+        files=files,
+    )
+
+
+def _size(dice: random.Random) -> int:
+    return dice.choice((0, dice.randint(1, 1000), dice.randint(1, 300_000_000)))

@@ -1,0 +1,185 @@
+"""A file that an attempt writes: block by block, each through a pipeline of nodes.
+
+As in ``dfs.writing`` and ``dfs.datanode.receiving``: each node passes a block on while it gets it;
+one that fails takes those behind it with it, not those before; a block that nobody has is written
+again, to other nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import FlowId, NodeId
+from railyard.dfs.messages import (
+    AbandonFile,
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    CompleteFile,
+    CreateFile,
+    FileCreated,
+    StoredBlock,
+)
+from railyard.simulator.nodes.blockstore import BlockStore
+
+
+class FileWrite:
+    """A file on its way into the block store, one block at a time.
+
+    Ends with one call of ``on_end``: why it failed, "" if it is there.
+    """
+
+    TRIES = 4  #: as ``dfs.writing.TRIES``
+
+    __slots__ = (
+        "_added",
+        "_block_bytes",
+        "_failed",
+        "_file",
+        "_hops",
+        "_left_bytes",
+        "_length",
+        "_on_end",
+        "_path",
+        "_reached",
+        "_replication",
+        "_store",
+        "_stored",
+        "_tries",
+        "_writer",
+    )
+
+    def __init__(
+        self,
+        store: BlockStore,
+        path: str,
+        size_bytes: int,
+        block_bytes: int,
+        replication: int,
+        writer: NodeId,
+        on_end: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._left_bytes = size_bytes
+        self._block_bytes = block_bytes
+        self._replication = replication
+        self._writer = writer
+        self._on_end = on_end
+        self._file = 0  #: once it is begun
+        self._stored: tuple[StoredBlock, ...] = ()
+        self._failed: tuple[NodeId, ...] = ()
+        self._tries = 1
+        self._added: BlockAdded | None = None
+        self._length = min(size_bytes, block_bytes)  #: of the block that is being written
+        self._hops: dict[int, FlowId] = {}  #: those under way: {position in the pipeline: flow}
+        self._reached = 0  #: how many nodes of the pipeline will have the block
+
+    def begin(self) -> None:
+        """Write."""
+        create = CreateFile(
+            path=self._path,
+            writer=self._writer,
+            replication=self._replication,
+            first_stored_length=self._length,
+        )
+        try:
+            created = self._store.tell(create)
+        except PeerError as error:
+            self._on_end(f"a block could not be written: {error}")
+            return
+        assert isinstance(created, FileCreated)
+        self._file = created.file
+        if created.first is None:
+            self._complete()
+        else:
+            self._send(created.first)
+
+    def abort(self) -> None:
+        """Give it up, because its writer is gone."""
+        for flow in self._hops.values():
+            self._store.network.cancel(flow)
+        self._hops.clear()
+        with contextlib.suppress(PeerError):  # it was given up, or removed with its folder
+            self._store.tell(AbandonFile(file=self._file))
+
+    def _complete(self) -> None:
+        try:
+            self._store.tell(CompleteFile(file=self._file, blocks=self._stored))
+        except PeerError as error:  # all nodes that have a block of it were lost since
+            self._on_end(f"the file could not be completed: {error}")
+        else:
+            self._on_end("")
+
+    def _ask(self, instead_of: BlockId | None) -> None:
+        try:
+            added = self._store.tell(
+                AddBlock(
+                    file=self._file,
+                    stored_length=self._length,
+                    instead_of=instead_of,
+                    exclude=self._failed,
+                )
+            )
+        except PeerError as error:
+            self._on_end(f"a block could not be written: {error}")
+            return
+        assert isinstance(added, BlockAdded)
+        self._send(added)
+
+    def _send(self, added: BlockAdded) -> None:
+        """Begin all hops at once: each node passes on what it gets while it gets it."""
+        store, nodes = self._store, added.nodes
+        self._added, reached = added, len(nodes)
+        if store.down:
+            is_up = [node not in store.down for node in nodes]
+            reached = is_up.index(False) if False in is_up else reached
+        self._reached = reached
+        if reached == 0:
+            store.heap.after(0.0, self._block_ended)
+            return
+        source, begin = self._writer, 0
+        if nodes[0] == source and reached > 1:
+            begin = 1  # what the writer's own node gets is there before what it passes on
+        for hop in range(begin, reached):
+            flow = self._hops[hop] = store.new_name()
+            store.network.carry(
+                flow, source, nodes[hop], self._length, partial(self._hop_ended, hop)
+            )
+            source = nodes[hop]
+
+    def _hop_ended(self, hop: int, _: int, reason: str) -> None:
+        hops = self._hops
+        hops.pop(hop, None)
+        if reason:  # whoever is further down gets its bytes from there
+            self._reached = min(self._reached, hop)
+            for later in [other for other in hops if other > hop]:
+                self._store.network.cancel(hops.pop(later))
+        if not hops:
+            self._block_ended()
+
+    def _block_ended(self) -> None:
+        store, added = self._store, self._added
+        assert added is not None
+        nodes = added.nodes[: self._reached]
+        if store.down:
+            nodes = tuple([node for node in nodes if node not in store.down])
+        if nodes:
+            store.disks.put(added.block, self._length, nodes)
+            self._stored += (StoredBlock(block=added.block, nodes=nodes),)
+            self._left_bytes -= self._length
+            if not self._left_bytes:
+                self._complete()
+                return
+            self._length = min(self._left_bytes, self._block_bytes)
+            self._tries, self._failed = 1, ()
+            self._ask(None)
+        elif self._tries < self.TRIES:
+            self._tries += 1
+            self._failed += added.nodes[:1]
+            self._ask(added.block)
+        else:
+            self._on_end(f"a block could not be written in {self._tries} tries")
