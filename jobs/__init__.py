@@ -1,5 +1,8 @@
 """How jobs are written, shipped and run; the sample jobs.  See ``jobs.model``."""
 
+if __name__ != "railyard.jobs":  # found as a folder of the checkout, by a job file of old
+    raise ImportError(f"{__name__} is railyard.jobs", name="jobs")
+
 from railyard.jobs.formats import FixedRecords, Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import Map, Reduce

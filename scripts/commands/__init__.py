@@ -1,5 +1,5 @@
 """One file for each command that people type after ``railyard``.
 
-A command reads what was typed, calls the other rooms, prints.  Not here: work of more than one command.
+A command reads what was typed, calls the other rooms, prints.  Not here: what several commands do.
 Open ``registry`` first: the list.
 """

@@ -24,9 +24,8 @@ from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.networkrecord import NetworkRecord
+from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
 from railyard.scripts.results.outputfile import naming, write_json
-from railyard.scripts.running.mixrun import MixOutcome, Result
-from railyard.scripts.running.workplace import Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,67 +8,17 @@ What is foretold of the jobs is told before all of that, so that a scheduler can
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
-from railyard.cluster.ids import JobId
 from railyard.jobs.mixes.mixplans import Planned, stored_size
 from railyard.jobs.samples.sample import Plan, Step, Verdict
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import JobEnded
 from railyard.scripts.clusters.session import Session
-from railyard.scripts.running.submission import Due, JobFailed, run_all
+from railyard.scripts.results.outcome import JobFailed, MixOutcome, Result
+from railyard.scripts.running.submission import Due, run_all
 from railyard.scripts.running.workplace import Submitter, Workplace
 from railyard.scripts.terminal.progress import View
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """How a job of a mix ended."""
-
-    name: str
-    ended: JobEnded
-    verdict: Verdict | None  #: None: it failed, or there is nothing to check its output against
-
-    @property
-    def verified(self) -> bool | None:
-        """Whether its output is right; None if nobody can tell."""
-        if not self.ended.ok:
-            return False
-        return None if self.verdict is None else self.verdict.ok
-
-
-@dataclass(frozen=True, kw_only=True)
-class MixOutcome:
-    """What came out of a mix."""
-
-    results: tuple[Result, ...]  #: in the order in which the jobs were submitted
-    helpers: tuple[JobEnded, ...]  #: the jobs that prepared and checked
-
-    @property
-    def failure(self) -> JobFailed | None:
-        """Of the first job that failed."""
-        failed = (result for result in self.results if not result.ended.ok)
-        first = next(failed, None)
-        return None if first is None else JobFailed(first.name, first.ended)
-
-    @property
-    def verified(self) -> bool | None:
-        """Whether all outputs are right; None if nobody can tell of any."""
-        known = [result.verified for result in self.results if result.verified is not None]
-        return all(known) if known else None
-
-    def wrong(self) -> list[Result]:
-        """The jobs that ended well with wrong output."""
-        return [result for result in self.results if result.ended.ok and result.verified is False]
-
-    def measured_jobs(self) -> tuple[JobId, ...]:
-        """The jobs that the summary is about."""
-        return tuple(result.ended.job for result in self.results)
-
-    def all_jobs(self) -> tuple[JobId, ...]:
-        """These, and those that prepared and checked."""
-        return (*self.measured_jobs(), *(end.job for end in self.helpers))
 
 
 class MixRun:

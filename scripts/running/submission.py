@@ -12,8 +12,6 @@ from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
-from railyard.cluster.shown import printable
-from railyard.resourcemanager.core.records import TaskFailure
 from railyard.resourcemanager.process.messages import (
     JobAccepted,
     JobEnded,
@@ -23,22 +21,12 @@ from railyard.resourcemanager.process.messages import (
     WatchJob,
 )
 from railyard.scripts.clusters.session import Session
+from railyard.scripts.results.outcome import JobFailed
 from railyard.scripts.terminal.interrupts import Interrupted, deferred
 from railyard.scripts.terminal.progress import BatchProgress, View
 
-_STDERR_LINES = 15
 #: So long an interrupted command waits for the ResourceManager's answer.
 _ANSWER_S = 2.0
-#: A longer line hides what is around it.
-_LETTERS_MAX = 400
-
-
-class JobFailed(RailyardError):
-    """A job did not end well; the text is a report for whoever wrote the job."""
-
-    def __init__(self, name: str, ended: JobEnded) -> None:
-        super().__init__(failure_report(name, ended))
-        self.ended = ended
 
 
 @dataclass(frozen=True)
@@ -162,30 +150,3 @@ class _Batch:
 
     def _lost(self) -> None:
         self._error = self._error or PeerLost("the ResourceManager is gone")
-
-
-def failure_report(name: str, end: JobEnded) -> str:
-    """Why a job failed: the reason, then the task that broke, where, and what it said."""
-    lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
-    if end.failures:
-        lines += _describe(end.failures[-1])
-        others = len(end.failures) - 1
-        if others:
-            lines.append(f"  {others} more failed attempts: {_summary(end.failures[:-1])}")
-    return "\n".join(lines)
-
-
-def _describe(failure: TaskFailure) -> list[str]:
-    lines = [
-        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
-        f"{printable(failure.reason)}"
-    ]
-    said = failure.stderr.strip("\n").split("\n")
-    if said != [""]:
-        lines.append("  its standard error ends with:")
-        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in said[-_STDERR_LINES:]]
-    return lines
-
-
-def _summary(failures: tuple[TaskFailure, ...]) -> str:
-    return ", ".join(f"{failure.attempt} on {failure.node}" for failure in failures)

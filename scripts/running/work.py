@@ -18,6 +18,7 @@ from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.launch import ClusterFailed
 from railyard.scripts.clusters.session import Session, connected, own_session
+from railyard.scripts.results.outcome import MixOutcome, Outcome
 from railyard.scripts.results.outputfile import NotWritten
 from railyard.scripts.results.summary import (
     make_summary,
@@ -28,11 +29,11 @@ from railyard.scripts.results.summary import (
 )
 from railyard.scripts.running.files import copy_out
 from railyard.scripts.running.foretelling import foretell
-from railyard.scripts.running.mixrun import MixOutcome, MixRun
+from railyard.scripts.running.mixrun import MixRun
 from railyard.scripts.running.netwatch import NetworkWatch
 from railyard.scripts.running.request import Prepared
 from railyard.scripts.running.trial import planned
-from railyard.scripts.running.workplace import Outcome, Submitter, Workplace
+from railyard.scripts.running.workplace import Submitter, Workplace
 from railyard.scripts.terminal.progress import View
 
 

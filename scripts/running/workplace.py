@@ -7,49 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.ids import JobId
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
 from railyard.jobs.package import load_job
-from railyard.jobs.samples.sample import Plan, Step, Verdict
+from railyard.jobs.samples.sample import Plan, Step
 from railyard.jobs.taskio import FileReader
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import JobEnded, SubmitJob
 from railyard.scripts.clusters.session import Session
+from railyard.scripts.results.outcome import JobFailed, Outcome
 from railyard.scripts.running.dataplans import Racks, planned_racks
 from railyard.scripts.running.files import LocalFile, copy_in
-from railyard.scripts.running.submission import JobFailed, run_to_end
+from railyard.scripts.running.submission import run_to_end
 from railyard.scripts.terminal.progress import View
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came out of a plan."""
-
-    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
-    measured: tuple[Step, ...]  #: what was asked for, or what failed; others prepare or check
-    failure: JobFailed | None = None
-    verdict: Verdict | None = None  #: None: there is nothing to check the output against
-
-    @property
-    def output(self) -> str:
-        """Folder of the block store with the output."""
-        return self.measured[-1].output
-
-    @property
-    def verified(self) -> bool | None:
-        """Whether the output is right; None if nobody can tell."""
-        if self.failure is not None:
-            return False
-        return None if self.verdict is None else self.verdict.ok
-
-    def measured_jobs(self) -> tuple[JobId, ...]:
-        """The jobs that the summary is about."""
-        return tuple(self.jobs[step.name].job for step in self.measured)
-
-    def all_jobs(self) -> tuple[JobId, ...]:
-        """These, and those that prepared and checked."""
-        return tuple(end.job for end in self.jobs.values())
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,10 @@ def test_a_number_that_is_somebody_elses_by_now_is_not_signalled(start):
 
 
 def test_who_looks_is_not_killed():
-    program = "from cluster.members import *; import sys; print(kill_members(sys.argv[1], 1))"
+    program = (
+        "from railyard.cluster.processes.members import kill_members; import sys; "
+        "print(kill_members(sys.argv[1], 1))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, ID],
         env=marked(dict(os.environ) | {"PYTHONPATH": "."}, ID),

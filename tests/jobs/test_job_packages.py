@@ -164,6 +164,7 @@ def test_a_package_cannot_name_any_other_module(module):
         "syntax",
         "name",
         "import",
+        "old import",
         "no job",
         "null",
         "no map",

@@ -1,4 +1,4 @@
-"""Which circuits there should be, all at once: the simple version of ``netemu.circuits.choosing``."""
+"""Which circuits there should be, all at once: a simple version of ``netemu.circuits.choosing``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from railyard.scripts.running.trial import survived
             "import os; os.kill(os.getpid(), 9)", r"\(signal 9 \(SIGKILL\)\)", id="signal"
         ),
         pytest.param(
-            "import os\nfrom jobs import Job\nclass J(Job):\n def setup(self): os._exit(3)",
+            "import os\nfrom railyard import Job\nclass J(Job):\n def setup(self): os._exit(3)",
             r"\(exit 3\)",
             id="when it is made",
         ),

@@ -161,7 +161,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
 
 
 class Launches:
-    """Which job's attempts were launched where and when: a ``resourcemanager.driving.coredriver.Log``."""
+    """Where and when each job's attempts were launched: a ``Log`` of a core's driver."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, NodeId, float]] = []

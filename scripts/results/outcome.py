@@ -1,0 +1,131 @@
+"""How a job, or a mix of jobs, ended on a cluster: whether it is right, and if not, why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.ids import JobId
+from railyard.cluster.shown import printable
+from railyard.jobs.samples.sample import Step, Verdict
+from railyard.resourcemanager.core.records import TaskFailure
+from railyard.resourcemanager.process.messages import JobEnded
+
+#: So much of the end of an attempt's standard error is shown.
+_STDERR_LINES = 15
+#: A longer line hides what is around it.
+_LETTERS_MAX = 400
+
+
+class JobFailed(RailyardError):
+    """A job did not end well; the text is a report for whoever wrote the job."""
+
+    def __init__(self, name: str, ended: JobEnded) -> None:
+        super().__init__(failure_report(name, ended))
+        self.ended = ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came out of a plan."""
+
+    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
+    measured: tuple[Step, ...]  #: what was asked for, or what failed; others prepare or check
+    failure: JobFailed | None = None
+    verdict: Verdict | None = None  #: None: there is nothing to check the output against
+
+    @property
+    def output(self) -> str:
+        """Folder of the block store with the output."""
+        return self.measured[-1].output
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the output is right; None if nobody can tell."""
+        if self.failure is not None:
+            return False
+        return None if self.verdict is None else self.verdict.ok
+
+    def measured_jobs(self) -> tuple[JobId, ...]:
+        """The jobs that the summary is about."""
+        return tuple(self.jobs[step.name].job for step in self.measured)
+
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return tuple(end.job for end in self.jobs.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a job of a mix ended."""
+
+    name: str
+    ended: JobEnded
+    verdict: Verdict | None  #: None: it failed, or there is nothing to check its output against
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether its output is right; None if nobody can tell."""
+        if not self.ended.ok:
+            return False
+        return None if self.verdict is None else self.verdict.ok
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixOutcome:
+    """What came out of a mix."""
+
+    results: tuple[Result, ...]  #: in the order in which the jobs were submitted
+    helpers: tuple[JobEnded, ...]  #: the jobs that prepared and checked
+
+    @property
+    def failure(self) -> JobFailed | None:
+        """Of the first job that failed."""
+        failed = (result for result in self.results if not result.ended.ok)
+        first = next(failed, None)
+        return None if first is None else JobFailed(first.name, first.ended)
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether all outputs are right; None if nobody can tell of any."""
+        known = [result.verified for result in self.results if result.verified is not None]
+        return all(known) if known else None
+
+    def wrong(self) -> list[Result]:
+        """The jobs that ended well with wrong output."""
+        return [result for result in self.results if result.ended.ok and result.verified is False]
+
+    def measured_jobs(self) -> tuple[JobId, ...]:
+        """The jobs that the summary is about."""
+        return tuple(result.ended.job for result in self.results)
+
+    def all_jobs(self) -> tuple[JobId, ...]:
+        """These, and those that prepared and checked."""
+        return (*self.measured_jobs(), *(end.job for end in self.helpers))
+
+
+def failure_report(name: str, end: JobEnded) -> str:
+    """Why a job failed: the reason, then the task that broke, where, and what it said."""
+    lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
+    if end.failures:
+        lines += _describe(end.failures[-1])
+        others = len(end.failures) - 1
+        if others:
+            lines.append(f"  {others} more failed attempts: {_summary(end.failures[:-1])}")
+    return "\n".join(lines)
+
+
+def _describe(failure: TaskFailure) -> list[str]:
+    lines = [
+        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
+        f"{printable(failure.reason)}"
+    ]
+    said = failure.stderr.strip("\n").split("\n")
+    if said != [""]:
+        lines.append("  its standard error ends with:")
+        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in said[-_STDERR_LINES:]]
+    return lines
+
+
+def _summary(failures: tuple[TaskFailure, ...]) -> str:
+    return ", ".join(f"{failure.attempt} on {failure.node}" for failure in failures)
