@@ -108,6 +108,39 @@ NUMPY_SEEDED = ("np.random.Generator", "np.random.default_rng", "np.random.PCG64
 HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", "joblib"}
 
 
+#: the rooms of parts, each above those that it may import; what lies beside them is in none
+ROOMS = (
+    ("cluster.files", "cluster.messaging", "cluster.processes"),
+    ("jobs.samples", "jobs.workloads", "jobs.mixes"),
+    ("nodemanager.attempt", "nodemanager.containers"),
+    (
+        "resourcemanager.interface",
+        "resourcemanager.core",
+        "resourcemanager.schedulers",
+        "resourcemanager.driving",
+        "resourcemanager.process",
+    ),
+    ("simulator.nodes", "simulator.faults"),
+    (
+        "scripts.terminal",
+        "scripts.clusters",
+        "scripts.results",
+        "scripts.running",
+        "scripts.simulating",
+        "scripts.comparing",
+        "scripts.report",
+        "scripts.reproduce",
+        "scripts.commands",
+    ),
+)
+#: circles of imports that are yet to be opened; no other may come
+CIRCLES = (
+    ("netemu.circuits", "netemu.fabric", "netemu.schedulers"),
+    ("resourcemanager.core.shuffling", "resourcemanager.core.state"),
+    ("simulator.nodes.attempt", "simulator.nodes.workers"),
+)
+
+
 @dataclass(frozen=True)
 class Import:
     """An import statement's one name."""
@@ -134,6 +167,18 @@ def imports(path: Path) -> tuple[Import, ...]:
     """All imports of a file, but for those that only the type checker sees."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return tuple(_imports(path, tree, nested=False))
+
+
+@functools.cache
+def imports_for_types(path: Path) -> tuple[Import, ...]:
+    """The imports of a file that only the type checker sees."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(
+        found
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for found in _imports(path, ast.Module(body=node.body, type_ignores=[]), nested=False)
+    )
 
 
 def _imports(path: Path, node: ast.AST, *, nested: bool) -> Iterator[Import]:
@@ -190,6 +235,65 @@ def test_parts_import_only_what_the_table_allows():
         and not within(found.module, (part, *allowed))
     ]
     assert not broken, tell(broken)
+
+
+def test_rooms_import_only_what_is_below_them():
+    broken = [
+        f"{found}; {above} is above {room}: move what is wanted down"
+        for rooms in ROOMS
+        for height, room in enumerate(rooms)
+        for path in sources(room.replace(".", "/"))
+        for found in (*imports(path), *imports_for_types(path))
+        for above in rooms[height + 1 :]
+        if within(found.module, (above,))
+    ]
+    assert not broken, tell(broken)
+
+
+def test_no_circles():
+    graph = {
+        module_of(path): {found.module for found in (*imports(path), *imports_for_types(path))}
+        for part in PARTS
+        for path in sources(part)
+    }
+    broken = [
+        f"{' -> '.join(circle)} -> {circle[0]}; let one of them know less"
+        for circle in circles(graph)
+        if not any(all(within(module, known) for module in circle) for known in CIRCLES)
+    ]
+    assert not broken, tell(broken)
+
+
+def test_a_circle_is_found_and_its_way_told():
+    graph = {"a": {"b", "x"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "x": set()}
+    assert [sorted(circle) for circle in circles(graph)] == [["a", "b", "c"]]
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """A way round for each group of modules that all lead to one another."""
+    found, done = [], set()
+    for start in sorted(graph):
+        if start in done:
+            continue
+        way = _way_back(graph, start)
+        if way:
+            found.append(way)
+            done.update(way)
+    return found
+
+
+def _way_back(graph: dict[str, set[str]], start: str) -> list[str] | None:
+    """The shortest way from a module back to itself, without it at the end."""
+    ways = [[start]]
+    seen = set()
+    for way in ways:
+        for module in sorted(graph.get(way[-1], ())):
+            if module == start:
+                return way
+            if module not in seen:
+                seen.add(module)
+                ways.append([*way, module])
+    return None
 
 
 def test_relative_imports_are_not_used():
