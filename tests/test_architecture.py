@@ -137,7 +137,6 @@ ROOMS = (
 CIRCLES = (
     ("netemu.circuits", "netemu.fabric", "netemu.schedulers"),
     ("resourcemanager.core.shuffling", "resourcemanager.core.state"),
-    ("simulator.nodes.attempt", "simulator.nodes.workers"),
 )
 
 

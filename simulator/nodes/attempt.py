@@ -9,8 +9,9 @@ Its compute begins once all its input is here and takes as long as the stage's r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
@@ -24,12 +25,13 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     TaskSpec,
 )
-from railyard.simulator.nodes.behaviour import fate_of
+from railyard.cluster.messaging.wire import Event
+from railyard.simulator.heap import EventHeap
+from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.nodes.behaviour import Behaviour, Fate, fate_of
+from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.filewrite import FileWrite
 from railyard.simulator.nodes.jobwork import StageWork
-
-if TYPE_CHECKING:
-    from railyard.simulator.nodes.workers import Workers
 
 #: What part of a reduce's progress its fetches are, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
@@ -40,6 +42,26 @@ _NOTHING: _Read = (0, 0, 0)
 _LOOK_AGAIN_S = (0.1, 0.5, 2.0)
 
 
+class Surroundings(Protocol):
+    """What an attempt needs of the simulated nodes."""
+
+    heap: EventHeap
+    network: SimulatedNetwork
+    store: BlockStore
+    behaviour: Behaviour
+    seed: int
+    fate: Fate | None  #: of all attempts, if it is one
+    block_bytes: int  #: of the files that attempts write
+    slowness: dict[NodeId, float]  #: by which a slow node's computing is longer
+    tell: Callable[[Event], None]  #: takes facts for the core
+
+    def about(self, time_s: float) -> float:
+        """When something happens that would at that time: then, or near it, with other things."""
+
+    def forget(self, attempt: SimulatedAttempt) -> None:
+        """An attempt is over."""
+
+
 class SimulatedAttempt(msgspec.Struct, eq=False):
     """One attempt, from its launch until it is over: ended, killed, or gone with its node."""
 
@@ -47,7 +69,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     node: NodeId
     task: TaskSpec
     missing: int  #: outputs of other tasks that are not here yet
-    _workers: Workers
+    _workers: Surroundings
     _work: StageWork
     over: bool = False
     _started: bool = False
