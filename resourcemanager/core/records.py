@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from railyard.cluster.bounded import Text
-from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId
+from railyard.cluster.bounded import AttemptId, NodeId, TaskId, Text
+from railyard.cluster.ids import JobId
 
 #: How many failed attempts of a job are kept with their stderr.
 FAILURES_KEPT = 20

@@ -3,6 +3,7 @@
 import json
 import time
 
+from tests.command_line import wait_for
 from tests.fulldisk import small_disk
 
 SMALL = ("--topology", "unlimited-2x2")
@@ -11,8 +12,12 @@ SMALL = ("--topology", "unlimited-2x2")
 def test_a_job_outlives_a_disk_that_is_full_for_a_moment(railyard, tmp_path):
     with small_disk(railyard.home, 2**25) as disk:
         railyard.ok("up", *SMALL)
+        log = railyard.current() / "jobs" / "events.jsonl"
+        written_bytes = log.stat().st_size
         process = railyard.start("run", "wordcount", "--size", "4MB", "--json", tmp_path / "s.json")
         try:
+            # a disk that is full when room is looked for is another matter: that is refused
+            wait_for(lambda: log.stat().st_size > written_bytes, 30, "a job is there")
             for _ in range(3):  # while its input is made, while it runs, while it is checked
                 disk.fill()
                 time.sleep(0.7)
