@@ -110,7 +110,7 @@ def _measure(name: str, setup: Setup, coflows: int) -> dict[str, Any]:
         str(coflows),
     ]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    root = Path(__file__).parent.parent
+    root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
     return told

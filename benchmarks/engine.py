@@ -40,7 +40,7 @@ COUNT_RATIO_BOUND = 1.25
 #: "By a wide margin": we take at most this share of Spark's time.
 SPARK_RATIO_BOUND = 0.5
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).resolve().parent.parent
 _PEERS = Path(__file__).parent / "peers"
 
 

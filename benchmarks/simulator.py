@@ -178,7 +178,7 @@ def _measure(*settings: str) -> Row:
     print(f"  {' '.join(settings)} ...", file=sys.stderr)
     command = [sys.executable, "-m", "railyard.benchmarks.simulator", *settings]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    root = Path(__file__).parent.parent
+    root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
     told: Row = json.loads(done.stdout)
     return told

@@ -372,7 +372,7 @@ def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> N
 
 def topology_names() -> list[str]:
     """The names of the topologies that come with Railyard."""
-    folder = resources.files("cluster") / "topologies"
+    folder = resources.files("railyard.cluster") / "topologies"
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
@@ -418,6 +418,6 @@ def _read(name_or_file: str) -> tuple[dict[str, Any], str]:
         return read_toml(Path(name_or_file)), name_or_file
     if name_or_file not in topology_names():
         raise unknown_name("topology", name_or_file, topology_names())
-    with resources.as_file(resources.files("cluster") / "topologies") as folder:
+    with resources.as_file(resources.files("railyard.cluster") / "topologies") as folder:
         path = folder / f"{name_or_file}.toml"
         return read_toml(path), str(path)

@@ -21,14 +21,15 @@ class CommandLine:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.environment = os.environ | {"RAILYARD_HOME": str(home), "PYTHONPATH": str(ROOT)}
+        self.environment = os.environ | {"RAILYARD_HOME": str(home)}
+        self.environment.pop("PYTHONPATH", None)  # what is installed, and nothing else, is found
 
     def run(
         self, *arguments: str | Path, cwd: Path | None = None, stdin: bytes | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         done = subprocess.run(
-            [sys.executable, "-m", "railyard.scripts.main", *map(str, arguments)],
+            [sys.executable, "-P", "-m", "railyard.scripts.main", *map(str, arguments)],
             env=self.environment,
             cwd=cwd,
             capture_output=True,
@@ -52,7 +53,7 @@ class CommandLine:
         """Start a command and leave it to the test."""
         return subprocess.Popen(
             preexec_fn=_heed_interrupts,
-            args=[sys.executable, "-m", "railyard.scripts.main", *map(str, arguments)],
+            args=[sys.executable, "-P", "-m", "railyard.scripts.main", *map(str, arguments)],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -21,7 +21,7 @@ from typing import Any
 from railyard.benchmarks.attacks._guard import kill_all, processes_of
 
 SMALL = Path(__file__).parent / "small.toml"
-_ROOT = Path(__file__).parent.parent.parent
+_ROOT = Path(__file__).resolve().parent.parent.parent
 _COMMAND_TIMEOUT_S = 90.0
 _LEFT_TIMEOUT_S = 8.0
 #: A run folder has this in it, wherever below the home it is.

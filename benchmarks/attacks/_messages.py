@@ -12,7 +12,9 @@ import msgspec
 from railyard.cluster.messaging.wire import Message
 
 #: The parts whose modules define messages.
-_PARTS = ("cluster", "netemu", "dfs", "nodemanager", "resourcemanager")
+_PARTS = tuple(
+    f"railyard.{part}" for part in ("cluster", "netemu", "dfs", "nodemanager", "resourcemanager")
+)
 
 
 @functools.cache
@@ -24,7 +26,7 @@ def message_shapes() -> dict[str, msgspec.inspect.StructType]:
             importlib.import_module(module.name)
     shapes = {}
     for kind in sorted(set(_below(Message)), key=lambda kind: kind.tag()):
-        if kind.__module__.split(".")[0] in _PARTS:
+        if kind.__module__.startswith(_PARTS):
             shape = msgspec.inspect.type_info(kind)
             assert isinstance(shape, msgspec.inspect.StructType)
             shapes[kind.tag()] = shape

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import railyard
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.files.resources import (
@@ -102,7 +103,7 @@ class StartedCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=told,
                 stderr=log,
-                cwd=Path(__file__).parent.parent,  # so that the very same code is imported
+                cwd=Path(railyard.__file__).parent.parent,  # so that the very same code is imported
                 env=self._environment(),
                 pass_fds=inherited,
                 start_new_session=True,

@@ -31,7 +31,7 @@ def installed_package(tmp_path, railyard):
         for line in (f"[{group}]", *(f"{name} = {where}" for name, where in points.items()))
     ]
     (info / "entry_points.txt").write_text("\n".join(lines))
-    railyard.environment["PYTHONPATH"] += f":{tmp_path}"
+    railyard.environment["PYTHONPATH"] = str(tmp_path)
     return tmp_path
 
 
