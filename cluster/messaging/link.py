@@ -1,6 +1,6 @@
 """The client's end of a conversation with one server: questions, their answers, and its end.
 
-Not here: how a name becomes an address, and who makes links (``cluster.transport``).
+Not here: how a name becomes an address, and who makes links (``cluster.messaging.transport``).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Aalo(InOrder):
     shares_stay = rows_stay = True
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.fairshares import CompiledAalo
 
         return CompiledAalo()
@@ -72,7 +72,7 @@ class WeightedAalo(FlowScheduler):
     by_coflow = rows_stay = True
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.weighted import CompiledWeightedAalo
 
         return CompiledWeightedAalo()

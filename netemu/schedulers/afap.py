@@ -34,7 +34,7 @@ class AsFastAsPossible(FlowScheduler):
     rows_stay = True
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.afap import CompiledAsFastAsPossible
 
         return CompiledAsFastAsPossible()

@@ -28,7 +28,7 @@ class Fifo(InOrder):
     ends_matter = False
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.fifo import CompiledFifo
 
         return CompiledFifo()

@@ -26,7 +26,7 @@ class MaxMin(FlowScheduler):
         self._leveling = Leveling()
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
 
         return CompiledMaxMin()

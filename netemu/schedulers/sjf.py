@@ -35,7 +35,7 @@ class ShortestFirst(FlowScheduler):
     rows_stay = True
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.sjf import CompiledShortestFirst
 
         return CompiledShortestFirst()

@@ -61,7 +61,7 @@ class Sunflow(FlowScheduler):
         self._ports = self._no_link = 0  #: as bits, too
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
 
         return Sunflow(CompiledMaxMin)

@@ -58,7 +58,7 @@ class Varys(FlowScheduler):
         self._capacities: Floats = np.empty(0)
 
     def compiled(self) -> FlowScheduler:
-        """For crowds."""
+        """The compiled version, for many open flows."""
         from railyard.netemu.schedulers.compiled.varys import CompiledVarys
 
         return CompiledVarys()

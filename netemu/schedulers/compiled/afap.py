@@ -1,4 +1,4 @@
-"""``afap`` for crowds: an event costs what it frees, not how many flows wait.
+"""``afap`` with many open flows: an event costs what it frees, not how many flows wait.
 
 ``netemu.schedulers.afap`` is the simple version, and decides the same.  Whoever gains bandwidth
 fills a link on its way.  So of all flows that wait on one route only the first can gain, and none

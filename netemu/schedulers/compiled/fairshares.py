@@ -1,4 +1,4 @@
-"""``maxmin`` and ``aalo`` for crowds: groups in an order, whose flows share what is left alike."""
+"""``maxmin`` and ``aalo`` with many open flows: groups in order share what is left alike."""
 
 from __future__ import annotations
 

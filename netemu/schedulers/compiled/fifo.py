@@ -1,4 +1,4 @@
-"""``fifo`` for crowds: see ``netemu.schedulers.inorder`` for when a coflow's rates are kept."""
+"""``fifo`` with many open flows: ``netemu.schedulers.inorder`` says when rates are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``netemu.gaps`` for crowds: what slots, in order, will do with ports that fall free soon."""
+"""``netemu.circuits.gaps`` with many open flows: what slots do with ports soon free."""
 
 from __future__ import annotations
 

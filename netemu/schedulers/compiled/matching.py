@@ -1,4 +1,4 @@
-"""``netemu.circuits`` for crowds, where a port has one circuit at a time: the same choices."""
+"""``netemu.circuits`` with many open flows, one circuit a port at a time: the same choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queues of ``aalo`` for crowds: only coflows whose rates change are looked at."""
+"""The queues of ``aalo`` with many open flows: only coflows whose rates change are looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sjf`` for crowds: what an event does not reach is left as it is.
+"""``sjf`` with many open flows: what an event does not reach is left as it is.
 
 ``netemu.schedulers.sjf`` is the simple version, and decides the same.
 

@@ -1,4 +1,4 @@
-"""``varys`` for crowds."""
+"""``varys`` with many open flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aalo+weighted`` for crowds: each coflow is levelled twice, and sends at the sum of both.
+"""``aalo+weighted`` with many open flows: each coflow is levelled twice, and sends at the sum.
 
 First in its queue's part of the links, then in what all queues leave.  Each time its rows are on a
 sheet of their own, so that what has not changed need not be worked out anew.
