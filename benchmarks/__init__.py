@@ -1,1 +1,5 @@
-"""What Railyard measures of itself: ``scripts/bench NAME`` runs the ``run`` of a file here."""
+"""What Railyard measures of itself: one file or folder per benchmark, with its bounds.
+
+Not here: tests of behaviour.  Names with an underscore are rooms that benchmarks share.
+Open ``startup`` first: ``scripts/bench NAME`` calls the ``run`` of benchmark NAME.
+"""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks._traces import trace_file
+from railyard.benchmarks._common.traces import trace_file
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.traces.coflows import load_coflow_benchmark
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler

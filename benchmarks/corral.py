@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from railyard.benchmarks._bothclocks import LARGE_BLOCKS, Figure, contest
+from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Figure, contest
 from railyard.scripts.comparing.contest import Terms
 
 #: Largest difference between the clocks, in %.

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from railyard.benchmarks._differential import circuit_disagreements, disagreements
-from railyard.benchmarks._exactrates import EXACT
+from railyard.benchmarks._exact.differential import circuit_disagreements, disagreements
+from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import CROWD, Fabric

@@ -22,8 +22,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.benchmarks._emulated import Arrival, EmulatedNetwork
-from railyard.benchmarks._scenarios import (
+from railyard.benchmarks._network.emulated import Arrival, EmulatedNetwork
+from railyard.benchmarks._network.scenarios import (
     Batch,
     circuit_batches,
     dark_times_s,

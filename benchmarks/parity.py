@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from railyard.benchmarks._bothclocks import on_both_clocks, row
+from railyard.benchmarks._common.bothclocks import on_both_clocks, row
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.scripts.comparing.comparison import Summary
 from railyard.scripts.comparing.contest import Terms

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks._traces import trace_file
+from railyard.benchmarks._common.traces import trace_file
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import load_topology

@@ -2,10 +2,10 @@
 
     scripts/bench attacks [--quick]           all kinds
     scripts/bench attacks.kills               one kind
-    python -m benchmarks.attacks kills --seed 2 --trial NodeManager-3
+    python -m railyard.benchmarks.attacks kills --seed 2 --trial NodeManager-3
 
 Everything is in a private folder in /tmp, which a guard removes whatever becomes of this process
-(``_guard``).  Nothing leaves this machine: sockets are Unix-domain sockets in that folder.
+(``_grounds.guard``).  Nothing leaves this machine: sockets are Unix-domain sockets in that folder.
 """
 
 from __future__ import annotations

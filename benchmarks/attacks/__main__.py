@@ -1,4 +1,4 @@
-"""``python -m benchmarks.attacks [KIND]...``: attacks with another seed, or one of them again."""
+"""``python -m railyard.benchmarks.attacks [KIND]...``: with another seed, or one trial again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 from typing import Any
 
 from railyard.benchmarks.attacks import KINDS
-from railyard.benchmarks.attacks._trials import SEED
+from railyard.benchmarks.attacks._grounds.trials import SEED
 from railyard.scripts.commands.bench import show
 from railyard.scripts.terminal import interrupts
 
 
 def main() -> int:
     """Make the attacks that the command line names; exit status 1 if one does not hold."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.attacks")
+    parser = argparse.ArgumentParser(prog="python -m railyard.benchmarks.attacks")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--trial", help="only this one; of frames: the number of a batch")

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks.attacks._blocks import (
+from railyard.benchmarks.attacks._grounds.blocks import (
     DAMAGES,
     Damage,
     contents,
@@ -20,8 +20,8 @@ from railyard.benchmarks.attacks._blocks import (
     replicas,
     restore,
 )
-from railyard.benchmarks.attacks._home import Home, Ran, require
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 _FILE_BYTES = 6_000_000  # 24 blocks
 _READ_BYTES = 2**18

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks.attacks._blocks import replicas
-from railyard.benchmarks.attacks._home import SMALL, Home, pid_of, require
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.blocks import replicas
+from railyard.benchmarks.attacks._grounds.home import SMALL, Home, pid_of, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import CENTRAL, require_verified
 
 #: With fewer Python itself does not start.

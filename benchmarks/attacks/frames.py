@@ -1,6 +1,6 @@
 """A million hostile frames over every socket, while real jobs run: daemons live, jobs are right.
 
-``_frames`` says what they are.  A batch that did not hold is sent again, alone and to a new
+``_hostile.frames`` says what they are.  A batch that did not hold is sent again, alone and to a new
 cluster, after its frames were printed, by
 
     python -m benchmarks.attacks frames --seed SEED --trial BATCH
@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 
-from railyard.benchmarks.attacks._home import SMALL, Broken, Grounds, Home, pid_of
-from railyard.benchmarks.attacks._sender import BATCH, Sender, Target, shown
-from railyard.benchmarks.attacks._trials import SEED, say, tally
+from railyard.benchmarks.attacks._grounds.home import SMALL, Broken, Grounds, Home, pid_of
+from railyard.benchmarks.attacks._grounds.trials import SEED, say, tally
+from railyard.benchmarks.attacks._hostile.sender import BATCH, Sender, Target, shown
 from railyard.cluster.topology import load_topology
 
 FRAMES = 1_000_000
@@ -32,7 +32,7 @@ _KEPT_BYTES = 1_000_000
 _SAID_EVERY_S = 20.0
 _LOG_LINES = 12
 _JOB_TIMEOUT_S = 180.0
-_HOSTILE_JOB = Path(__file__).parent / "_hostilejob.py"
+_HOSTILE_JOB = Path(__file__).parent / "_hostile" / "job.py"
 _ATTEMPT_BATCHES_MAX = 60
 _MEMORY_BOUND_MB = 1500.0
 

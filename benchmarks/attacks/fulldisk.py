@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks.attacks._home import SMALL, Command, Home, Ran, require
-from railyard.benchmarks.attacks._trials import SEED, Skipped, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, Ran, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Skipped, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
 
 _DISK_BYTES = 48_000_000

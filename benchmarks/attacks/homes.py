@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks.attacks._home import SMALL, Home, pid_of, require
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import SMALL, Home, pid_of, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 _THESIS = "the only copy\n"
 

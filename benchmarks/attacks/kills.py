@@ -12,8 +12,8 @@ import time
 from functools import partial
 from typing import Any
 
-from railyard.benchmarks.attacks._home import Command, Home, pid_of, require
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import Command, Home, pid_of, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
 CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator", "Supervisor")

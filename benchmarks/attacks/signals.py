@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from railyard.benchmarks.attacks._home import SMALL, Home, Ran, require
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: Until then Python itself starts, and knows nothing of what we would like to say.

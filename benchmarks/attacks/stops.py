@@ -12,8 +12,8 @@ import time
 from functools import partial
 from typing import Any
 
-from railyard.benchmarks.attacks._home import Home, pid_of
-from railyard.benchmarks.attacks._trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.home import Home, pid_of
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
 
 ROLES = (

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from railyard.benchmarks.attacks import KINDS, frames
-from railyard.benchmarks.attacks._guard import processes_of
-from railyard.benchmarks.attacks._home import Broken, Grounds
-from railyard.benchmarks.attacks._trials import Skipped, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.guard import processes_of
+from railyard.benchmarks.attacks._grounds.home import Broken, Grounds
+from railyard.benchmarks.attacks._grounds.trials import Skipped, Trial, run_trials
 from railyard.scripts.commands.bench import benchmark_names, parts_of
 
 ROOT = Path(__file__).parent.parent.parent
 
 _MAKER = """
 import random, time
-from railyard.benchmarks.attacks._home import Grounds
+from railyard.benchmarks.attacks._grounds.home import Grounds
 with Grounds() as grounds:
     home = grounds.home(random.Random(1))
     home.up()

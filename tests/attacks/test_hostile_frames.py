@@ -7,11 +7,11 @@ import msgpack
 import msgspec
 import pytest
 
-from railyard.benchmarks.attacks._frames import ORDERS, Frames
-from railyard.benchmarks.attacks._home import SMALL
-from railyard.benchmarks.attacks._ids import of_nothing, of_running
-from railyard.benchmarks.attacks._messages import message_shapes
-from railyard.benchmarks.attacks._values import Values
+from railyard.benchmarks.attacks._grounds.home import SMALL
+from railyard.benchmarks.attacks._hostile.frames import ORDERS, Frames
+from railyard.benchmarks.attacks._hostile.ids import of_nothing, of_running
+from railyard.benchmarks.attacks._hostile.messages import message_shapes
+from railyard.benchmarks.attacks._hostile.values import Values
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.topology import load_topology
 from railyard.dfs.messages import WriteBlock

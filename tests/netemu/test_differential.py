@@ -2,8 +2,8 @@
 
 import pytest
 
-from railyard.benchmarks._differential import circuit_disagreements, disagreements
-from railyard.benchmarks._exactrates import EXACT
+from railyard.benchmarks._exact.differential import circuit_disagreements, disagreements
+from railyard.benchmarks._exact.rates import EXACT
 
 #: ``scripts/bench fabric`` goes through 10,000 cases in all.
 CASES = 40

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import zmq
 
-from railyard.benchmarks._emulated import EmulatedNetwork, Transfer
-from railyard.benchmarks._scenarios import predict
+from railyard.benchmarks._network.emulated import EmulatedNetwork, Transfer
+from railyard.benchmarks._network.scenarios import predict
 from railyard.benchmarks.fidelity import errors_percent
 from railyard.cluster.errors import Refused
 from railyard.cluster.messages.execution import FlowFailed

@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from railyard.benchmarks._emulated import Arrival
-from railyard.benchmarks._scenarios import circuit_batches, dark_times_s, packet_batches, predict
+from railyard.benchmarks._network.emulated import Arrival
+from railyard.benchmarks._network.scenarios import (
+    circuit_batches,
+    dark_times_s,
+    packet_batches,
+    predict,
+)
 from railyard.benchmarks.fidelity import CIRCUITS, PACKETS
 from railyard.cluster.ids import rack_of
 from railyard.cluster.topology import load_topology

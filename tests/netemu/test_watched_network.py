@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from railyard.benchmarks._emulated import EmulatedNetwork
+from railyard.benchmarks._network.emulated import EmulatedNetwork
 from railyard.cluster.errors import Refused
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done

@@ -166,7 +166,9 @@ def test_what_escaped_from_an_attempt_ends_with_whoever_is_killed(patient, runaw
     attempt, sleeping = runaway(1)
     attempt.parent().kill()  # the job's helper
     patient.until(lambda: gone(sleeping))
-    patient.fact(AttemptFailed, attempt="j1.m1.0")  # what is launched before would go to that helper
+    patient.fact(
+        AttemptFailed, attempt="j1.m1.0"
+    )  # what is launched before would go to that helper
     attempt, sleeping = runaway(2)
     other_attempt, other_sleeping = runaway(3)
     patient.helper("r0").kill()  # its NodeManager ends without it, and the supervisor goes on

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from railyard.benchmarks.attacks._home import Broken
-from railyard.benchmarks.attacks._sender import Sender
+from railyard.benchmarks.attacks._grounds.home import Broken
+from railyard.benchmarks.attacks._hostile.sender import Sender
 from railyard.cluster.topology import load_topology
 from railyard.jobs import Job, Lines
 from railyard.jobs.records import Pairs

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from railyard.benchmarks._exactcircuits import lower_bound_s, reserve
-from railyard.benchmarks._exactrates import Act, Exact, ExactFlow, ExactNetwork, ends_s
+from railyard.benchmarks._exact.circuits import lower_bound_s, reserve
+from railyard.benchmarks._exact.rates import Act, Exact, ExactFlow, ExactNetwork, ends_s
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railyard.cluster.errors import UsageError
 
-_BESIDE = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def trace_file(name: str) -> Path:

@@ -16,10 +16,10 @@ from typing import Any
 import msgpack
 import zmq
 
-from railyard.benchmarks.attacks._frames import Frame, Frames
-from railyard.benchmarks.attacks._home import Broken, lives, require
-from railyard.benchmarks.attacks._ids import of_nothing
-from railyard.benchmarks.attacks._messages import message_shapes
+from railyard.benchmarks.attacks._grounds.home import Broken, lives, require
+from railyard.benchmarks.attacks._hostile.frames import Frame, Frames
+from railyard.benchmarks.attacks._hostile.ids import of_nothing
+from railyard.benchmarks.attacks._hostile.messages import message_shapes
 from railyard.cluster.topology import Topology
 
 BATCH = 500

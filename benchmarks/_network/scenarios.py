@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from railyard.benchmarks._emulated import Arrival, Transfer
+from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric

@@ -1,7 +1,8 @@
 """Removes what attacks have made, once whoever made it is gone: however that ended.
 
-A process of its own, ``python -m benchmarks.attacks._guard FOLDER``, which waits for the end of its
-standard input.  Only what is in FOLDER goes, and processes whose RAILYARD_HOME is in it.
+``python -m railyard.benchmarks.attacks._grounds.guard FOLDER`` is a process of its own that waits
+for the end of its standard input.  It removes FOLDER and kills the processes with a RAILYARD_HOME
+in it, nothing else.
 """
 
 from __future__ import annotations

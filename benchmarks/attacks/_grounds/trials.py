@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.benchmarks.attacks._home import Broken, Grounds, Home
+from railyard.benchmarks.attacks._grounds.home import Broken, Grounds, Home
 
 #: Most of a trial's time nothing is computed: something is stopped, paced or waited for.
 WORKERS = 4

@@ -18,7 +18,7 @@ from types import TracebackType
 
 import crc32c
 
-from railyard.benchmarks._rackpeers import Fetch, Fetched, RackPeer, peer_name
+from railyard.benchmarks._network.rackpeers import Fetch, Fetched, RackPeer, peer_name
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId

@@ -19,9 +19,9 @@ from typing import Any
 import msgpack
 from msgspec import inspect
 
-from railyard.benchmarks.attacks._ids import of_nothing, of_running
-from railyard.benchmarks.attacks._messages import message_shapes
-from railyard.benchmarks.attacks._values import Values
+from railyard.benchmarks.attacks._hostile.ids import of_nothing, of_running
+from railyard.benchmarks.attacks._hostile.messages import message_shapes
+from railyard.benchmarks.attacks._hostile.values import Values
 from railyard.cluster.topology import Topology
 
 #: What any client may order, about anything.

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from railyard.benchmarks.attacks._ids import Ids
+from railyard.benchmarks.attacks._hostile.ids import Ids
 
 #: What MessagePack can carry, and where machines' whole numbers end.
 _WHOLE = (0, 1, -1, 2, 255, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**62, 2**62 + 1)

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from railyard.benchmarks.attacks._guard import kill_all, processes_of
+from railyard.benchmarks.attacks._grounds.guard import kill_all, processes_of
 
 SMALL = Path(__file__).parent / "small.toml"
-_ROOT = Path(__file__).resolve().parent.parent.parent
+_ROOT = Path(__file__).resolve().parents[3]
 _COMMAND_TIMEOUT_S = 90.0
 _LEFT_TIMEOUT_S = 8.0
 #: A run folder has this in it, wherever below the home it is.
@@ -250,7 +250,7 @@ class Grounds:
         self._made = 0
         self._lock = threading.Lock()
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "railyard.benchmarks.attacks._guard", str(self.folder)],
+            [sys.executable, "-m", "railyard.benchmarks.attacks._grounds.guard", str(self.folder)],
             stdin=subprocess.PIPE,
             cwd=_ROOT,
             start_new_session=True,

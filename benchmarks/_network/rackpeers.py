@@ -1,4 +1,4 @@
-"""The processes that carry the transfers of ``benchmarks._emulated``: one for each rack.
+"""The processes that carry the transfers of ``emulated``: one per rack.
 
 Each serves and fetches for its rack's nodes as a NodeManager does, and does nothing else.
 """
