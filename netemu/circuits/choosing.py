@@ -63,7 +63,7 @@ class Matching:
         """One that chooses the same for these coflows, quicker if they are crowds; or itself."""
         if self._room > 1:
             return self
-        from railyard.netemu.schedulers.compiled.matching import CompiledMatching
+        from railyard.netemu.schedulers.fast.circuits.matching import CompiledMatching
 
         return CompiledMatching(self, self._switch, demands)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from railyard.cluster.errors import unknown_name
-from railyard.netemu.schedulers.aalo import Aalo, WeightedAalo
-from railyard.netemu.schedulers.afap import AsFastAsPossible
 from railyard.netemu.schedulers.base import FlowScheduler
-from railyard.netemu.schedulers.fifo import Fifo
-from railyard.netemu.schedulers.maxmin import MaxMin
-from railyard.netemu.schedulers.sjf import ShortestFirst
-from railyard.netemu.schedulers.sunflow import Sunflow
-from railyard.netemu.schedulers.varys import Varys
+from railyard.netemu.schedulers.reference.aalo import Aalo, WeightedAalo
+from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
+from railyard.netemu.schedulers.reference.fifo import Fifo
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.sjf import ShortestFirst
+from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.reference.varys import Varys
 
 FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
     kind.name: kind

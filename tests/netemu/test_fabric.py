@@ -15,7 +15,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowSpec
 from railyard.netemu.schedulers.filling import fill
-from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
 def topology(racks=3, nodes=2, nic="8Gbps", uplink="8Gbps"):

@@ -14,7 +14,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowSpec
 from railyard.netemu.schedulers.filling import fill
-from railyard.netemu.schedulers.sjf import _greedy
+from railyard.netemu.schedulers.reference.sjf import _greedy
 
 GB = 10**9
 #: those that leave no link idle that an open flow could use

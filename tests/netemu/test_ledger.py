@@ -15,7 +15,7 @@ from railyard.netemu.emulator.grants import (
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.base import FlowSpec
-from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 ANN, BOB = b"ann", b"bob"
 

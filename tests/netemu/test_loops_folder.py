@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from railyard.cluster.files import ownfolder
-from railyard.netemu.schedulers.compiled import loops_folder
+from railyard.netemu.schedulers.fast import loops_folder
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -31,7 +31,7 @@ def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
     for name in ("loops-of-mine", "loops-fedcba9876543210", "theirs"):
         (tmp_path / name).mkdir(mode=0o700)
         (tmp_path / name / "thesis.txt").write_text("years of work")
-    program = "import railyard.netemu.schedulers.compiled, numba; print(numba.config.CACHE_DIR)"
+    program = "import railyard.netemu.schedulers.fast, numba; print(numba.config.CACHE_DIR)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from railyard.cluster.errors import UsageError
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.filling import _link_by_link, fill, load_of, rounding_of
-from railyard.netemu.schedulers.leveling import Leveling
+from railyard.netemu.schedulers.reference.leveling import Leveling
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))

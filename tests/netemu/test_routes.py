@@ -7,7 +7,7 @@ from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.routes import Network
 from railyard.netemu.schedulers.base import FlowSpec
-from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 GBPS = 1e9 / 8
 

@@ -9,19 +9,19 @@ from numba.typed import List
 from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.fabric.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
-from railyard.netemu.schedulers.compiled.filling import fill, scratch
-from railyard.netemu.schedulers.compiled.rows import (
+from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
+from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
     differs,
     load_links,
     remaining_bytes,
     sum_up,
 )
-from railyard.netemu.schedulers.compiled.slots import Slots, grown
+from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
 from railyard.netemu.schedulers.filling import Bools
-from railyard.netemu.schedulers.inorder import by_arrival
+from railyard.netemu.schedulers.reference.inorder import by_arrival
+from railyard.netemu.schedulers.reference.varys import CANCELS, LAST_MOMENTS, Varys
 from railyard.netemu.schedulers.ties import ranks
-from railyard.netemu.schedulers.varys import CANCELS, LAST_MOMENTS, Varys
 
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
 #: goes on as before, whatever happens elsewhere.

@@ -11,19 +11,19 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.fabric.rows import COLUMNS, RATE, WEIGHT
-from railyard.netemu.schedulers.aalo import QUEUES, WeightedAalo
 from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
-from railyard.netemu.schedulers.compiled.fairshares import Levels, Sheet
-from railyard.netemu.schedulers.compiled.queues import Queues
-from railyard.netemu.schedulers.compiled.rows import change_rate, differs, load_links, sum_up
-from railyard.netemu.schedulers.compiled.slots import (
+from railyard.netemu.schedulers.fast.fairshares import Levels, Sheet
+from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, load_links, sum_up
+from railyard.netemu.schedulers.fast.loops.slots import (
     Slots,
     add_arrays,
     grown,
     new_arrays,
     put_array,
 )
+from railyard.netemu.schedulers.fast.queues import Queues
 from railyard.netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.reference.aalo import QUEUES, WeightedAalo
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-12

@@ -26,7 +26,7 @@ import numpy as np
 
 from railyard.netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
 from railyard.netemu.schedulers.filling import fill, rounding_of
-from railyard.netemu.schedulers.inorder import InOrder, by_arrival
+from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
 
 QUEUES = 10
 FIRST_LIMIT_BYTES = 10e6
@@ -47,7 +47,7 @@ class Aalo(InOrder):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.fairshares import CompiledAalo
+        from railyard.netemu.schedulers.fast.fairshares import CompiledAalo
 
         return CompiledAalo()
 
@@ -73,7 +73,7 @@ class WeightedAalo(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.weighted import CompiledWeightedAalo
+        from railyard.netemu.schedulers.fast.weighted import CompiledWeightedAalo
 
         return CompiledWeightedAalo()
 

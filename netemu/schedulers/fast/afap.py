@@ -1,9 +1,10 @@
 """``afap`` with many open flows: an event costs what it frees, not how many flows wait.
 
-``netemu.schedulers.afap`` is the simple version, and decides the same.  Whoever gains bandwidth
-fills a link on its way.  So of all flows that wait on one route only the first can gain, and none
-where a link on it is full.  Compiled loops find out what is free, who sends over free links only,
-and on which such routes flows wait; what these gain is handed out in Python, by priority: few do.
+The reference, which decides the same, is ``netemu.schedulers.reference.afap``.  Whoever gains
+bandwidth fills a link on its way.  So of all flows that wait on one route only the first can gain,
+and none where a link on it is full.  Compiled loops find out what is free, who sends over free
+links only, and on which such routes flows wait; what these gain is handed out in Python, by
+priority: few do.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from numba import njit
 from railyard.netemu.fabric.groups import FlowGroup
 from railyard.netemu.fabric.routes import pack
 from railyard.netemu.fabric.rows import FINISH_S, RATE, WEIGHT, RowTable
-from railyard.netemu.schedulers.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of
 from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
-from railyard.netemu.schedulers.compiled.rows import change_rate
-from railyard.netemu.schedulers.compiled.slots import grown
+from railyard.netemu.schedulers.fast.loops.rows import change_rate
+from railyard.netemu.schedulers.fast.loops.slots import grown
+from railyard.netemu.schedulers.reference.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of
 
 _NONE = -1
 #: A flow that can gain: its place in the order, its row, the heap that it waits in, if it does, and

@@ -12,9 +12,9 @@ from numba.typed import List
 
 from railyard.netemu.fabric.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.compiled.filling import fill, scratch
-from railyard.netemu.schedulers.compiled.linklists import count_rows, link_rows
-from railyard.netemu.schedulers.compiled.rows import (
+from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
+from railyard.netemu.schedulers.fast.loops.linklists import count_rows, link_rows
+from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
     differs,
     first_finish,

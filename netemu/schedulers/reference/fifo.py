@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
-from railyard.netemu.schedulers.inorder import InOrder, by_arrival
+from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
 
 
 class Fifo(InOrder):
@@ -29,7 +29,7 @@ class Fifo(InOrder):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.fifo import CompiledFifo
+        from railyard.netemu.schedulers.fast.fifo import CompiledFifo
 
         return CompiledFifo()
 

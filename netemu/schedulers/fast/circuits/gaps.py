@@ -7,7 +7,7 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.schedulers.base import Numbers
-from railyard.netemu.schedulers.compiled.ports import (
+from railyard.netemu.schedulers.fast.circuits.ports import (
     COLUMNS,
     DST,
     IN,

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from railyard.netemu.schedulers.base import Floats, Group, Numbers
-from railyard.netemu.schedulers.crossing import Crossing
 from railyard.netemu.schedulers.filling import Bools, fill, load_of
+from railyard.netemu.schedulers.reference.crossing import Crossing
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12

@@ -1,4 +1,4 @@
-"""The loops of ``netemu.schedulers.compiled.matching``: who takes which ports."""
+"""The loops of ``netemu.schedulers.fast.circuits.matching``: who takes which ports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.compiled.gaps import find_gaps, keep_booked, look_ahead
-from railyard.netemu.schedulers.compiled.ports import (
+from railyard.netemu.schedulers.fast.circuits.gaps import find_gaps, keep_booked, look_ahead
+from railyard.netemu.schedulers.fast.circuits.ports import (
     COLUMNS,
     DST,
     FREED,

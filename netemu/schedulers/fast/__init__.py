@@ -26,7 +26,7 @@ from railyard.cluster.files import ownfolder
 _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
-_SOURCES = (*_HERE.glob("*.py"), *_HERE.parent.glob("*.py"), _HERE.parent.parent / "fabric/rows.py")
+_SOURCES = (*_HERE.parent.rglob("*.py"), _HERE.parent.parent / "fabric/rows.py")
 
 
 def loops_folder(sources: Iterable[Path], parent: Path) -> Path:

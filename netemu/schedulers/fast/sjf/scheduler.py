@@ -18,8 +18,9 @@ from numba import njit
 from railyard.netemu.fabric.groups import FlowGroup
 from railyard.netemu.fabric.rows import RATE
 from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
-from railyard.netemu.schedulers.compiled.filling import scratch
-from railyard.netemu.schedulers.compiled.line import (
+from railyard.netemu.schedulers.fast.loops.filling import scratch
+from railyard.netemu.schedulers.fast.loops.rows import change_rate
+from railyard.netemu.schedulers.fast.sjf.line import (
     CLASS,
     ENDS_S,
     LEFT,
@@ -35,8 +36,7 @@ from railyard.netemu.schedulers.compiled.line import (
     longer,
     share,
 )
-from railyard.netemu.schedulers.compiled.rows import change_rate
-from railyard.netemu.schedulers.compiled.waiting import (
+from railyard.netemu.schedulers.fast.sjf.waiting import (
     first_loose,
     insert,
     least_left,
@@ -45,7 +45,7 @@ from railyard.netemu.schedulers.compiled.waiting import (
     remove,
 )
 from railyard.netemu.schedulers.filling import rounding_of
-from railyard.netemu.schedulers.sjf import SAME_BYTES, ShortestFirst
+from railyard.netemu.schedulers.reference.sjf import SAME_BYTES, ShortestFirst
 from railyard.netemu.schedulers.ties import SAME_SHARE
 
 

@@ -1,4 +1,4 @@
-"""``fifo`` with many open flows: ``netemu.schedulers.inorder`` says when rates are kept."""
+"""``fifo`` with many open flows: rates that would come out the same are kept."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from numba.typed import List
 
 from railyard.netemu.fabric.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
-from railyard.netemu.schedulers.compiled.filling import fill, scratch
-from railyard.netemu.schedulers.compiled.rows import (
+from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
+from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
     load_links,
     remaining_bytes,
     sum_up,
 )
-from railyard.netemu.schedulers.compiled.slots import Slots, grown
-from railyard.netemu.schedulers.fifo import Fifo
+from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
 from railyard.netemu.schedulers.filling import Bools
+from railyard.netemu.schedulers.reference.fifo import Fifo
 
 
 @njit(cache=True)

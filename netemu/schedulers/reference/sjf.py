@@ -36,7 +36,7 @@ class ShortestFirst(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.sjf import CompiledShortestFirst
+        from railyard.netemu.schedulers.fast.sjf.scheduler import CompiledShortestFirst
 
         return CompiledShortestFirst()
 

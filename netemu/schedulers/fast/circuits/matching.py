@@ -14,9 +14,9 @@ from railyard.netemu.circuits.demand import Batch, Demand
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.schedulers.base import Numbers
-from railyard.netemu.schedulers.compiled import choosing
-from railyard.netemu.schedulers.compiled.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
-from railyard.netemu.schedulers.compiled.ports import (
+from railyard.netemu.schedulers.fast.circuits import choosing
+from railyard.netemu.schedulers.fast.circuits.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
+from railyard.netemu.schedulers.fast.circuits.ports import (
     FREED,
     IN,
     KINDS,
@@ -28,7 +28,7 @@ from railyard.netemu.schedulers.compiled.ports import (
     put,
     take_down,
 )
-from railyard.netemu.schedulers.compiled.slots import grown
+from railyard.netemu.schedulers.fast.loops.slots import grown
 
 #: So many slots there are at first.
 _SLOTS = 16

@@ -35,7 +35,7 @@ class AsFastAsPossible(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.afap import CompiledAsFastAsPossible
+        from railyard.netemu.schedulers.fast.afap import CompiledAsFastAsPossible
 
         return CompiledAsFastAsPossible()
 

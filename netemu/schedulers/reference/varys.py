@@ -25,7 +25,7 @@ import numpy as np
 from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
 from railyard.netemu.schedulers.filling import bits, fill, load_of, rounding_of
-from railyard.netemu.schedulers.inorder import by_arrival
+from railyard.netemu.schedulers.reference.inorder import by_arrival
 from railyard.netemu.schedulers.ties import ranks
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
@@ -59,7 +59,7 @@ class Varys(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.varys import CompiledVarys
+        from railyard.netemu.schedulers.fast.varys import CompiledVarys
 
         return CompiledVarys()
 

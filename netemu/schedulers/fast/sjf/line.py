@@ -11,8 +11,8 @@ from numba import njit
 
 from railyard.netemu.fabric.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
 from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.compiled.filling import Indices, fill
-from railyard.netemu.schedulers.compiled.rows import change_rate, differs, sent_since
+from railyard.netemu.schedulers.fast.loops.filling import Indices, fill
+from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, sent_since
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13

@@ -19,7 +19,7 @@ import numpy as np
 
 from railyard.netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
 from railyard.netemu.schedulers.filling import Bools, bits, fill, rounding_of
-from railyard.netemu.schedulers.leveling import Leveling
+from railyard.netemu.schedulers.reference.leveling import Leveling
 
 
 @dataclass(frozen=True, slots=True, eq=False)

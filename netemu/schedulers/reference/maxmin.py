@@ -11,7 +11,7 @@ import numpy as np
 
 from railyard.netemu.schedulers.base import FlowScheduler, Traffic
 from railyard.netemu.schedulers.filling import rounding_of
-from railyard.netemu.schedulers.leveling import Leveling
+from railyard.netemu.schedulers.reference.leveling import Leveling
 
 
 class MaxMin(FlowScheduler):
@@ -27,7 +27,7 @@ class MaxMin(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
+        from railyard.netemu.schedulers.fast.fairshares import CompiledMaxMin
 
         return CompiledMaxMin()
 

@@ -30,7 +30,7 @@ from railyard.netemu.schedulers.base import (
     Traffic,
 )
 from railyard.netemu.schedulers.filling import bits, fill
-from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
 class Sunflow(FlowScheduler):
@@ -62,7 +62,7 @@ class Sunflow(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.compiled.fairshares import CompiledMaxMin
+        from railyard.netemu.schedulers.fast.fairshares import CompiledMaxMin
 
         return Sunflow(CompiledMaxMin)
 

@@ -1,0 +1,1 @@
+"""``sjf`` for many open flows; nothing else uses what is in here.  Open ``scheduler.py`` first."""
