@@ -70,10 +70,17 @@ class SimulatedNetwork:
         on_end: OnEnd,
         coflow: CoflowId | None = None,
         weight: float = 1.0,
+        priority: tuple[float, ...] = (),
     ) -> None:
         """Begin to carry bytes.  Nothing, and what stays on a node, takes only the latency."""
         spec = FlowSpec(
-            flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, weight=weight
+            flow=flow,
+            src=src,
+            dst=dst,
+            size_bytes=size_bytes,
+            coflow=coflow,
+            weight=weight,
+            priority=priority,
         )
         self._flows[flow] = spec, on_end
         if src == dst or size_bytes == 0:

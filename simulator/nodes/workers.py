@@ -105,6 +105,7 @@ class Workers:
             ended,
             order.coflow if order.src != order.dst else None,
             order.weight,
+            order.priority,
         )
 
     def cancel_flow(self, order: CancelFlow) -> None:

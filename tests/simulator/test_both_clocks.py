@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from railyard.cluster.messages.execution import TaskSpec
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.messages.execution import StartFlow, TaskSpec
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
 from railyard.dfs.messages import BlockLocation, FileBlocks
 from railyard.dfs.reading import DfsFile, ReadServices
-from railyard.jobs.workloads.model import WorkStage
+from railyard.jobs.workloads.model import Workload, WorkStage
 from railyard.nodemanager.attempt.pace import paced_s
+from railyard.simulator.cluster import Simulation
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import StageWork
@@ -74,3 +76,27 @@ def test_a_reader_takes_the_same_replica_whichever_block_it_is():
                 assert store.nearest(block, reader) == reader
             else:
                 assert store.nearest(block, reader) == asked_first(reader, told_otherwise)
+
+
+def test_a_fetch_keeps_the_priority_that_the_core_gave_it():
+    config = ClusterConfig(topology=topology(), flow_scheduler="afap")
+    run = Simulation(config, Workload(name="none", source="a test", jobs=()))
+    fetches = [  # by name the first would go first
+        StartFlow(
+            flow=flow,
+            coflow="c",
+            src="r0n0",
+            dst="r1n0",
+            size_bytes=10**9,
+            reader="j1.r0.0",
+            outputs=("j1.m0.0",),
+            partition=0,
+            priority=priority,
+        )
+        for flow, priority in [("a", (2.0,)), ("b", (1.0,))]
+    ]
+    run.network.fabric.register_coflow("c")
+    for fetch in fetches:
+        run.workers.start_flow(fetch)
+    rates = [run.network.fabric.rate_bytes_per_s(flow) for flow in "ab"]
+    assert rates == [0, 1e9]
