@@ -3,7 +3,7 @@
 A word is what ``bytes.split()`` says: bytes between white space (blank, tabs, line ends, FF).
 The output has lines "word<TAB>count", ordered by the words' bytes within each reduce.
 
-With ``combine=false`` every single occurrence goes through the shuffle, which is what makes
+With ``combined=false`` every single occurrence goes through the shuffle, which is what makes
 WordCount heavy on the network.
 """
 
@@ -30,7 +30,7 @@ _LINES_A_PIECE = 2**14
 
 
 class WordCount(Job):
-    """Counts words; `combine=false` ships every occurrence instead of each map's counts."""
+    """Counts words; `combined=false` ships every occurrence instead of each map's counts."""
 
     input = _TEXT
     combined: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.jobs.local import run_locally
+from railyard.jobs.samples import wordcount
 from railyard.jobs.samples.textgen import TextGen
 from railyard.jobs.samples.wordcount import WordCount
 from railyard.jobs.samples.wordtable import WordTable
@@ -104,3 +106,9 @@ def test_text_has_frequent_and_rare_words():
 def test_text_refuses_more_parts_than_bytes():
     with pytest.raises(UsageError, match="parts = 3: need 1 to the number of bytes"):
         TextGen(size=2, parts=3)
+
+
+def test_the_parameter_that_the_documentation_names_is_one_that_it_has():
+    for text in (wordcount.__doc__, WordCount.__doc__):
+        [(name, value)] = re.findall(r"`(\w+)=(\w+)`", text)
+        assert isinstance(getattr(WordCount(**{name: value == "true"}), name), bool)
