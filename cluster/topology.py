@@ -284,6 +284,12 @@ class Topology(_Table, frozen=True, kw_only=True):
         """Real bytes of one full block."""
         return self.storage.block // self.scale
 
+    def stored_size(self, size_bytes: int) -> int:
+        """Real bytes that stand for so many of the model's; ``UsageError`` if less than one."""
+        right = f"at least {self.scale} bytes, one real byte at this topology's scale"
+        require(size_bytes >= self.scale, "size", size_bytes, right)
+        return size_bytes // self.scale
+
     # Inside --------------------------------------------------------------------------------------
     def _shape(self, figures: RackFigures) -> tuple[int, int]:
         """Nodes of a rack, and slots of each."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from railyard.cluster.errors import UsageError, require
+from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix, MixJob
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.sample import Plan, Request
+from railyard.jobs.samples.sample import Plan, Request, default_reduces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,21 +27,9 @@ def plan_mix(mix: Mix, topology: Topology, seed: int, folder: str) -> tuple[Plan
     return tuple(Planned(job=job, plan=_plan(job, topology, seed, folder)) for job in mix.jobs)
 
 
-def stored_size(size_bytes: int, topology: Topology) -> int:
-    """Real bytes of an input to generate; raises ``UsageError`` if that is less than one."""
-    right = f"at least {topology.scale} bytes, one real byte at this topology's scale"
-    require(size_bytes >= topology.scale, "size", size_bytes, right)
-    return size_bytes // topology.scale
-
-
-def default_reduces(topology: Topology) -> int:
-    """Half of the slots: the other half stays for maps while reduces fetch."""
-    return max(1, topology.slots // 2)
-
-
 def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
     try:
-        stored_bytes = stored_size(job.size_bytes, topology)
+        stored_bytes = topology.stored_size(job.size_bytes)
         parts = -(-stored_bytes // topology.stored_block_bytes)
         # A small job among others needs fewer reduces than one that has the cluster to itself.
         reduces = job.reduces or min(default_reduces(topology), max(1, parts // 2))

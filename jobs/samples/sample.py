@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.topology import Topology
 from railyard.jobs.formats import InputFormat
 from railyard.jobs.taskio import FileReader
 
@@ -49,6 +50,11 @@ class Request:
     reduces: int = 1
     seed: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)  #: of the job itself
+
+
+def default_reduces(topology: Topology) -> int:
+    """Half of the slots: the other half stays for maps while reduces fetch."""
+    return max(1, topology.slots // 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from railyard.cluster.shown import printable
 from railyard.cluster.tomlfile import build
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.jobs.mixes.mixes import Defaults, read_mix
-from railyard.jobs.mixes.mixplans import default_reduces
+from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.samples import is_sample, sample_workload

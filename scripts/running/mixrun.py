@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
-from railyard.jobs.mixes.mixplans import Planned, stored_size
+from railyard.jobs.mixes.mixplans import Planned
 from railyard.jobs.samples.sample import Plan, Step, Verdict
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import JobEnded
@@ -42,7 +42,7 @@ class MixRun:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
         topology = self._session.config.topology
         for planned in self._jobs:
-            stored_bytes = stored_size(planned.job.size_bytes, topology)
+            stored_bytes = topology.stored_size(planned.job.size_bytes)
             name = planned.job.name
             source = planned.plan.measured.input
             self._place.announce(source, stored_bytes, name, self._forecasts.get(name))

@@ -11,9 +11,8 @@ from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
 from railyard.dfs.paths import join_path, parse_path
-from railyard.jobs.mixes.mixplans import default_reduces, stored_size
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.sample import Plan, Request
+from railyard.jobs.samples.sample import Plan, Request, default_reduces
 from railyard.scripts.running.files import readable_size
 
 #: Marks an input as a file or folder of the block store.
@@ -83,7 +82,7 @@ def incoming_bytes(wish: Wish, topology: Topology) -> int:
     _require_one_source(wish)
     if not wish.inputs:
         size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
-        return stored_size(size_bytes, topology)
+        return topology.stored_size(size_bytes)
     paths = [path for path in wish.inputs if not path.startswith(STORE_PREFIX)]
     return sum(readable_size(Path(path)) for path in paths)
 

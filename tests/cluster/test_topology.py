@@ -49,6 +49,9 @@ def test_figures_become_bytes_and_seconds(write):
     assert rack.uplink_bytes_per_s == 125e6  # background traffic takes half of 250 MB/s
     assert topology.slots == 12
     assert topology.stored_block_bytes == 100_000
+    assert topology.stored_size(2_500_000) == 2_500_000 // topology.scale
+    with pytest.raises(UsageError, match="at least"):
+        topology.stored_size(topology.scale - 1)
 
 
 @pytest.mark.parametrize(
