@@ -1,4 +1,8 @@
-"""How jobs are written, shipped and run; the sample jobs.  See ``jobs.model``."""
+"""How jobs are written, shipped to the nodes and run record by record.
+
+Not here: where and when tasks run, and how bytes travel.
+Open ``model`` first.
+"""
 
 if __name__ != "railyard.jobs":  # found as a folder of the checkout, by a job file of old
     raise ImportError(f"{__name__} is railyard.jobs", name="jobs")

@@ -1,1 +1,5 @@
-"""The virtual clock: see ARCHITECTURE.md."""
+"""The virtual clock: drives the real core and fabric from event to event.
+
+Not here: decisions, sockets and real time.
+Open ``cluster`` first.
+"""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tests.sourcetree import (
+    NAME,
+    SourceTree,
+    arrows_up,
+    crowded_rooms,
+    import_circles,
+    parsed,
+    rooms_without_words,
+    within,
+)
+
 ROOT = Path(__file__).parent.parent
-#: the one name under which all parts are imported
-NAME = "railyard"
+TREE = SourceTree(ROOT)
 PARTS = (
     "cluster",
     "netemu",
@@ -138,86 +145,19 @@ CIRCLES = (
     ("netemu.circuits", "netemu.fabric", "netemu.schedulers"),
     ("resourcemanager.core.shuffling", "resourcemanager.core.state"),
 )
-
-
-@dataclass(frozen=True)
-class Import:
-    """An import statement's one name."""
-
-    path: Path
-    line: int
-    module: str  #: "netemu.client.client"
-    nested: bool  #: within a function: not done when the file is imported
-
-    def __str__(self) -> str:
-        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.module}"
-
-
-def sources(part: str) -> list[Path]:
-    return sorted((ROOT / part).rglob("*.py"))
-
-
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-@functools.cache
-def imports(path: Path) -> tuple[Import, ...]:
-    """All imports of a file, but for those that only the type checker sees."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return tuple(_imports(path, tree, nested=False))
-
-
-@functools.cache
-def imports_for_types(path: Path) -> tuple[Import, ...]:
-    """The imports of a file that only the type checker sees."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return tuple(
-        found
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for found in _imports(path, ast.Module(body=node.body, type_ignores=[]), nested=False)
-    )
-
-
-def _imports(path: Path, node: ast.AST, *, nested: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            continue
-        if isinstance(child, ast.Import):
-            for alias in child.names:
-                yield Import(path, child.lineno, within_name(alias.name), nested)
-        elif isinstance(child, ast.ImportFrom) and child.module and not child.level:
-            whole = within_name(child.module)
-            for module in dict.fromkeys(_named(whole, alias.name) for alias in child.names):
-                yield Import(path, child.lineno, module, nested)
-        else:
-            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from _imports(path, child, nested=nested or function)
-
-
-def within_name(module: str) -> str:
-    """``railyard.netemu.client`` as this file has it: ``netemu.client``."""
-    return module.removeprefix(f"{NAME}.")
-
-
-def _named(module: str, name: str) -> str:
-    """``from dfs import client`` names a module, ``from dfs.client import DfsClient`` does not."""
-    inner = f"{module}.{name}"
-    return inner if file_of(inner) is not None else module
-
-
-def file_of(module: str) -> Path | None:
-    """The file of a module of ours; None if it is none."""
-    path = ROOT.joinpath(*module.split("."))
-    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def within(module: str, prefixes: tuple[str, ...]) -> bool:
-    return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
+#: about a dozen, without ``__init__.py`` and the files of rooms within
+FILES_MAX = 12
+#: rooms that are yet to be split; no other may come
+CROWDED = (
+    "cluster.messaging",
+    "dfs.namenode",
+    "netemu.schedulers",
+    "netemu.schedulers.compiled",
+    "resourcemanager.core",
+    "scripts.commands",
+)
+#: rooms that are yet to say what they are for; no other may come
+WITHOUT_WORDS = ("netemu/schedulers/",)
 
 
 def tell(broken: list[str]) -> str:
@@ -228,8 +168,8 @@ def test_parts_import_only_what_the_table_allows():
     broken = [
         f"{found}; {part} may import {', '.join(allowed) or 'nothing of ours'}"
         for part, allowed in MAY_IMPORT.items()
-        for path in sources(part)
-        for found in imports(path)
+        for path in TREE.sources(part)
+        for found in TREE.imports(path)
         if found.module.split(".")[0] in (*PARTS, "tests", "benchmarks")
         and not within(found.module, (part, *allowed))
     ]
@@ -237,85 +177,128 @@ def test_parts_import_only_what_the_table_allows():
 
 
 def test_rooms_import_only_what_is_below_them():
-    broken = [
-        f"{found}; {above} is above {room}: move what is wanted down"
-        for rooms in ROOMS
-        for height, room in enumerate(rooms)
-        for path in sources(room.replace(".", "/"))
-        for found in (*imports(path), *imports_for_types(path))
-        for above in rooms[height + 1 :]
-        if within(found.module, (above,))
-    ]
+    broken = arrows_up(TREE, ROOMS)
     assert not broken, tell(broken)
+
+
+def test_an_arrow_up_is_found(tmp_path):
+    tree = planted(
+        tmp_path,
+        {
+            "house/cellar/coal.py": "from railyard.house.attic.swallows import Swallow\n",
+            "house/cellar/wine.py": (
+                "from typing import TYPE_CHECKING\n\n"
+                "if TYPE_CHECKING:\n    from railyard.house.attic import swallows\n"
+            ),
+            "house/attic/swallows.py": "def nest():\n    import railyard.house.cellar.coal\n",
+        },
+    )
+    assert arrows_up(tree, [("house.cellar", "house.attic")]) == [
+        "house/cellar/coal.py:1 imports house.attic.swallows; "
+        "house.attic is above house.cellar: move what is wanted down",
+        "house/cellar/wine.py:4 imports house.attic.swallows; "
+        "house.attic is above house.cellar: move what is wanted down",
+    ]
 
 
 def test_no_circles():
-    graph = {
-        module_of(path): {found.module for found in (*imports(path), *imports_for_types(path))}
-        for part in PARTS
-        for path in sources(part)
-    }
+    broken = import_circles(TREE, PARTS, CIRCLES)
+    assert not broken, tell(broken)
+
+
+def test_a_circle_is_found_and_its_way_reported(tmp_path):
+    tree = planted(
+        tmp_path,
+        {
+            "house/a.py": "from railyard.house.b import B\n",
+            "house/b.py": "def late():\n    from railyard.house import c\n",
+            "house/c.py": (
+                "from typing import TYPE_CHECKING\n\n"
+                "if TYPE_CHECKING:\n    from railyard.house.a import A\n"
+            ),
+            "house/d.py": "from railyard.house import a\n",
+        },
+    )
+    assert import_circles(tree, ["house"]) == [
+        "house.a -> house.b -> house.c -> house.a; let one of them know less"
+    ]
+    assert import_circles(tree, ["house"], known=[("house",)]) == []
+
+
+def test_rooms_hold_about_a_dozen_files():
     broken = [
-        f"{' -> '.join(circle)} -> {circle[0]}; let one of them know less"
-        for circle in circles(graph)
-        if not any(all(within(module, known) for module in circle) for known in CIRCLES)
+        line
+        for line in crowded_rooms(TREE, (*PARTS, "benchmarks"), FILES_MAX)
+        if line.split()[0] not in CROWDED
     ]
     assert not broken, tell(broken)
 
 
-def test_a_circle_is_found_and_its_way_told():
-    graph = {"a": {"b", "x"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "x": set()}
-    assert [sorted(circle) for circle in circles(graph)] == [["a", "b", "c"]]
+def test_a_crowded_room_is_found(tmp_path):
+    files = {f"house/hall/guest{number}.py": "" for number in range(3)}
+    tree = planted(tmp_path, {**files, "house/hall/__init__.py": "", "house/__init__.py": ""})
+    assert crowded_rooms(tree, ["house"], files_max=3) == []
+    assert crowded_rooms(tree, ["house"], files_max=2) == [
+        "house.hall has 3 files; make rooms in it, at most 2 in each"
+    ]
 
 
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """A way round for each group of modules that all lead to one another."""
-    found, done = [], set()
-    for start in sorted(graph):
-        if start in done:
-            continue
-        way = _way_back(graph, start)
-        if way:
-            found.append(way)
-            done.update(way)
-    return found
+def test_every_room_says_what_it_is_for_what_is_not_in_it_and_what_to_open():
+    broken = [
+        line
+        for line in rooms_without_words(TREE, (*PARTS, "benchmarks"))
+        if not line.startswith(WITHOUT_WORDS)
+    ]
+    assert not broken, tell(broken)
 
 
-def _way_back(graph: dict[str, set[str]], start: str) -> list[str] | None:
-    """The shortest way from a module back to itself, without it at the end."""
-    ways = [[start]]
-    seen = set()
-    for way in ways:
-        for module in sorted(graph.get(way[-1], ())):
-            if module == start:
-                return way
-            if module not in seen:
-                seen.add(module)
-                ways.append([*way, module])
-    return None
+def test_a_room_without_words_is_found(tmp_path):
+    words = '"""A hall.\n\nNot here: guests.\nOpen ``{}`` first.\n"""\n'
+    tree = planted(
+        tmp_path,
+        {
+            "house/__init__.py": "",
+            "house/attic/__init__.py": words.format("roof"),
+            "house/hall/__init__.py": words.format("door"),
+            "house/hall/door.py": "",
+        },
+    )
+    assert rooms_without_words(tree, ["house"]) == [
+        'house/__init__.py:1 needs a line "Not here: ..."',
+        'house/__init__.py:1 needs a line "Open ``FILE`` first."',
+        "house/attic/__init__.py:1 says to open roof first, which is not there",
+    ]
+
+
+def planted(root: Path, files: dict[str, str]) -> SourceTree:
+    """A tree of these files."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return SourceTree(root)
 
 
 def test_relative_imports_are_not_used():
     broken = [
         f"{path.relative_to(ROOT)}:{node.lineno} imports relatively; write the whole name"
         for part in PARTS
-        for path in sources(part)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in TREE.sources(part)
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not broken, tell(broken)
 
 
 def pure_files() -> list[Path]:
-    every = [path for part in PARTS for path in sources(part)]
-    return [path for path in every if within(module_of(path), PURE)]
+    every = [path for part in PARTS for path in TREE.sources(part)]
+    return [path for path in every if within(TREE.module_of(path), PURE)]
 
 
 def test_what_decides_has_no_clock_and_no_io():
     broken = [
         f"{found}; {IMPURE[found.module.split('.')[0]]}"
         for path in pure_files()
-        for found in imports(path)
+        for found in TREE.imports(path)
         if found.module.split(".")[0] in IMPURE
     ]
     assert not broken, tell(broken)
@@ -324,8 +307,8 @@ def test_what_decides_has_no_clock_and_no_io():
 def test_what_decides_imports_nothing_of_ours_that_has():
     broken = []
     for path in pure_files():
-        for found in imports(path):
-            chain = path_to(found.module, set(IMPURE), {module_of(path)})
+        for found in TREE.imports(path):
+            chain = TREE.path_to(found.module, set(IMPURE), {TREE.module_of(path)})
             if chain:
                 broken.append(f"{found}, which comes to {' -> '.join(chain)}; split the module")
     assert not broken, tell(broken)
@@ -334,7 +317,7 @@ def test_what_decides_imports_nothing_of_ours_that_has():
 def test_what_decides_throws_only_the_dice_it_was_given():
     broken = []
     for path in pure_files():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Attribute):
                 dice = ast.unparse(node)
                 seeded = ("random.Random", *NUMPY_SEEDED)
@@ -345,27 +328,12 @@ def test_what_decides_throws_only_the_dice_it_was_given():
 
 
 def test_daemons_import_nothing_heavy():
-    chain = path_to("scripts.clusters.cluster_main", HEAVY, set())
+    chain = TREE.path_to("scripts.clusters.cluster_main", HEAVY, set())
     assert not chain, f"{' -> '.join(chain or [])}: import it where it is used, within a function"
 
 
-def path_to(module: str, targets: set[str], seen: set[str]) -> list[str] | None:
-    """How importing ``module`` leads to one of ``targets``: the modules on the way."""
-    if module.split(".")[0] in targets:
-        return [module]
-    path = file_of(module)
-    if path is None or module in seen:
-        return None
-    seen.add(module)
-    for found in imports(path):
-        rest = None if found.nested else path_to(found.module, targets, seen)
-        if rest:
-            return [module, *rest]
-    return None
-
-
 def test_files_hold_one_idea():
-    every = [path for part in (*PARTS, "benchmarks", "tests") for path in sources(part)]
+    every = [path for part in (*PARTS, "benchmarks", "tests") for path in TREE.sources(part)]
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in every}
     broken = [
         f"{path.relative_to(ROOT)} has {length} lines; split it by its ideas, at most {LINES_MAX}"
@@ -399,8 +367,8 @@ def test_every_module_says_what_it_is_for():
     broken = [
         f"{path.relative_to(ROOT)}:1 has no docstring; say what the file is for"
         for part in PARTS
-        for path in sources(part)
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        for path in TREE.sources(part)
+        if not ast.get_docstring(parsed(path))
     ]
     assert not broken, tell(broken)
 
@@ -409,8 +377,8 @@ def test_parts_are_imported_by_the_one_name():
     broken = [
         f"{path.relative_to(ROOT)}:{node.lineno} imports {name}; write {NAME}.{name}"
         for part in (*PARTS, "benchmarks", "tests")
-        for path in sources(part)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in TREE.sources(part)
+        for node in ast.walk(parsed(path))
         for name in _imported_names(node)
         if name.split(".")[0] in (*PARTS, "benchmarks")
     ]

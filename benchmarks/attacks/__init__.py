@@ -4,8 +4,9 @@
     scripts/bench attacks.kills               one kind
     python -m railyard.benchmarks.attacks kills --seed 2 --trial NodeManager-3
 
-Everything is in a private folder in /tmp, which a guard removes whatever becomes of this process
-(``_grounds.guard``).  Nothing leaves this machine: sockets are Unix-domain sockets in that folder.
+Not here: anything outside a private folder in /tmp, which a guard removes however this process
+ends (``_grounds.guard``).  Nothing leaves this machine: all sockets are in that folder.
+Open ``kills`` first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,5 @@
-"""The DataNode: block files of a rack's nodes, the pipeline between them, its process."""
+"""The DataNode: the block files of a rack's nodes, the write pipeline, the daemon.
+
+Not here: which node should have which replica; the NameNode decides.
+Open ``process`` first.
+"""

@@ -1,1 +1,5 @@
-"""The NameNode: its pure core (core, namespace, blockmap), its journal, its process."""
+"""The NameNode: namespace, block map and replication (pure), the journal, the daemon.
+
+Not here: bytes of files.
+Open ``core`` first: its ``handle`` is the only way to change anything.
+"""

@@ -1,7 +1,9 @@
-"""What a cluster is given to do over hours: traces of users' files, and generators.
+"""Jobs over time, by size and shape, without code or data: traces and generators.
 
-A workload is asked for by name, with options: see ``catalog.py``.  ``model.py`` says what it is
-made of; each family of workloads is a file, with its source and with what that leaves open.
+Not here: real jobs (``jobs.samples``, ``jobs.mixes``).
+Open ``model`` first; ``catalog`` finds a workload by its name and options.
+
+Each family of workloads is a file that says what its source leaves open and what was chosen.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The side of senders and receivers: asks for flows, sends no byte without a grant.
+"""Senders and receivers: they ask for flows, and send no byte without a grant.
 
-All that other parts may import of ``netemu`` besides its messages and pure rooms.
+Other parts import this room, ``netemu.messages`` and the pure rooms, nothing else of ``netemu``.
+Not here: rates.
 Open ``client`` first.
 """

@@ -1,4 +1,7 @@
-"""All schedulers: a line for each, then what other packages add.
+"""All schedulers: one line each, then those of other packages.
+
+Not here: the interface (``resourcemanager.interface``), and a scheduler's name anywhere else.
+Open ``delay`` first.
 
 Another package adds a recipe through an entry point of the group "railyard.schedulers":
 

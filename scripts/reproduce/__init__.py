@@ -1,7 +1,9 @@
 """``railyard reproduce``: the experiments of published papers, run again in virtual time.
 
-``figures.py`` says what an experiment is made of, ``measures.py`` how a number comes of runs,
-``smaller.py`` how an experiment is made small enough, ``carryout.py`` runs what the figures need
-and ``results.py`` and ``table.py`` tell what came out, beside what was published.  Each paper is a
-file with its figures, listed in ``papers.py``.
+Not here: schedulers and workloads.
+Open ``papers`` first: the list; each paper is a file with its figures.
+
+``figures`` defines an experiment, ``smaller`` reduces it to a size that runs in minutes,
+``carryout`` runs it, ``measures`` turns runs into numbers, and ``results`` and ``table`` show them
+beside the published ones.
 """
