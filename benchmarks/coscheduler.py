@@ -1,7 +1,7 @@
 """Co-scheduler against Fair and Corral with real bytes, and the same in virtual time.
 
 Heavy TeraSorts, whose shuffles are fit for circuits, and light WordCounts on ``hybrid-8x4`` with
-blocks of 1 GB and with Sunflow; computing is paced; all jobs are recurring, and foretold by their
+blocks of 1 GB and with Sunflow; computing is paced; all jobs are recurring, and predicted by their
 own sizes.  Rows are makespan, mean job and coflow completion times, and the share of the shuffles'
 bytes that circuits carried, each beside what simulations of the same run have; all outputs are
 checked.  Bounded is how far the two clocks are from one another (of the share: in points).

@@ -23,7 +23,7 @@ from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_b
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster
 from railyard.resourcemanager.schedulers.corral.planfile import Plan
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profiles
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
 
 Row = dict[str, Any]
 Scenario = Literal["batch", "online"]
@@ -65,7 +65,7 @@ def _case(
     name: str, topology: str, seed: int, slots: int = 0
 ) -> tuple[list[JobProfile], RackCluster]:
     place = load_topology(topology)
-    jobs = foretold_profiles(workload(name, seed).jobs, place.compute)
+    jobs = predicted_profiles(workload(name, seed).jobs, place.compute)
     return jobs, RackCluster.of(place, slots)
 
 

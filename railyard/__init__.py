@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from railyard.jobs.model import Job, Stage
     from railyard.jobs.operators import Map, Reduce
     from railyard.netemu.schedulers.base import FlowScheduler
-    from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
     from railyard.resourcemanager.interface.policies import (
         DataPolicy,
+        Decision,
         FlowPolicy,
         OrderPolicy,
+        Pass,
+        Place,
         ShufflePolicy,
         TaskPolicy,
+        Wait,
     )
     from railyard.resourcemanager.interface.recipe import Recipe
     from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
@@ -38,9 +41,8 @@ _MODULE_OF = {
         "jobs.model": "Job Stage",
         "jobs.operators": "Map Reduce",
         "netemu.schedulers.base": "FlowScheduler",
-        "resourcemanager.interface.decisions": "Decision Pass Place Wait",
         "resourcemanager.interface.policies": (
-            "DataPolicy FlowPolicy OrderPolicy ShufflePolicy TaskPolicy"
+            "DataPolicy Decision FlowPolicy OrderPolicy Pass Place ShufflePolicy TaskPolicy Wait"
         ),
         "resourcemanager.interface.recipe": "Recipe",
         "resourcemanager.interface.views": "ClusterView JobView SlotView StageView",

@@ -87,7 +87,7 @@ class Simulation:
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
         # Once nodes are there, and before the first job comes.
-        self.heap.at(0.0, self.jobs.foretell, workload.jobs, rank=Rank.FAULT)
+        self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, rank=Rank.FAULT)
         for number, job in enumerate(workload.jobs, start=1):
             self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)
             name = JobId(f"j{number}")

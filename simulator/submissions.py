@@ -22,12 +22,12 @@ from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     JobCommitFailed,
     JobCommitted,
-    JobsForetold,
+    JobsPredicted,
     JobSubmitted,
     StagePlan,
     TaskInput,
 )
-from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, foretold_jobs
+from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import JobWork
 from railyard.simulator.nodes.workers import Workers
@@ -57,11 +57,11 @@ class Submissions:
         driver.on(EndJob, self._end)
         driver.on(DiscardJob, self._discard)
 
-    def foretell(self, jobs: Sequence[WorkloadJob]) -> None:
-        """Tell which jobs are expected, before any of them comes."""
-        expected = foretold_jobs(jobs)
+    def send_forecasts(self, jobs: Sequence[WorkloadJob]) -> None:
+        """Send the core the forecasts of these jobs, before any of them comes."""
+        expected = predicted_jobs(jobs)
         if expected:
-            self._driver.tell(JobsForetold(jobs=expected))
+            self._driver.tell(JobsPredicted(jobs=expected))
 
     def store_input(self, wanted: WorkloadJob) -> None:
         """Have the files of a job that will come; jobs may share them."""

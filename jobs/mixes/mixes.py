@@ -6,7 +6,7 @@ Three ways to say it, which may be mixed:
     mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
     evening.toml                                                 a file with a [[job]] for each
 
-A file's tables have the keys that follow a job's name above.  Jobs are foretold, as recurring ones
+A file's tables have the keys that follow a job's name above.  Jobs are predicted, as recurring ones
 are, rightly and all of them unless it is said otherwise: recurring=0.5,size_error=0.1,late=0.2.
 Never here: running anything.
 """
@@ -52,7 +52,7 @@ class MixJob(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     params: dict[str, str]
     own_input: bool = False  #: whether its input is made for it alone, though others' be equal
-    recurrence: Recurrence | None = None  #: what is foretold of it; None: nothing
+    recurrence: Recurrence | None = None  #: what is predicted of it; None: nothing
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,15 +105,15 @@ def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said of how these jobs are foretold, and of their inputs.
+    """What can be said of how these jobs are predicted, and of their inputs.
 
     Errors are drawn as those of workloads are (``jobs.workloads.population``): a size evenly up to
     twice ``size_error``, a time evenly up to ``late_by`` before or after that at which a job comes.
     """
 
-    recurring: float = 1.0  #: share of the jobs that is foretold
-    size_error: float = 0.0  #: mean of |foretold / actual size - 1|
-    late: float = 0.0  #: share of the foretold jobs that come at another time than foretold
+    recurring: float = 1.0  #: share of the jobs that is predicted
+    size_error: float = 0.0  #: mean of |predicted / actual size - 1|
+    late: float = 0.0  #: share of the predicted jobs that come at another time than predicted
     late_by: Duration = 10.0
     inputs: Literal["shared", "own"] = "shared"  #: "own": made for each job, though equal
 
@@ -172,10 +172,10 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if name == MIX:
         shape = build(told, _Drawn, word)
         drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
-        yield from _foretold(drawn, shape, f"{word} {seed}")
+        yield from _predicted(drawn, shape, f"{word} {seed}")
     else:
         asked = build(told | {"job": name}, _Asked, word)
-        yield from _foretold(_jobs(asked, defaults), asked, f"{word} {seed}")
+        yield from _predicted(_jobs(asked, defaults), asked, f"{word} {seed}")
 
 
 def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
@@ -186,11 +186,11 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
         if number > JOBS_MAX:
             raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
         asked = build(table, _Asked, f"{path}: job {number}")
-        yield from _foretold(_jobs(asked, defaults), asked, f"{number} {seed}")
+        yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}")
 
 
-def _foretold(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]:
-    """The jobs with what is foretold of them: of exactly the shares of them that are asked for."""
+def _predicted(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]:
+    """The jobs with what is predicted of them: of exactly the shares of them that are asked for."""
     dice = random.Random(f"foretold {seed}")
     recurring = set(dice.sample(range(len(jobs)), round(known.recurring * len(jobs))))
     late = set(dice.sample(sorted(recurring), round(known.late * len(recurring))))

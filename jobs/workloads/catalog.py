@@ -119,7 +119,7 @@ FAMILIES: dict[str, Family] = {
         "100 recurring jobs and 50 ad hoc ones of W1", f"{_CORRAL}, 6.4", MixOptions, mix
     ),
     "corral-recurring": Family(
-        "20 jobs that come each day, foretold from the days before",
+        "20 jobs that come each day, predicted from the days before",
         f"{_CORRAL}, 2",
         RecurringOptions,
         recurring,

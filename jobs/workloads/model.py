@@ -69,14 +69,14 @@ class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
     """A job that comes again and again, and what can be told of it from earlier days.
 
-    What the earlier days foretell is this job with all its sizes times ``size_ratio``, at
+    What the earlier days predict is this job with all its sizes times ``size_ratio``, at
     ``submit_s``.
     """
 
     name: str  #: of the recurring job; its instances share it
     day: int = 0  #: of this instance; 0 is a Monday
-    size_ratio: float = 1.0  #: foretold bytes / bytes that come
-    submit_s: float = 0.0  #: when it was foretold to come
+    size_ratio: float = 1.0  #: predicted bytes / bytes that come
+    submit_s: float = 0.0  #: when it was predicted to come
 
 
 class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
             for stage in self.stages
         )
 
-    def foretold(self) -> WorkloadJob | None:
+    def predicted(self) -> WorkloadJob | None:
         """The job that a planner expects; None if it expects none.
 
         All sizes are in proportion, and so are numbers of tasks that read blocks; other numbers of

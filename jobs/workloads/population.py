@@ -28,11 +28,11 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: Arrivals = "uniform"
     window: Duration = 3600.0  #: uniform: over how long; trace: squeezed into that long, 0 = as is
     gap: Duration = 0.0  #: poisson: the mean between two jobs; 0 = window / jobs
-    recurring: float = 0.0  #: share of the jobs that were foretold
-    #: mean of |foretold / actual size - 1|; Corral, section 2: 6.5 %.  Drawn evenly up to twice
+    recurring: float = 0.0  #: share of the jobs that were predicted
+    #: mean of |predicted / actual size - 1|; Corral, section 2: 6.5 %.  Drawn evenly up to twice
     #: that: 0.25 is the "up to 50 %" of its Fig. 13(a)
     size_error: float = 0.065
-    late: float = 0.0  #: share of the jobs that come at another time than foretold: Fig. 13(b)
+    late: float = 0.0  #: share of the jobs that come at another time than predicted: Fig. 13(b)
     late_by: Duration = 240.0  #: they come up to so much earlier or later
     output_replication: int = 0  #: copies of what jobs write; 0 = as many as the block store keeps
     grain: int = 1  #: so many tasks are made one: see ``coarse.py``
@@ -69,11 +69,11 @@ def populate(
     if times of a trace are asked for and there are none.
     """
     count = len(shapes)
-    foretold_s = arrivals_s(shapes, options, dice(seed, f"{label}arrivals"))
-    come_s = _perturbed(foretold_s, options, dice(seed, f"{label}late"))
+    predicted_s = arrivals_s(shapes, options, dice(seed, f"{label}arrivals"))
+    come_s = _perturbed(predicted_s, options, dice(seed, f"{label}late"))
     users = dice(seed, f"{label}users").integers(options.users, size=count).tolist()
     recurs, ratios = _recurring(count, options, dice(seed, f"{label}recurring"))
-    planned_s, submits_s = foretold_s.tolist(), come_s.tolist()
+    planned_s, submits_s = predicted_s.tolist(), come_s.tolist()
     user_of: dict[str, int] = {}  #: of a recurring job: the same each time
     jobs = []
     for at in np.argsort(come_s, kind="stable").tolist():
@@ -129,21 +129,23 @@ def arrivals_s(
     return np.array([(time_s - first_s) * squeeze for time_s in times_s])
 
 
-def _perturbed(foretold_s: np.ndarray, options: Population, rng: np.random.Generator) -> np.ndarray:
+def _perturbed(
+    predicted_s: np.ndarray, options: Population, rng: np.random.Generator
+) -> np.ndarray:
     """Corral, section 6.5: a share of the jobs comes up to so much earlier or later."""
-    count = len(foretold_s)
+    count = len(predicted_s)
     late = rng.permutation(count) < round(options.late * count)
     delays_s = rng.uniform(-options.late_by, options.late_by, count)
-    come_s: np.ndarray = np.maximum(0.0, foretold_s + np.where(late, delays_s, 0.0))
+    come_s: np.ndarray = np.maximum(0.0, predicted_s + np.where(late, delays_s, 0.0))
     return come_s
 
 
 def _recurring(
     count: int, options: Population, rng: np.random.Generator
 ) -> tuple[list[bool], list[float]]:
-    """Which jobs recur, exactly that share of them, and by how much each is foretold wrongly.
+    """Which jobs recur, exactly that share of them, and by how much each is predicted wrongly.
 
-    The jobs are the same whatever the error: it is what is foretold that is off.
+    The jobs are the same whatever the error: it is what is predicted that is off.
     """
     recurs = rng.permutation(count) < round(options.recurring * count)
     most = 2 * options.size_error

@@ -1,7 +1,7 @@
-"""The same jobs day after day, and what their earlier days foretell.
+"""The same jobs day after day, and what their earlier days predict.
 
 Source: Corral (Jalaparti et al., SIGCOMM 2015), section 2 and Fig. 1: twenty business-critical jobs
-over a month, each at its time of the day; a day's input is foretold as the mean of the same job's
+over a month, each at its time of the day; a day's input is predicted as the mean of the same job's
 on earlier days, on weekdays only or on weekends only.  That is off by 6.5 % on average; shuffle and
 output are as predictable.
 
@@ -58,7 +58,7 @@ def is_weekend(day: int) -> bool:
     return day % 7 >= 5
 
 
-def foretell(sizes_bytes: Sequence[float], day: int, history: int) -> float:
+def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
     """What the sizes of days 0 to ``day`` - 1 say of ``day``: the mean of the last of its kind.
 
     Raises ``ValueError`` if there was none.
@@ -70,7 +70,7 @@ def foretell(sizes_bytes: Sequence[float], day: int, history: int) -> float:
 
 
 def recurring(options: RecurringOptions, seed: int) -> Workload:
-    """Instances of recurring jobs, with what their earlier days foretell of them."""
+    """Instances of recurring jobs, with what their earlier days predict of them."""
     rng = dice(seed, "history")
     levels = log_uniform(rng, options.smallest, options.largest, options.jobs)
     weekends = rng.uniform(0.4, 1.2, options.jobs)
@@ -93,7 +93,7 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
                 reduces=max(1, round(level[day] * to_shuffle[number] / options.block)),
                 arrive_s=(day - _WARM_UP_DAYS) * _DAY_S + times_s[number],
             )
-            ratio = foretell(sizes, day, options.history) / sizes[day]
+            ratio = predict(sizes, day, options.history) / sizes[day]
             past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
             shapes.append(shape._replace(past=past))
     jobs = populate(shapes, options, seed)
@@ -106,8 +106,8 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
 
 
 def _error(jobs: Sequence[WorkloadJob]) -> Figure:
-    """The mean of |foretold / actual size - 1|; by chance within 4 standard deviations."""
+    """The mean of |predicted / actual size - 1|; by chance within 4 standard deviations."""
     ratios = [job.recurrence.size_ratio for job in jobs if job.recurrence is not None]
     off = mean([abs(ratio - 1) for ratio in ratios])
     chance = 4 * _DEVIATION / max(1, len(ratios)) ** 0.5
-    return figure("error of foretold sizes", "share", off, 0.065, chance, "section 2")
+    return figure("error of predicted sizes", "share", off, 0.065, chance, "section 2")

@@ -29,7 +29,7 @@ from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state import Attempt, Job, Node, Stage, Task
 from railyard.resourcemanager.core.world import World
 from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.locality import Level
+from railyard.resourcemanager.interface.views import Level
 
 #: A job is not offered the slots of a node on which this many of its attempts failed;
 #: mapreduce.job.maxtaskfailures.per.tracker.

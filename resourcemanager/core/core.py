@@ -44,7 +44,7 @@ from railyard.resourcemanager.interface.events import (
     JobCommitFailed,
     JobCommitted,
     JobKilled,
-    JobsForetold,
+    JobsPredicted,
     JobSubmitted,
     TimerFired,
 )
@@ -75,7 +75,7 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
-            JobsForetold: lambda event: self.world.policies.tell("jobs_foretold", event.jobs),
+            JobsPredicted: lambda event: self.world.policies.tell("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.world, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,

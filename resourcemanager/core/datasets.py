@@ -9,8 +9,8 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_id
 from railyard.resourcemanager.core.world import World
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.policies import InvalidDecision
 
 
 def place_data(world: World, data: DataAnnounced) -> None:

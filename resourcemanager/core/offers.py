@@ -19,16 +19,16 @@ from railyard.resourcemanager.core.history import History
 from railyard.resourcemanager.core.state import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.core.world import World
 from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.decisions import (
+from railyard.resourcemanager.interface.events import TimerFired
+from railyard.resourcemanager.interface.policies import (
+    CopyPolicy,
     Decision,
     InvalidDecision,
     Pass,
     Place,
     Wait,
 )
-from railyard.resourcemanager.interface.events import TimerFired
-from railyard.resourcemanager.interface.locality import Level
-from railyard.resourcemanager.interface.policies import CopyPolicy
+from railyard.resourcemanager.interface.views import Level
 
 _RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
 _WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.resourcemanager.interface.events import TaskInput
-from railyard.resourcemanager.interface.locality import Level
-from railyard.resourcemanager.interface.views import SlotView
+from railyard.resourcemanager.interface.views import Level, SlotView
 
 
 class PendingTasks:

@@ -27,11 +27,10 @@ from railyard.resourcemanager.core.pending import PendingTasks
 from railyard.resourcemanager.core.records import JobRecord
 from railyard.resourcemanager.core.shuffling.merging import Outputs, merging_of
 from railyard.resourcemanager.core.shuffling.readers import Reader
-from railyard.resourcemanager.interface.decisions import Pass, Wait
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.interface.locality import Level
-from railyard.resourcemanager.interface.views import SlotView
+from railyard.resourcemanager.interface.policies import Pass, Wait
+from railyard.resourcemanager.interface.views import Level, SlotView
 
 _NO_INPUT = TaskInput()
 
@@ -292,7 +291,7 @@ class Job:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What was foretold of it; None if nothing is known."""
+        """What was predicted of it; None if nothing is known."""
         return self.submission.forecast
 
     # What policies ask ---------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from railyard.resourcemanager.core.state import Job, Task, stuck
 from railyard.resourcemanager.core.world import World
-from railyard.resourcemanager.interface.decisions import Wait
+from railyard.resourcemanager.interface.policies import Wait
 
 
 def why_waiting(world: World, task: Task) -> str:

@@ -29,7 +29,7 @@ from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.files.resources import cause_of, is_full
 from railyard.cluster.messaging.wire import Command, Event, to_map
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.interface.events import EVENTS
+from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
 from railyard.resourcemanager.schedulers import recipe_named
 
 log = logging.getLogger(__name__)
@@ -175,6 +175,9 @@ def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
         try:
             row = json.loads(line)
             at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
+            if (tag := OLD_TAGS.get(row.get("type"))) is not None:
+                log.warning("%s:%d: %s is %s now", path, number, row["type"], tag)
+                row["type"] = tag
             event = EVENTS.from_map(row)
         except (
             ValueError,

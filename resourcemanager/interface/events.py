@@ -39,7 +39,7 @@ from railyard.cluster.messages.execution import (
     Split,
 )
 from railyard.cluster.messaging.wire import Event, Vocabulary
-from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +63,10 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()  #: one a task if it reads the block store, otherwise none
 
 
-class JobsForetold(Event, frozen=True, kw_only=True):
-    """These jobs are expected; of what is still to come, this replaces what was told before."""
+class JobsPredicted(Event, frozen=True, kw_only=True):
+    """Forecasts of jobs to come; they replace all earlier ones of jobs that have not come."""
 
-    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
+    jobs: Annotated[tuple[PredictedJob, ...], ENTRIES]
 
 
 class DataAnnounced(Event, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ EVENTS = Vocabulary(
     (
         NodeJoined,
         NodeLost,
-        JobsForetold,
+        JobsPredicted,
         DataAnnounced,
         JobSubmitted,
         JobKilled,
@@ -145,3 +145,6 @@ EVENTS = Vocabulary(
         FlowFailed,
     )
 )
+
+#: {tag of an event in logs of earlier releases: its tag now}; read for one release
+OLD_TAGS = {"jobs-foretold": JobsPredicted.tag()}

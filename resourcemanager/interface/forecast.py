@@ -1,7 +1,7 @@
-"""What is foretold of a job before it runs, from earlier runs of the same recurring job.
+"""What is predicted of a job before it runs, from earlier runs of the same recurring job.
 
 All ``_bytes`` are the model's.  A job of which nothing is known has no forecast.  What a workload
-foretells of its jobs is told in the same words on either clock.
+predicts of its jobs is told in the same words on either clock.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     submit_s: Seconds | None = None  #: when it is expected to come, by the core's clock
 
     def stage(self, name: str) -> StageForecast | None:
-        """The stage of that name, if it is foretold."""
+        """The stage of that name, if it is predicted."""
         return next((stage for stage in self.stages if stage.name == name), None)
 
 
-class ForetoldJob(msgspec.Struct, frozen=True, kw_only=True):
+class PredictedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is expected to be submitted under a name of its own."""
 
     job: Name  #: the name that it will be submitted under
@@ -56,7 +56,7 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
 
     ``begin_s``: when the workload begins, by the core's clock.
     """
-    expected = job.foretold()
+    expected = job.predicted()
     if expected is None or job.recurrence is None:
         return None
     inputs = expected.stage_input_bytes()
@@ -78,11 +78,11 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
     )
 
 
-def foretold_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[ForetoldJob, ...]:
-    """Those of a workload's jobs that are foretold."""
+def predicted_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[PredictedJob, ...]:
+    """Those of a workload's jobs that are predicted."""
     forecasts = ((job.name, forecast_of(job, begin_s)) for job in jobs)
     return tuple(
-        ForetoldJob(job=name, forecast=forecast)
+        PredictedJob(job=name, forecast=forecast)
         for name, forecast in forecasts
         if forecast is not None
     )

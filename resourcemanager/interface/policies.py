@@ -23,18 +23,49 @@ from typing import ClassVar
 
 import msgspec
 
-from railyard.cluster.ids import RackId
-from railyard.resourcemanager.interface.decisions import Decision, Pass
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import NodeId, RackId
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.forecast import ForetoldJob
+from railyard.resourcemanager.interface.forecast import PredictedJob
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
     JobView,
+    Level,
     SlotView,
     StageView,
     TaskView,
 )
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Run an attempt of ``task`` in this slot, or in a free slot of ``node``."""
+
+    task: TaskView
+    why: str = ""
+    node: NodeId | None = None
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The job could use this slot and hopes for a better one."""
+
+    reason: str
+    until_s: float | None = None  #: when to ask again
+    #: how near the slot is to the job's input, if the answer to all slots as near is the same now
+    level: Level | None = None
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """The job has no use for this slot."""
+
+    reason: str
+
+
+Decision = Place | Wait | Pass
+
+
+class InvalidDecision(InvariantError):
+    """A policy proposed what cannot be: tells its name, what, where, and what led there."""
 
 
 class NoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,14 +83,14 @@ class Policy:
     #: the prefix of its settings in ``scheduler_options``, such as "delay" of "delay.node_wait_s"
     section: ClassVar[str] = ""
     #: whether it looks at jobs' forecasts; for those who do not, nobody takes the trouble to make
-    #: any.  A policy that overrides ``jobs_foretold`` need not say so
+    #: any.  A policy that overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster
 
-    def jobs_foretold(self, jobs: Sequence[ForetoldJob]) -> None:
-        """These jobs are expected; they replace those foretold before that have not come."""
+    def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
+        """These jobs are expected; they replace those predicted before that have not come."""
 
     def job_submitted(self, job: JobView) -> None:
         """A job is there."""

@@ -10,7 +10,6 @@ import msgspec
 
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.tomlfile import build
-from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.defaults import (
     ClosestTasks,
     EqualFlows,
@@ -22,6 +21,7 @@ from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
     FlowPolicy,
+    InvalidDecision,
     OrderPolicy,
     Policy,
     ShufflePolicy,
@@ -61,9 +61,9 @@ class Recipe:
 
     @property
     def uses_forecasts(self) -> bool:
-        """Whether any of its policies makes something of what is foretold of jobs."""
+        """Whether any of its policies makes something of what is predicted of jobs."""
         return any(
-            kind.uses_forecasts or kind.jobs_foretold is not Policy.jobs_foretold
+            kind.uses_forecasts or kind.jobs_predicted is not Policy.jobs_predicted
             for kind in self.classes()
         )
 

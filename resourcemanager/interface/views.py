@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Protocol
+from typing import Literal, Protocol
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.interface.events import TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.interface.locality import Level
+
+#: How close a slot is to the input of a task; "anywhere": the task has no input to be close to.
+Level = Literal["node-local", "rack-local", "remote", "anywhere"]
 
 
 class SlotView(Protocol):
@@ -187,7 +189,7 @@ class JobView(Protocol):
 
     @property
     def forecast(self) -> Forecast | None:
-        """What was foretold of it; None if nothing is known."""
+        """What was predicted of it; None if nothing is known."""
 
     @property
     def stages(self) -> Mapping[str, StageView]:

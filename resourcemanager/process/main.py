@@ -60,18 +60,18 @@ from railyard.resourcemanager.interface.events import (
     JobCommitFailed,
     JobCommitted,
     JobKilled,
-    JobsForetold,
+    JobsPredicted,
     StagePlan,
 )
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.messages import (
     DataPlan,
-    ForetellJobs,
     GetClusterStatus,
     GetReport,
     JobAccepted,
     KillJob,
     PlanData,
+    SubmitForecasts,
     SubmitJob,
     WatchJob,
 )
@@ -146,7 +146,7 @@ class ResourceManager:
         server.on(NodeManagerHeartbeat, managers.heartbeat, only)
         for kind in _FACTS:
             server.on(kind, self._fact, only)
-        server.on(ForetellJobs, self._foretell, (CLIENT,))
+        server.on(SubmitForecasts, self._forecasts, (CLIENT,))
         server.on(PlanData, self._plan_data)
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT,))
@@ -173,10 +173,10 @@ class ResourceManager:
         self._managers.check_fact(request)
         self._driver.tell(request.message)
 
-    def _foretell(self, request: Request) -> None:
+    def _forecasts(self, request: Request) -> None:
         wanted = request.message
-        assert isinstance(wanted, ForetellJobs), "as the server checks"
-        self._driver.tell(JobsForetold(jobs=wanted.jobs))
+        assert isinstance(wanted, SubmitForecasts), "as the server checks"
+        self._driver.tell(JobsPredicted(jobs=wanted.jobs))
         self._server.reply(request, Done())
 
     def _plan_data(self, request: Request) -> None:

@@ -1,6 +1,6 @@
 """What clients and the ResourceManager tell one another.  Its name on the wire: "resourcemanager".
 
-    client  --ForetellJobs-->    Done
+    client  --SubmitForecasts-->    Done
             --PlanData-->        DataPlan, before it writes a job's input
             --SubmitJob-->       JobAccepted (or a Refusal that says why not)
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
@@ -40,7 +40,7 @@ from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
 from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.core.records import TaskFailure
-from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 
 # Requests ----------------------------------------------------------------------------------------
@@ -65,15 +65,15 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     forecast: Forecast | None = None  #: of a recurring job, from earlier runs
 
 
-class ForetellJobs(Message, frozen=True, kw_only=True):
-    """These jobs are expected; answered by ``Done``.
+class SubmitForecasts(Message, frozen=True, kw_only=True):
+    """Forecasts of jobs to come; answered by ``Done``.
 
-    Of what is still to come, this replaces what was told before.
+    They replace all forecasts sent before, but for jobs that have come since.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
-    jobs: Annotated[tuple[ForetoldJob, ...], ENTRIES]
+    jobs: Annotated[tuple[PredictedJob, ...], ENTRIES]
 
 
 class PlanData(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ read from other racks count like those of the shuffle is our reading of that acc
 account does not have is not here: shuffles put off while the network is busy, an order of tenants.
 Left open there, chosen here: on r racks a job reads from afar what has no replica there, and
 shuffles D_S (r-1)/r across racks; racks are added one by one, the one that adds most of the input
-first, equal ones by chance.  D_S of a job that nothing foretells is ``sir`` times its input.  Ties
+first, equal ones by chance.  D_S of a job that nothing predicts is ``sir`` times its input.  Ties
 go to fewer racks.  Jobs are in the order of ``capacity``, so that only the racks differ from it.
 """
 
@@ -29,7 +29,7 @@ class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_un
 
     section: ClassVar[str] = "shufflewatcher"
 
-    sir: float = 1.0  #: shuffle / input of a job of which nothing is foretold
+    sir: float = 1.0  #: shuffle / input of a job of which nothing is predicted
 
     def __post_init__(self) -> None:
         super().__post_init__()

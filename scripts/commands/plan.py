@@ -1,4 +1,4 @@
-"""``railyard plan``: which racks each foretold job of a workload gets, and when, as a file.
+"""``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
 
 Standard output says what the plan comes to; the plan itself is TOML, for schedulers and people.
 """
@@ -95,8 +95,8 @@ def plan(
 ) -> None:
     """Plan ahead which racks each job gets, and when, as Corral does.
 
-    Planned are a workload's jobs that were foretold (recurring=1 makes all of them so), with the
-    sizes and times that were foretold; others are ad hoc, and not in the plan.
+    Planned are a workload's jobs that were predicted (recurring=1 makes all of them so), with the
+    sizes and times that were predicted; others are ad hoc, and not in the plan.
     """
     import msgspec
 
@@ -134,20 +134,20 @@ def _jobs(
     if (runs is None) != (day is None):
         raise UsageError("plan: need --runs FILE and --day N together")
     if workload is not None:
-        from railyard.resourcemanager.schedulers.corral.profiles import foretold_profiles
+        from railyard.resourcemanager.schedulers.corral.profiles import predicted_profiles
 
-        jobs = foretold_profiles(_workload(workload, seed, topology).jobs, topology.compute)
+        jobs = predicted_profiles(_workload(workload, seed, topology).jobs, topology.compute)
         if not jobs:
             right = "a workload with recurring jobs, as with recurring=1"
-            raise UsageError(f"workload {workload}: nothing was foretold: need {right}")
+            raise UsageError(f"workload {workload}: nothing was predicted: need {right}")
         return jobs
-    from railyard.resourcemanager.schedulers.corral.runs import foretell, load_runs
+    from railyard.resourcemanager.schedulers.corral.runs import load_runs, predict
 
     assert runs is not None
     assert day is not None
     known = load_runs(runs)
     named = dict.fromkeys(run.job for run in known)
-    jobs = [job for name in named if (job := foretell(known, name, day)) is not None]
+    jobs = [job for name in named if (job := predict(known, name, day)) is not None]
     if not jobs:
         raise UsageError(f"{runs}: no run before day {day}: need a later day")
     return jobs

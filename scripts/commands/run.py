@@ -116,7 +116,7 @@ def run(
     reduces, user, queue, param.NAME).  mix,jobs=20,sizes=1GB+2GB,window=30s draws jobs by the seed
     (also of=terasort+wordcount, users, queues, reduces), and a file jobs.toml has a table [[job]]
     for each.  Schedulers that plan ahead are told of them, with their measured sizes: recurring=0.5
-    foretells half of them, size_error=0.1 wrongly; inputs=own makes one for each.
+    predicts half of them, size_error=0.1 wrongly; inputs=own makes one for each.
     """
     up, config = _cluster(ClusterChoice(**choice))
     seed = config.seed if choice["seed"] is None else choice["seed"]

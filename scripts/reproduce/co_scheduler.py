@@ -307,7 +307,7 @@ def assumptions(quick: bool) -> Figure:
             "fast: a slot computes 500 MB/s instead of 50 MB/s",
             "busy: fast, all shuffle and at once",
             f"NICs of 40 Gbps: as {_COARSER.tasks} nodes have, one for each task that is one here",
-            "eq. 2 for 10: recurring jobs' shuffles foretold by what the largest rack carries",
+            "eq. 2 for 10: recurring jobs' shuffles predicted by what the largest rack carries",
         ),
     )
 

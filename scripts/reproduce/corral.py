@@ -340,7 +340,7 @@ def figure_13(quick: bool) -> Figure:
     """Predictions that are wrong."""
     batch, online = _jobs(_W1, quick, _BATCH), _jobs(_W1, quick, _W1.online(quick))
     lines: list[Line] = []
-    # An option "size_error" is the mean error, half of the most.  What is foretold is nothing to
+    # An option "size_error" is the mean error, half of the most.  What is predicted is nothing to
     # Yarn-CS: the runs are those of the other figures.
     for most in (0, 25, 50):
         wrong = _jobs(_W1, quick, _BATCH, f"size_error={min(most / 200, 0.25):g}")

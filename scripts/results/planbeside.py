@@ -1,4 +1,4 @@
-"""A plan beside a run of its jobs: how well the response functions foretold it.
+"""A plan beside a run of its jobs: how well the response functions predicted it.
 
 A job's end is compared as its time from arrival to completion, which in a plan has the time of jobs
 before it on its racks, and the penalty for data out of balance, in it.

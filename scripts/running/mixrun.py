@@ -2,7 +2,7 @@
 
 Inputs that are equal are made once.  Everything is prepared before the first job is submitted, and
 nothing is checked before the last one has ended, so that the jobs have the cluster to themselves.
-What is foretold of the jobs is told before all of that, so that a scheduler can plan their data.
+Forecasts of the jobs are sent before all of that, so that a scheduler can plan their data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from railyard.scripts.terminal.progress import View
 
 
 class MixRun:
-    """A mix under way on a cluster; ``forecasts`` are those of its jobs that were foretold."""
+    """A mix under way on a cluster; ``forecasts`` are those of its jobs that were predicted."""
 
     def __init__(
         self,

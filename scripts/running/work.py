@@ -28,7 +28,7 @@ from railyard.scripts.results.summary import (
     save_logs,
 )
 from railyard.scripts.running.files import copy_out
-from railyard.scripts.running.foretelling import foretell
+from railyard.scripts.running.forecasting import send_forecasts
 from railyard.scripts.running.mixrun import MixRun
 from railyard.scripts.running.netwatch import NetworkWatch
 from railyard.scripts.running.request import Prepared
@@ -96,7 +96,7 @@ class SeveralJobs:
         return measured_workload(self._mix, self._topology, self._seed)
 
     def carry_out(self, session: Session, view: View) -> MixOutcome:
-        forecasts = foretell(session, view, lambda: self.workload)
+        forecasts = send_forecasts(session, view, lambda: self.workload)
         self._outcome = MixRun(session, view, self._jobs, forecasts).carry_out()
         return self._outcome
 

@@ -9,7 +9,7 @@ from railyard.cluster.ids import job_of, rack_of
 from railyard.cluster.messages.execution import LaunchAttempt, NodeJoined, NodeLost
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.events import DataAnnounced, JobsForetold, JobSubmitted
+from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted, JobSubmitted
 from tests.command_line import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -24,7 +24,7 @@ def test_a_mix_is_planned_ahead_as_in_virtual_time(railyard, tmp_path):
         list(replay(tmp_path / "out" / f"corral-maxmin-{clock}-1" / "events.jsonl"))
         for clock in ("wall", "virtual")
     )
-    assert foretold(real) == foretold(simulated)
+    assert predicted(real) == predicted(simulated)
     planned = data_racks(real)
     assert planned == data_racks(simulated)
     assert list(planned) == ["terasort-1", "terasort-2", "wordcount"]
@@ -79,9 +79,9 @@ def pids(railyard, role, prefix):
     return [row["pid"] for row in rows if row["role"] == role and row["name"].startswith(prefix)]
 
 
-def foretold(steps):
+def predicted(steps):
     """What is told of each job before it comes, but for when that is."""
-    [told] = [step.event for step in steps if isinstance(step.event, JobsForetold)]
+    [told] = [step.event for step in steps if isinstance(step.event, JobsPredicted)]
     return {job.job: (job.forecast.name, job.forecast.stages) for job in told.jobs}
 
 

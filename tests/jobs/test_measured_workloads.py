@@ -54,12 +54,12 @@ def test_jobs_with_inputs_of_their_own_share_none():
     assert own[2].stages[1] == shared[2].stages[1]
 
 
-def test_what_is_foretold_is_in_proportion_to_what_comes():
+def test_what_is_predicted_is_in_proportion_to_what_comes():
     right, wrong = measured("terasort", "wordcount,size_error=0.2,submit=5s").jobs
-    assert right.foretold() == right
+    assert right.predicted() == right
     assert wrong.recurrence is not None
     ratio = wrong.recurrence.size_ratio
-    expected = wrong.foretold()
+    expected = wrong.predicted()
     assert expected is not None
     assert expected.submit_s == 5
     assert ratio != 1

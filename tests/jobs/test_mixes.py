@@ -66,7 +66,7 @@ def test_a_drawn_mix_depends_on_its_seed_only():
     assert 0 <= times[0] < 5 < 25 < times[-1] <= 30
 
 
-def test_all_jobs_are_foretold_rightly_unless_it_is_said_otherwise():
+def test_all_jobs_are_predicted_rightly_unless_it_is_said_otherwise():
     for job in mix("mix,jobs=5,window=9s", "terasort,submit=2s"):
         assert job.recurrence is not None
         told = (job.recurrence.name, job.recurrence.size_ratio, job.recurrence.submit_s)
@@ -77,7 +77,7 @@ def test_all_jobs_are_foretold_rightly_unless_it_is_said_otherwise():
     assert own.own_input
 
 
-def test_so_large_a_share_is_foretold_and_so_wrongly():
+def test_so_large_a_share_is_predicted_and_so_wrongly():
     word = "mix,jobs=40,window=60s,recurring=0.5,size_error=0.1,late=0.25,late_by=3s"
     jobs = mix(word)
     told = [(job, job.recurrence) for job in jobs if job.recurrence is not None]

@@ -169,7 +169,7 @@ def test_every_rack_gets_its_turn():
     assert all(650 < count < 850 for count in used.values())
 
 
-def test_a_shuffle_may_be_foretold_to_take_as_long_as_its_largest_rack():
+def test_a_shuffle_may_be_predicted_to_take_as_long_as_its_largest_rack():
     """By eq. 10 one that goes to one rack is free; by eq. 2 that rack gets all of it."""
     job = Expected(maps=40, map_s=1.0, reduces=40, reduce_s=1.0, shuffle_bytes=400 * GB)
     place = Hybrid(

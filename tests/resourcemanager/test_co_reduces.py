@@ -64,7 +64,7 @@ def test_small_outputs_are_left_to_packets():
     assert possible_schedules([1.1 * GB] * 9, 10, CIRCUITS, racks=60) == []
 
 
-def test_what_was_foretold_counts_as_far_as_the_output_bears_it():
+def test_what_was_predicted_counts_as_far_as_the_output_bears_it():
     def widths(among):
         found = possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS, racks=60, among=among)
         return [len(schedule.tasks) for schedule in found]

@@ -302,8 +302,8 @@ def test_reduces_of_a_recurring_job_go_by_its_zone():
     c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10, forecast=expected)
     run = c.run(until_s=5.5)
     guides = c.core.world.policies.tasks.planner.jobs["j0"]
-    assert guides.foretold.map_racks == 2
-    assert len(racks_of(run.nodes_of("j0.r"))) in guides.foretold.reduce_racks
+    assert guides.predicted.map_racks == 2
+    assert len(racks_of(run.nodes_of("j0.r"))) in guides.predicted.reduce_racks
 
 
 def test_wrong_forecasts_can_be_had():

@@ -10,8 +10,8 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId, TaskId, rack_of
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.events import DataAnnounced, JobsForetold
-from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob, StageForecast
+from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted
+from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob, StageForecast
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob, save_plan
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_rules_under_faults import random_scenario
@@ -56,10 +56,10 @@ def forecast(name: str = "nightly", submit_s: float | None = None, **sizes: int)
     )
 
 
-def foretell(c: TinyCluster, *jobs: str, **sizes: int) -> None:
+def predict(c: TinyCluster, *jobs: str, **sizes: int) -> None:
     """Tell that these jobs, of which each recurs by itself, come now."""
-    expected = tuple(ForetoldJob(job=name, forecast=forecast(name, **sizes)) for name in jobs)
-    c.tell(JobsForetold(jobs=expected))
+    expected = tuple(PredictedJob(job=name, forecast=forecast(name, **sizes)) for name in jobs)
+    c.tell(JobsPredicted(jobs=expected))
 
 
 def placed(c: TinyCluster, job: str, expected: Forecast | None = None):
@@ -221,11 +221,11 @@ def test_a_job_that_waits_for_its_data_goes_elsewhere_once_its_racks_are_full(tm
     assert c.run().placements == [("j1.m0", "r0n1", 1.0), ("j0.m0", "r1n1", 1.0)]
 
 
-# Plans of what is foretold -----------------------------------------------------------------------
+# Plans of what is predicted -----------------------------------------------------------------------
 def test_a_batch_is_planned_at_once():
     """Each job is as fast in a rack as in more: six jobs have two racks of three to themselves."""
     c = tiny_cluster(racks=3, scheduler="corral")
-    foretell(c, *(f"j{number}" for number in range(6)))
+    predict(c, *(f"j{number}" for number in range(6)))
     chosen = [placed(c, f"j{number}", forecast(f"j{number}")) for number in range(6)]
     used = Counter(rack for [each] in chosen for rack in each)
     assert used == {"r0": 2, "r1": 2, "r2": 2}
@@ -236,7 +236,7 @@ def test_a_batch_is_planned_at_once():
         assert racks(run.nodes_of(f"j{number}")) == set(each)
 
 
-def test_a_job_that_nobody_foretold_is_planned_when_it_comes():
+def test_a_job_that_nobody_predicted_is_planned_when_it_comes():
     """It goes behind those that were planned before it."""
     c = tiny_cluster(racks=3, scheduler="corral")
     c.submit("j0", maps=10, map_s=9, forecast=forecast("a"))
@@ -248,11 +248,11 @@ def test_a_job_that_nobody_foretold_is_planned_when_it_comes():
     assert last["j0"] <= last["j1"] <= min(rest)
 
 
-def test_what_is_foretold_anew_is_planned_anew_around_what_is_settled():
+def test_what_is_predicted_anew_is_planned_anew_around_what_is_settled():
     c = tiny_cluster(racks=2, scheduler="corral")
-    foretell(c, "j0", "j1", "j2")
+    predict(c, "j0", "j1", "j2")
     [settled] = placed(c, "j0", forecast("j0"))
-    foretell(c, "j0", "j1", "j3", maps=400)
+    predict(c, "j0", "j1", "j3", maps=400)
     assert placed(c, "j0", forecast("j0")) == (settled,)
     assert placed(c, "j2") == ()  # it is not expected any more
     [first], [second] = placed(c, "j1"), placed(c, "j3")
@@ -296,8 +296,8 @@ def test_a_job_whose_attempts_fail_all_over_its_rack_leaves_it(tmp_path: Path):
 def test_rules_hold_under_faults_with_a_plan(scheduler: str, seed: int):
     c = random_scenario(scheduler, seed)
     jobs = [f"j{number}" for number in range(6)]
-    foretell(c, *jobs[seed % 3 :], maps=1 + seed % 7)
-    c.at(10.0, lambda: foretell(c, *jobs[2:]))
+    predict(c, *jobs[seed % 3 :], maps=1 + seed % 7)
+    c.at(10.0, lambda: predict(c, *jobs[2:]))
     run = c.run(until_s=3000.0)
     assert run.unfinished == []
     assert all(reason in ("", "killed by its user") for reason in run.ended.values())

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from railyard.cluster.ids import NodeId
 from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.decisions import (
+from railyard.resourcemanager.interface.policies import (
+    CopyPolicy,
     Decision,
     InvalidDecision,
     Pass,
     Place,
+    TaskPolicy,
     Wait,
 )
-from railyard.resourcemanager.interface.policies import CopyPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks

@@ -3,7 +3,7 @@
 from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
-from railyard.resourcemanager.interface.forecast import forecast_of, foretold_jobs
+from railyard.resourcemanager.interface.forecast import forecast_of, predicted_jobs
 
 
 def jobs(*words):
@@ -22,6 +22,6 @@ def test_a_forecast_has_the_sizes_of_all_stages_and_the_time_by_the_cores_clock(
     assert forecast_of(sort) != forecast
 
 
-def test_ad_hoc_jobs_are_not_foretold():
-    told = foretold_jobs(jobs("terasort,recurring=0", "wordcount"))
+def test_ad_hoc_jobs_are_not_predicted():
+    told = predicted_jobs(jobs("terasort,recurring=0", "wordcount"))
     assert [job.job for job in told] == ["wordcount"]

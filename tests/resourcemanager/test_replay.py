@@ -195,3 +195,11 @@ def test_a_disk_that_stays_full_cuts_the_log_short_and_ends_nothing_else(
         log.write(2.0, event)
     log.close()
     assert "the log of events ends at 1.000 s: a file would be" in caplog.messages[-1]
+
+
+def test_a_log_of_the_release_before_is_read(tmp_path: Path):
+    path = tmp_path / "events.jsonl"
+    write_log(tiny_cluster(scheduler="corral"), path)
+    with path.open("a") as file:
+        file.write('{"at_s": 0.0, "type": "jobs-foretold", "jobs": []}\n')
+    assert [step.event.tag() for step in replay(path)][-1] == "jobs-predicted"

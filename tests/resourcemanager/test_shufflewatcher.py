@@ -59,7 +59,7 @@ def test_what_other_jobs_do_does_not_matter():
     assert {rack_of(NodeId(node)) for node in run.nodes_of("j")} == {"r1"}
 
 
-def test_a_foretold_shuffle_is_taken_for_what_it_is():
+def test_a_predicted_shuffle_is_taken_for_what_it_is():
     c = tiny_cluster(racks=3, scheduler="shufflewatcher", sir=0.0)
     c.store("in", blocks=EVERYWHERE)
     c.submit("j0", input="in", reduces=2, forecast=forecast())  # 400 MB of shuffle

@@ -32,7 +32,7 @@ def test_the_plain_algorithm_writes_the_same_plan(railyard, tmp_path):
     assert (tmp_path / "quick").read_text() == (tmp_path / "plain").read_text()
 
 
-def test_only_foretold_jobs_are_planned(railyard, tmp_path):
+def test_only_predicted_jobs_are_planned(railyard, tmp_path):
     railyard.ok("plan", "--workload", "corral-mix,jobs=10,ad_hoc=5", cwd=tmp_path)
     assert len(load_plan(tmp_path / "plan.toml").jobs) == 10
 
@@ -44,7 +44,7 @@ def test_a_mix_of_real_jobs_is_planned_under_the_names_that_they_run_by(railyard
     assert all(name.startswith(("terasort-", "wordcount-")) for name in names)
 
 
-def test_jobs_are_foretold_from_earlier_runs(railyard, tmp_path):
+def test_jobs_are_predicted_from_earlier_runs(railyard, tmp_path):
     for day, size in ((0, 1e9), (1, 3e9), (5, 9e9)):
         maps = StageProfile(maps=8, input_bytes=size, map_rate_bytes_per_s=1e6)
         profile = JobProfile(name="x", arrive_s=60.0, stages=(maps,))
@@ -80,7 +80,7 @@ def test_a_plan_is_shown_beside_a_run_of_its_jobs(railyard, tmp_path):
         (("--runs", "none.jsonl", "--day", "3"), "none.jsonl: cannot be read"),
         (("--workload", "corral-w1", "--beside", "none.json"), "none.json: cannot be read"),
         (("--workload", "swin"), 'unknown workload "swin": did you mean "swim"'),
-        (("--workload", "corral-w1,recurring=0"), "nothing was foretold: need a workload with"),
+        (("--workload", "corral-w1,recurring=0"), "nothing was predicted: need a workload with"),
         (("--workload", "corral-w1", "--topology", "tetrium-8"), "racks differ"),
         (("--workload", "corral-w1", "--set", "imbalance=-1"), "imbalance = -1.0: need a number"),
         (("--workload", "corral-w1", "--set", "alpha=1"), '--set: unknown key "alpha"'),

@@ -32,7 +32,7 @@ def place(uplink: float = 150e6) -> Topology:
 
 
 def recurring(*jobs: WorkloadJob) -> tuple[WorkloadJob, ...]:
-    """These jobs, rightly foretold."""
+    """These jobs, rightly predicted."""
     return tuple(
         msgspec.structs.replace(each, recurrence=Recurrence(name=each.name, submit_s=each.submit_s))
         for each in jobs

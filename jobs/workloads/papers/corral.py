@@ -263,7 +263,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
 
 
 def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
-    """Jobs of W1 that nobody foretold, all at once."""
+    """Jobs of W1 that nobody predicted, all at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"
     plain = Population(users=options.users, queues=options.queues, arrivals=batch)

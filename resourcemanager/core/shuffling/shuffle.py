@@ -29,8 +29,7 @@ from railyard.resourcemanager.core.shuffling.readers import Fetch, Reader
 from railyard.resourcemanager.core.state import Attempt, Node, Stage
 from railyard.resourcemanager.core.world import World
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
-from railyard.resourcemanager.interface.decisions import InvalidDecision
-from railyard.resourcemanager.interface.policies import FlowPolicy
+from railyard.resourcemanager.interface.policies import FlowPolicy, InvalidDecision
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4

@@ -1,4 +1,4 @@
-"""The first communication stage of a recurring job, as it is foretold.
+"""The first communication stage of a recurring job, as it is predicted.
 
 Source: Co-scheduler, section IV-D.2: task times as in Corral's latency response function, from the
 data of a task and the rate at which a slot works.  Of a DAG (section VI) the stages that read files

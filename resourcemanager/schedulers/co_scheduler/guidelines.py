@@ -57,7 +57,7 @@ class Guideline:
     """How many racks run maps, and how many may run reduces."""
 
     map_racks: int  #: R_map, and R_data by equation 3
-    reduce_racks: tuple[int, ...] = ()  #: the values of R_red to choose from; () = not foretold
+    reduce_racks: tuple[int, ...] = ()  #: the values of R_red to choose from; () = not predicted
 
 
 def guideline(input_bytes: float, sir: float, hybrid: Hybrid) -> Guideline | None:

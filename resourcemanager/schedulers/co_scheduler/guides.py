@@ -28,12 +28,12 @@ class MapGuide:
     """
 
     def __init__(
-        self, stage: StageView, foretold: Guideline | None, sir: float, *, guided: bool
+        self, stage: StageView, predicted: Guideline | None, sir: float, *, guided: bool
     ) -> None:
         self.stage = stage
         self.racks_max = 0  #: R_map by the latest estimate; 0 = not shuffle-heavy
         self.used: Counter[RackId] = Counter()  #: racks with running or done maps, and how many
-        self._foretold = foretold
+        self._predicted = predicted
         self._guided = guided
         self._sir = sir  #: shuffle / input, so far as is known
         self._done_input_bytes = 0
@@ -49,10 +49,10 @@ class MapGuide:
         return self._guided and self.racks_max > 0 and any(self._places)
 
     def estimate(self, hybrid: Hybrid) -> bool:
-        """Work out R_map anew (eq. 3 to 7, or as it was foretold); whether it has changed."""
+        """Work out R_map anew (eq. 3 to 7, or as it was predicted); whether it has changed."""
         before = self.racks_max
-        if self._foretold is not None:
-            self.racks_max = self._foretold.map_racks
+        if self._predicted is not None:
+            self.racks_max = self._predicted.map_racks
         elif self.stage.readers:
             found = guideline(self._input_bytes, self._sir, hybrid)
             self.racks_max = 0 if found is None else found.map_racks

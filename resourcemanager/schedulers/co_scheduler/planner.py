@@ -71,7 +71,7 @@ class JobGuides:
 
     def __init__(self, job: JobView) -> None:
         self.job = job
-        self.foretold: Guideline | None = None
+        self.predicted: Guideline | None = None
         self.maps: list[MapGuide] = []  #: its stages that read no other
         self.reduces: dict[str, ReduceGuide] = {}  #: by stage, those that may run
 
@@ -133,7 +133,7 @@ class Planner:
         if not self._figures.guide_maps:
             return ()
         if data.forecast is not None:
-            found = self._foretold(data.forecast)
+            found = self._predicted(data.forecast)
         else:
             found = guideline(data.size_bytes, self._figures.sir, self._hybrid)
         if found is None or not found.map_racks:
@@ -170,11 +170,11 @@ class Planner:
         """Give its maps their guide."""
         guides = self.jobs[job.id] = JobGuides(job)
         if job.forecast is not None:
-            guides.foretold = self._foretold(job.forecast) or Guideline(0)
+            guides.predicted = self._predicted(job.forecast) or Guideline(0)
         for stage in job.stages.values():
             if not stage.reads:
                 figures = self._figures
-                guide = MapGuide(stage, guides.foretold, figures.sir, guided=figures.guide_maps)
+                guide = MapGuide(stage, guides.predicted, figures.sir, guided=figures.guide_maps)
                 guide.estimate(self._hybrid)
                 guides.maps.append(guide)
 
@@ -251,7 +251,7 @@ class Planner:
             return
         share = pending / stage.size  # less than 1 if some run already: a rack of theirs was lost
         sizes = [size * share for size in outputs.values()]
-        among = guides.foretold.reduce_racks if guides.foretold else ()
+        among = guides.predicted.reduce_racks if guides.predicted else ()
         racks = len(self._racks)
         schedules = possible_schedules(sizes, pending, self._circuits, racks, among)
         times = ReleaseTimes(self.releases.release_s(self._cluster.now_s))
@@ -260,7 +260,7 @@ class Planner:
             known = choice.released_s < UNKNOWN_S
             guide.follow(choice, self._racks, self._cluster.now_s, known)
 
-    def _foretold(self, forecast: Forecast) -> Guideline | None:
+    def _predicted(self, forecast: Forecast) -> Guideline | None:
         error = self._error(forecast.name, self._figures.forecast_error)
         expected = communication(forecast, self._cluster.topology.compute, error)
         if expected is None:

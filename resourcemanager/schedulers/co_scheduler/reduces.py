@@ -41,7 +41,7 @@ def possible_schedules(
 ) -> list[Schedule]:
     """A schedule for each R_red from 1 to floor(SM_1 / T_e) (eq. 11), at most ``racks``.
 
-    ``among`` are the values that were foretold for a recurring job; they only count as far as the
+    ``among`` are the values that were predicted for a recurring job; they only count as far as the
     real output bears them, and if it bears none, all others do.  No schedule if no rack has T_e.
     """
     large = [size for size in outputs_bytes if size >= circuits.elephant_bytes]

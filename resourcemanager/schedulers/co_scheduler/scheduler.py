@@ -18,9 +18,15 @@ from typing import ClassVar, Literal
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, RackId
-from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import DataPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import (
+    DataPolicy,
+    Decision,
+    Pass,
+    Place,
+    TaskPolicy,
+    Wait,
+)
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -46,10 +52,10 @@ class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True
     guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
     sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
     zone_factor: float = 1.1  #: a recurring job's latency may be so much above its best
-    shuffle_bound: bool = False  #: foretell shuffles by eq. 2 (without delta) instead of eq. 10
+    shuffle_bound: bool = False  #: predict shuffles by eq. 2 (without delta) instead of eq. 10
     hold_out_s: float = 30.0  #: how long a job lets slots off its guideline pass; 0 = never
     remaining_error: float = 0.0  #: by which share T_rem is wrong, up or down
-    forecast_error: float = 0.0  #: by which share foretold sizes are wrong, up or down
+    forecast_error: float = 0.0  #: by which share predicted sizes are wrong, up or down
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,10 +1,10 @@
-"""The plan of a cluster that runs: read from a file, or made of what is foretold, and made anew.
+"""The plan of a cluster that runs: read from a file, or made of what is predicted, and made anew.
 
 Source: Corral, section 3.1: the planner gets new estimates from time to time, plans again, and
 hands new guidelines to the scheduler.
 Left open there, chosen here: a job whose data has been placed, or that has come, keeps its
 guideline; in a new plan its racks are busy until it was planned to be done.  A job that was not
-foretold, but has a forecast when it or its data comes, is planned then, behind those.
+predicted, but has a forecast when it or its data comes, is planned then, behind those.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 
 from railyard.cluster.ids import RackId, rack_id
 from railyard.cluster.topology import Topology
-from railyard.resourcemanager.interface.forecast import Forecast, ForetoldJob
+from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
 from railyard.resourcemanager.schedulers.corral.planner import AS_PUBLISHED, plan
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profile
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profile
 
-#: As ``prioritization.Scenario``; "auto" = a batch if all jobs that are foretold come at once.
+#: As ``prioritization.Scenario``; "auto" = a batch if all jobs that are predicted come at once.
 Aim = Literal["auto", "batch", "online"]
 
 
@@ -59,13 +59,13 @@ class PlanBook:
         self._settled: dict[str, Guideline] = {}  #: of those whose data is placed or that are there
         self._fixed = {job.name: _of_file(job) for job in fixed.jobs} if fixed else {}
 
-    def foretold(self, jobs: Sequence[ForetoldJob], now_s: float) -> None:
-        """Plan these jobs, instead of those that were foretold before and are not settled."""
+    def predicted(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
+        """Plan these jobs, instead of those that were predicted before and are not settled."""
         if self._cluster is None:
             return
         self._open.clear()
         coming = [job for job in jobs if job.job not in self._settled]
-        self._plan([foretold_profile(job, self._compute, now_s) for job in coming], now_s)
+        self._plan([predicted_profile(job, self._compute, now_s) for job in coming], now_s)
 
     def settle(self, job: str, forecast: Forecast | None, now_s: float) -> Guideline | None:
         """A job comes, or its data does: what it is to go by from now on; None = it is ad hoc.
@@ -80,8 +80,8 @@ class PlanBook:
             return None
         name = next((name for name in names if name in self._open), names[0])
         if name not in self._open and forecast is not None:
-            unforeseen = ForetoldJob(job=name, forecast=forecast)
-            profile = foretold_profile(unforeseen, self._compute, now_s)
+            unforeseen = PredictedJob(job=name, forecast=forecast)
+            profile = predicted_profile(unforeseen, self._compute, now_s)
             self._plan([msgspec.structs.replace(profile, arrive_s=now_s)], now_s)
         if name not in self._open:
             return None

@@ -68,7 +68,7 @@ def problem_of(
 ) -> Problem:
     """The planning problem of section 4.1 for these jobs."""
     if not jobs:
-        raise UsageError("a plan of no jobs: need jobs that were foretold")
+        raise UsageError("a plan of no jobs: need jobs that were predicted")
     names = [job.name for job in jobs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -13,7 +13,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.topology import Compute
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
-from railyard.resourcemanager.interface.forecast import ForetoldJob, StageForecast
+from railyard.resourcemanager.interface.forecast import PredictedJob, StageForecast
 
 
 class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +81,10 @@ class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, stages=stages)
 
 
-def foretold_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
-    """The profiles of those jobs of a workload that were foretold; ad hoc ones have none."""
-    foretold = (job.foretold() for job in jobs)
-    return [profile_of(job, compute) for job in foretold if job is not None]
+def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
+    """The profiles of those jobs of a workload that were predicted; ad hoc ones have none."""
+    predicted = (job.predicted() for job in jobs)
+    return [profile_of(job, compute) for job in predicted if job is not None]
 
 
 def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
@@ -102,9 +102,9 @@ def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
     return JobProfile(name=job.name, arrive_s=job.submit_s, stages=stages)
 
 
-def foretold_profile(foretold: ForetoldJob, compute: Compute, now_s: float) -> JobProfile:
+def predicted_profile(predicted: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
     """A job that schedulers were told of; without a time of its own it comes now."""
-    forecast = foretold.forecast
+    forecast = predicted.forecast
     stages = tuple(
         _reduces(stage, stage.input_bytes, compute)
         if stage.reads
@@ -112,7 +112,7 @@ def foretold_profile(foretold: ForetoldJob, compute: Compute, now_s: float) -> J
         for stage in forecast.stages
     )
     arrive_s = max(now_s, now_s if forecast.submit_s is None else forecast.submit_s)
-    return JobProfile(name=foretold.job, arrive_s=arrive_s, stages=stages)
+    return JobProfile(name=predicted.job, arrive_s=arrive_s, stages=stages)
 
 
 def _maps(stage: WorkStage | StageForecast, input_bytes: int, compute: Compute) -> StageProfile:

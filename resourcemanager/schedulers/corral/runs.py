@@ -1,10 +1,10 @@
-"""Earlier runs of recurring jobs, and what they foretell.
+"""Earlier runs of recurring jobs, and what they predict.
 
-Source: Corral, section 2: the input of a job that comes at some time of the day is foretold as the
+Source: Corral, section 2: the input of a job that comes at some time of the day is predicted as the
 mean of the same job's on several previous days, on weekdays only or on weekends only; shuffle and
 output are as predictable.  Section 4.3: rates are those of earlier runs.
 Left open there, chosen here: how many days count (the last 10 of their kind); rates are averaged
-like sizes; a job that has never run on this kind of day is foretold from the other kind.
+like sizes; a job that has never run on this kind of day is predicted from the other kind.
 
 Runs are kept as JSON, one a line, in a file that grows.
 """
@@ -36,8 +36,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         require(self.day >= 0, f"run of {self.job}: day", self.day, "a whole number >= 0")
 
 
-def foretell(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
-    """The profile that earlier days foretell of a job; None if it never ran before ``day``.
+def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
+    """The profile that earlier days predict of a job; None if it never ran before ``day``.
 
     A run with other stages than the last one counts no more: the job's code has changed.
     """
@@ -106,11 +106,11 @@ def with_errors(
     late: float = 0.0,
     late_by_s: float = 240.0,
 ) -> list[JobProfile]:
-    """The same jobs foretold wrongly, as Corral's section 6.5 does to see what it costs.
+    """The same jobs predicted wrongly, as Corral's section 6.5 does to see what it costs.
 
     Each job's sizes are off by up to ``size_error``, evenly in both directions; a share ``late``
-    of the jobs is foretold up to ``late_by_s`` too early or too late (but not before 0).  Left open
-    there, chosen here: "up to 50 %" is the most that a size is off.
+    of the jobs is predicted up to ``late_by_s`` too early or too late (but not before 0).
+    Left open there, chosen here: "up to 50 %" is the most that a size is off.
     """
     require(0 <= size_error < 1, "size_error", size_error, "a share in [0, 1)")
     require(0 <= late <= 1, "late", late, "a share in [0, 1]")

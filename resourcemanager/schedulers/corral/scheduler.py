@@ -3,7 +3,7 @@
 Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
 SIGCOMM 2015, sections 3.1 and 5; the planner is ``resourcemanager.planning``, and where tasks of
 planned jobs may run is ``rackbound``.  The plan is read from the file ``corral.plan`` (see
-``railyard plan``), or made of what is foretold: of all jobs at once, or of each as it comes.
+``railyard plan``), or made of what is predicted: of all jobs at once, or of each as it comes.
 ``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
 Left open there, chosen here: one replica goes to R_j, spread evenly over its racks; where the
 others go, together in another rack, is the block store's rule: to its emptiest nodes (section 4.5
@@ -21,7 +21,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.forecast import ForetoldJob
+from railyard.resourcemanager.interface.forecast import PredictedJob
 from railyard.resourcemanager.interface.policies import DataPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView
@@ -62,8 +62,8 @@ class Corral(RackBound, DataPolicy):
         written = _read(config.plan, racks) if config.plan else None
         self._book = PlanBook(cluster.topology, config.scenario, config.options(), written)
 
-    def jobs_foretold(self, jobs: Sequence[ForetoldJob]) -> None:
-        self._book.foretold(jobs, self.cluster.now_s)
+    def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
+        self._book.predicted(jobs, self.cluster.now_s)
 
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         guideline = self._book.settle(data.job, data.forecast, self.cluster.now_s)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from railyard.jobs.workloads.catalog import workload
-from railyard.jobs.workloads.recurring import foretell, is_weekend
+from railyard.jobs.workloads.recurring import is_weekend, predict
 
 
 def times_s(text, seed=1):
@@ -29,7 +29,7 @@ def test_times_of_a_trace_begin_at_zero_and_can_be_squeezed(swim_file):
     assert squeezed == pytest.approx([float(at) for at in range(60)])
 
 
-def test_some_jobs_come_at_another_time_than_foretold():
+def test_some_jobs_come_at_another_time_than_predicted():
     jobs = workload("corral-w1,late=0.3,late_by=4min,window=60min", 1).jobs
     off = [job.submit_s - job.recurrence.submit_s for job in jobs]
     moved = [each for each in off if each]
@@ -54,16 +54,16 @@ def test_the_error_leaves_the_jobs_themselves_alone():
     assert [job.stages for job in off] == [job.stages for job in right]
 
 
-def test_a_day_is_foretold_from_earlier_days_of_its_kind():
+def test_a_day_is_predicted_from_earlier_days_of_its_kind():
     # Corral, section 2: weekdays from weekdays, weekends from weekends.
     sizes = [10, 20, 30, 40, 50, 1, 3, 60, 70]
     assert [is_weekend(day) for day in range(8)] == [False] * 5 + [True] * 2 + [False]
-    assert foretell(sizes, 6, history=10) == 1
-    assert foretell(sizes, 7, history=10) == 30
-    assert foretell(sizes, 8, history=2) == 55
-    assert foretell(sizes, 12, history=10) == 2
+    assert predict(sizes, 6, history=10) == 1
+    assert predict(sizes, 7, history=10) == 30
+    assert predict(sizes, 8, history=2) == 55
+    assert predict(sizes, 12, history=10) == 2
     with pytest.raises(ValueError, match="day 5: no earlier day of its kind"):
-        foretell(sizes, 5, history=10)
+        predict(sizes, 5, history=10)
 
 
 def test_a_month_of_recurring_jobs_has_the_published_error():

@@ -55,12 +55,12 @@ def test_jobs_of_any_seed_are_sound(name, seed, options):
         outputs = sum(stage.output_bytes for stage in job.stages if stage.name not in read)
         assert sum(inputs.values()) == job.input_bytes + job.shuffle_bytes
         assert job.output_bytes == outputs
-        if (foretold := job.foretold()) is not None:
-            assert foretold.input_bytes == pytest.approx(
+        if (predicted := job.predicted()) is not None:
+            assert predicted.input_bytes == pytest.approx(
                 job.input_bytes * job.recurrence.size_ratio, abs=len(job.files)
             )
-    if name != "corral-tpch":  # where queries share the tables, and each foretells its own size
-        check_workload([foretold for job in made.jobs if (foretold := job.foretold())])
+    if name != "corral-tpch":  # where queries share the tables, and each predicts its own size
+        check_workload([predicted for job in made.jobs if (predicted := job.predicted())])
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -53,14 +53,18 @@ def test_two_readers_of_a_stage_fetch_it_twice():
     assert (both.shuffle_bytes, both.output_bytes) == (1000, 251)
 
 
-def test_what_is_foretold_is_the_job_in_other_sizes():
+def test_what_is_predicted_is_the_job_in_other_sizes():
     past = Recurrence(name="daily", day=3, size_ratio=1.3, submit_s=9.0)
-    foretold = job(recurrence=past).foretold()
-    assert foretold.submit_s == 9.0
-    assert (foretold.input_bytes, foretold.shuffle_bytes, foretold.output_bytes) == (1300, 650, 325)
-    assert [stage.tasks for stage in foretold.stages] == [5, 3]  # blocks; reduces are configured
-    check_workload([foretold])
-    assert job().foretold() is None
+    predicted = job(recurrence=past).predicted()
+    assert predicted.submit_s == 9.0
+    assert (predicted.input_bytes, predicted.shuffle_bytes, predicted.output_bytes) == (
+        1300,
+        650,
+        325,
+    )
+    assert [stage.tasks for stage in predicted.stages] == [5, 3]  # blocks; reduces are configured
+    check_workload([predicted])
+    assert job().predicted() is None
 
 
 @given(

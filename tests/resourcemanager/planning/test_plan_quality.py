@@ -14,7 +14,7 @@ from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_b
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
 from railyard.resourcemanager.schedulers.corral.prioritization import Problem, prioritize
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, foretold_profiles
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
 from railyard.resourcemanager.schedulers.corral.provisioning import allocations
 from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 from tests.resourcemanager.planning.problems import problem, problems
@@ -112,4 +112,4 @@ def test_batches_are_planned_within_3_percent_of_lp_batch(name, topology):
 
 def case(name: str, topology: str, seed: int) -> tuple[list[JobProfile], RackCluster]:
     place = load_topology(topology)
-    return foretold_profiles(workload(name, seed).jobs, place.compute), RackCluster.of(place)
+    return predicted_profiles(workload(name, seed).jobs, place.compute), RackCluster.of(place)

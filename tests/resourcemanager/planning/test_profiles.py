@@ -1,4 +1,4 @@
-"""Profiles of a workload's jobs, and what earlier runs foretell."""
+"""Profiles of a workload's jobs, and what earlier runs predict."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from railyard.resourcemanager.schedulers.corral.latency import RackCluster, job_
 from railyard.resourcemanager.schedulers.corral.profiles import (
     JobProfile,
     StageProfile,
-    foretold_profiles,
+    predicted_profiles,
     profile_of,
 )
 from railyard.resourcemanager.schedulers.corral.runs import (
     Run,
-    foretell,
     load_runs,
+    predict,
     record,
     with_errors,
 )
@@ -58,9 +58,9 @@ def test_reduces_that_write_nothing_still_take_their_time():
     assert profile.stages[1].reduce_s == pytest.approx(1.5 + 200 / 25)
 
 
-def test_only_foretold_jobs_have_profiles_with_what_was_foretold():
+def test_only_predicted_jobs_have_profiles_with_what_was_predicted():
     known = sort_job(name="known", recurrence=Recurrence(name="k", size_ratio=0.5, submit_s=7.0))
-    [profile] = foretold_profiles([sort_job(), known], COMPUTE)
+    [profile] = predicted_profiles([sort_job(), known], COMPUTE)
     assert (profile.name, profile.arrive_s, profile.input_bytes) == ("known", 7.0, 6e9)
     assert profile.stages[0].maps == 60
 
@@ -70,32 +70,32 @@ def run(day: int, input_bytes: float, **changes) -> Run:
     return Run(job="logs", day=day, profile=JobProfile(name="x", arrive_s=60.0, stages=(stage,)))
 
 
-def test_a_weekday_is_foretold_from_weekdays_and_a_weekend_from_weekends():
+def test_a_weekday_is_predicted_from_weekdays_and_a_weekend_from_weekends():
     runs = [run(day, 100.0 if day % 7 < 5 else 10.0) for day in range(14)]
-    assert foretell(runs, "logs", day=14).input_bytes == 100.0  # a Monday
-    assert foretell(runs, "logs", day=19).input_bytes == 10.0  # a Saturday
-    assert foretell(runs, "logs", day=14).name == "logs"
+    assert predict(runs, "logs", day=14).input_bytes == 100.0  # a Monday
+    assert predict(runs, "logs", day=19).input_bytes == 10.0  # a Saturday
+    assert predict(runs, "logs", day=14).name == "logs"
 
 
 def test_sizes_tasks_and_rates_are_averaged_over_the_last_days():
     sizes = (1000.0, 10.0, 20.0, 30.0)
     runs = [run(day, size, map_rate_bytes_per_s=day + 1.0) for day, size in enumerate(sizes)]
-    [stage] = foretell(runs, "logs", day=4, days=3).stages
+    [stage] = predict(runs, "logs", day=4, days=3).stages
     assert (stage.input_bytes, stage.maps, stage.map_rate_bytes_per_s) == (20.0, 20, 3.0)
 
 
-def test_days_to_come_and_other_jobs_foretell_nothing():
-    assert foretell([run(5, 10.0)], "logs", day=5) is None
-    assert foretell([run(0, 10.0)], "other", day=5) is None
+def test_days_to_come_and_other_jobs_predict_nothing():
+    assert predict([run(5, 10.0)], "logs", day=5) is None
+    assert predict([run(0, 10.0)], "other", day=5) is None
 
 
 def test_the_other_kind_of_day_is_better_than_nothing():
-    assert foretell([run(0, 10.0)], "logs", day=5).input_bytes == 10.0
+    assert predict([run(0, 10.0)], "logs", day=5).input_bytes == 10.0
 
 
-def test_a_job_that_was_rewritten_is_foretold_from_its_new_runs():
+def test_a_job_that_was_rewritten_is_predicted_from_its_new_runs():
     rewritten = [run(day, 10.0, name="other") for day in (2, 3)]
-    assert foretell([run(0, 99.0), run(1, 99.0), *rewritten], "logs", day=4).input_bytes == 10.0
+    assert predict([run(0, 99.0), run(1, 99.0), *rewritten], "logs", day=4).input_bytes == 10.0
 
 
 def test_runs_are_kept_in_a_file(tmp_path):
