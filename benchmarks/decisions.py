@@ -94,10 +94,10 @@ def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]
         port_bytes_per_s=ocs.port, reconfigure_s=ocs.reconfigure, elephant_bytes=ocs.elephant
     )
     outputs = [70 * _GB + rack for rack in range(20)]  # so that all widths up to 60 are possible
-    releases = core.world.policies.tasks.planner.releases  # type: ignore[attr-defined]
+    releases = core.state.policies.tasks.planner.releases  # type: ignore[attr-defined]
     schedules = possible_schedules(outputs, 2000, circuits, 60)
     assert len(schedules) == 60
-    release_s = releases.release_s(core.world.now_s)
+    release_s = releases.release_s(core.state.now_s)
     middle = schedules[29]
 
     def explore() -> None:
@@ -105,7 +105,7 @@ def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]
 
     def choose() -> None:
         found = possible_schedules(outputs, 2000, circuits, 60)
-        best_schedule(found, ReleaseTimes(releases.release_s(core.world.now_s)))
+        best_schedule(found, ReleaseTimes(releases.release_s(core.state.now_s)))
 
     return [
         _row(
@@ -115,7 +115,7 @@ def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]
         ),
         _row(
             f"release times of {releases.attempts} attempts",
-            _mean_s(lambda: releases.release_s(core.world.now_s), times // 10),
+            _mean_s(lambda: releases.release_s(core.state.now_s), times // 10),
             EXPLORE_S_BOUND,
         ),
         _row("all of a job's choice: 60 schedules, the best", _mean_s(choose, times // 10), None),
@@ -135,7 +135,7 @@ def loaded_core(scheduler: str, topology: Topology) -> Core:
     for attempt in running:
         told = AttemptProgressed(attempt=attempt, progress=dice.uniform(0.05, 0.9))
         core.handle(told, 5.0)
-    assert core.world.free == 0
+    assert core.state.free == 0
     return core
 
 
@@ -169,13 +169,13 @@ def _job(number: int, topology: Topology, dice: random.Random) -> JobSubmitted:
 
 def _offer_s(core: Core, times: int) -> float:
     """CPU seconds of the policies for one slot, until a job takes it or none wants it."""
-    policies, dice = core.world.policies, random.Random(2)
-    nodes = list(core.world.nodes.values())
+    policies, dice = core.state.policies, random.Random(2)
+    nodes = list(core.state.nodes.values())
 
     def offer() -> None:
         node = dice.choice(nodes)
         for job in policies.order.turns(node, None):
-            if isinstance(policies.tasks.offer(job, node, core.world.now_s), Place):
+            if isinstance(policies.tasks.offer(job, node, core.state.now_s), Place):
                 return
 
     return _mean_s(offer, times)
@@ -183,7 +183,7 @@ def _offer_s(core: Core, times: int) -> float:
 
 def _event_s(core: Core, times: int) -> float:
     """CPU seconds of the core for one map that ends, the launch of the next one included."""
-    running = [attempt for attempt in core.world.attempts if ".m" in attempt]
+    running = [attempt for attempt in core.state.attempts if ".m" in attempt]
     random.Random(3).shuffle(running)
     events = [
         AttemptSucceeded(attempt=attempt, partition_bytes=_parts(core, attempt))
@@ -191,12 +191,12 @@ def _event_s(core: Core, times: int) -> float:
     ]
     begun_s = time.process_time()
     for event in events:
-        core.handle(event, core.world.now_s + 0.001)
+        core.handle(event, core.state.now_s + 0.001)
     return (time.process_time() - begun_s) / len(events)
 
 
 def _parts(core: Core, attempt: AttemptId) -> tuple[int, ...]:
-    reduces = core.world.attempts[attempt].task.stage.readers[0].size
+    reduces = core.state.attempts[attempt].task.stage.readers[0].size
     return (_BLOCK_BYTES // reduces,) * reduces
 
 

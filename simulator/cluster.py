@@ -144,9 +144,9 @@ class Simulation:
 
     def _who_waits(self) -> str:
         core = self.core
-        for job in core.world.jobs.values():
+        for job in core.state.jobs.values():
             for stage in job.stages.values():
                 first = stage.pending.first()
                 if first is not None:
                     return core.explain(stage.tasks[first].id, self.heap.now_s)
-        return f"{', '.join(core.world.jobs)} wait"
+        return f"{', '.join(core.state.jobs)} wait"

@@ -217,7 +217,7 @@ class TinyCluster:
                 self._deliver(event)
         if until_s is not None:
             self.now_s = until_s
-        self._run.unfinished = sorted(self.core.world.jobs)
+        self._run.unfinished = sorted(self.core.state.jobs)
         return self._run
 
     def launched(self) -> list[LaunchAttempt]:
@@ -247,7 +247,7 @@ class TinyCluster:
         heapq.heappush(self._heap, (when_s, next(self._sequence), event))
 
     def _resize(self, node: str, by: int) -> None:
-        known = self.core.world.nodes[NodeId(node)]
+        known = self.core.state.nodes[NodeId(node)]
         assert not known.attempts, f"{node} is not idle"
         self.tell(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
 

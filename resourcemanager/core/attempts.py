@@ -23,11 +23,10 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.output import attempt_file
-from railyard.resourcemanager.core.records import FAILURES_KEPT, TaskFailure
-from railyard.resourcemanager.core.shuffling.readers import new_reader
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
-from railyard.resourcemanager.core.state import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
+from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailure
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.views import Level
 
@@ -43,8 +42,8 @@ ROOM = ".room."
 class Attempts:
     """The attempts of all jobs."""
 
-    def __init__(self, world: World, shuffle: Shuffle, jobs: JobLife) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState, shuffle: Shuffle, jobs: JobLife) -> None:
+        self._state = state
         self._shuffle = shuffle
         self._jobs = jobs
         self._summed: tuple[tuple[int, ...], int] = (), 0  #: a shuffle output, added up last
@@ -52,7 +51,7 @@ class Attempts:
     # Launch --------------------------------------------------------------------------------------
     def launch(self, task: Task, node: Node, level: Level) -> Attempt:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
-        world, stage = self._world, task.stage
+        state, stage = self._state, task.stage
         job, record = stage.job, stage.job.record
         number, is_copy = task.launches, bool(task.live)
         attempt = Attempt(
@@ -61,8 +60,8 @@ class Attempts:
             number,
             node,
             level,
-            world.now_s,
-            new_reader(stage) if stage.reads else None,
+            state.now_s,
+            self._shuffle.new_reader(stage) if stage.reads else None,
             copy=is_copy,
         )
         task.launches += 1
@@ -74,7 +73,7 @@ class Attempts:
             if stage.reruns:
                 stage.reruns.pop(task.index, None)
             stage.running += 1
-        world.hold(attempt)
+        state.hold(attempt)
         record.launched += 1
         if level == "node-local":
             record.locality.local += 1
@@ -82,13 +81,13 @@ class Attempts:
             record.locality.rack += 1
         elif level == "remote":
             record.locality.remote += 1
-        world.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
-        world.policies.tell("attempt_launched", attempt)
+        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
+        state.policies.tell("attempt_launched", attempt)
         if stage.reads:
             self._shuffle.reader_launched(attempt)
         if not stage.pending.count:
             self._review_readers(stage)
-            world.review_wants(job)
+            state.review_wants(job)
         return attempt
 
     # What becomes of it --------------------------------------------------------------------------
@@ -103,7 +102,7 @@ class Attempts:
             progress = min(1.0, max(0.0, event.progress))
             attempt.task.stage.progress_sum += progress - attempt.progress
             attempt.progress = progress
-            self._world.policies.tell("attempt_progressed", attempt)
+            self._state.policies.tell("attempt_progressed", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
         """It did its task."""
@@ -156,7 +155,7 @@ class Attempts:
     def give_up(self, attempt: Attempt, reason: str) -> None:
         """Ask an attempt to end, and cancel its fetches at once."""
         self._shuffle.stop(attempt)
-        self._world.kill(attempt, reason)
+        self._state.kill(attempt, reason)
 
     def reconsider(self, job: Job) -> None:
         """Ask the policies again about a job that runs: its slots, its fetches, its tasks."""
@@ -165,7 +164,7 @@ class Attempts:
         for stage in job.reduces:
             if stage.live:
                 self._shuffle.review(stage)
-        self._world.ask(job)
+        self._state.ask(job)
 
     # What is lost --------------------------------------------------------------------------------
     def node_lost(self, node: Node) -> None:
@@ -177,7 +176,7 @@ class Attempts:
             attempt.task.stage.job.record.killed += 1
         for attempt in attempts:
             self._requeue(attempt.task)
-        for job in self._world.jobs.values():
+        for job in self._state.jobs.values():
             self._review_avoided(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
@@ -200,14 +199,14 @@ class Attempts:
     # ---------------------------------------------------------------------------------------------
     def _known(self, attempt: AttemptId) -> Attempt | None:
         """The attempt; None if it ended already, which is no mistake of whoever tells of it."""
-        known = self._world.attempts.get(attempt)
-        if known is None and attempt.split(".", 1)[0] not in self._world.records:
+        known = self._state.attempts.get(attempt)
+        if known is None and attempt.split(".", 1)[0] not in self._state.records:
             raise PeerError(f'there is no attempt "{attempt}"')
         return known
 
     def _end(self, attempt: Attempt) -> None:
         self._shuffle.stop(attempt)
-        self._world.release(attempt)
+        self._state.release(attempt)
         attempt.reader = None  # it may be large
 
     def _win(self, attempt: Attempt) -> None:
@@ -216,7 +215,7 @@ class Attempts:
         task.winner = attempt
         stage.running -= 1
         stage.done += 1
-        self._world.policies.tell("task_done", task)
+        self._state.policies.tell("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:
@@ -239,7 +238,7 @@ class Attempts:
         read.remote += event.remote_bytes
         if attempt.task.stage.reads:
             record.reduced += 1
-            record.reduce_s += self._world.now_s - attempt.launched_s
+            record.reduce_s += self._state.now_s - attempt.launched_s
 
     def _count_failure(
         self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
@@ -255,7 +254,7 @@ class Attempts:
             self._avoid_for_a_time(job, node)
         else:
             job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._world.avoidable():
+        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
             job.avoid[node.id] = None
         if task.failures >= job.submission.max_attempts:
             tries = f"{task.failures} of {job.submission.max_attempts} attempts"
@@ -263,27 +262,27 @@ class Attempts:
 
     def _avoid_for_a_time(self, job: Job, node: Node) -> None:
         """Keep a job off a node whose disk is full, if there are others enough."""
-        if node.id not in job.avoid and len(job.avoid) < self._world.avoidable():
+        if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
             job.avoid[node.id] = None
-            until_s = self._world.now_s + NO_ROOM_S
-            self._world.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
+            until_s = self._state.now_s + NO_ROOM_S
+            self._state.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
 
     def room_again(self, timer: str) -> None:
         """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
         job_id, _, node = timer.partition(ROOM)
-        job = self._world.jobs.get(JobId(job_id))
+        job = self._state.jobs.get(JobId(job_id))
         if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
             return
         if NodeId(node) in job.avoid:
             del job.avoid[NodeId(node)]
-            self._world.ask(job)
+            self._state.ask(job)
 
     def _review_avoided(self, job: Job, lost: Node) -> None:
         """Forgive nodes if the job would avoid too many of those that are left."""
         job.avoid.pop(lost.id, None)
-        while len(job.avoid) > self._world.avoidable():
+        while len(job.avoid) > self._state.avoidable():
             job.avoid.popitem()
-            self._world.ask(job)
+            self._state.ask(job)
 
     def _requeue(self, task: Task) -> None:
         """Make a running task that has no attempt left pending."""
@@ -305,12 +304,12 @@ class Attempts:
     def _make_pending(self, task: Task) -> None:
         """Add it to the pending ones, and what it reads with it where that is lost."""
         stage = task.stage
-        task.pending_since_s = self._world.now_s
+        task.pending_since_s = self._state.now_s
         stage.pending.add(task.index)
         if stage.readers:
             stage.reruns[task.index] = task
         self._restore_inputs(stage)
-        self._world.ask(stage.job)
+        self._state.ask(stage.job)
 
     def _restore_inputs(self, stage: Stage) -> None:
         """Make what a new attempt of the stage will read and is lost once more."""
@@ -346,7 +345,7 @@ class Attempts:
         for reader in stage.readers:
             if reader.pending.count and reader.held < stage.job.limit(reader):
                 reader.open = True
-                self._world.ask(stage.job)
+                self._state.ask(stage.job)
 
 
 def _needs(reader_stage: Stage, task: Task) -> bool:
@@ -361,7 +360,7 @@ def _needs(reader_stage: Stage, task: Task) -> bool:
 
 
 def _has_fetched(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task)
+    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
 
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import JobId, TaskId, job_of
+from railyard.cluster.ids import FlowId, JobId, TaskId, job_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -34,11 +34,12 @@ from railyard.resourcemanager.core.invariants import check_invariants
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.outage import OUTAGE, Outage
-from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import explain, why_waiting
-from railyard.resourcemanager.core.world import World
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     JobCommitFailed,
@@ -65,18 +66,18 @@ class Core:
         seed: int = 1,
         records_kept: int | None = None,
     ) -> None:
-        self.world = World(topology, recipe, options or {}, seed)  #: to be read only
+        self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
         self._history = History()
-        self._shuffle = Shuffle(self.world)
-        self._jobs = JobLife(self.world, self._shuffle, records_kept)
-        self._attempts = Attempts(self.world, self._shuffle, self._jobs)
-        self._offers = Offers(self.world, self._attempts, self._history)
-        self._outage = Outage(self.world, self._jobs)
+        self._shuffle = Shuffle(self.state)
+        self._jobs = JobLife(self.state, self._shuffle, records_kept)
+        self._attempts = Attempts(self.state, self._shuffle, self._jobs)
+        self._offers = Offers(self.state, self._attempts, self._history)
+        self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
-            JobsPredicted: lambda event: self.world.policies.tell("jobs_predicted", event.jobs),
-            DataAnnounced: lambda event: place_data(self.world, event),
+            JobsPredicted: lambda event: self.state.policies.tell("jobs_predicted", event.jobs),
+            DataAnnounced: lambda event: place_data(self.state, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,
             JobCommitted: self._jobs.committed,
@@ -98,17 +99,17 @@ class Core:
         event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
         proposes what can't be, and then this core is of no more use.
         """
-        world = self.world
-        if now_s < world.now_s:
-            raise InvariantError(f"{event.tag()} at {now_s} s comes after {world.now_s} s")
+        state = self.state
+        if now_s < state.now_s:
+            raise InvariantError(f"{event.tag()} at {now_s} s comes after {state.now_s} s")
         handler = self._handlers.get(type(event))
         if handler is None:
             raise PeerError(f"the core does not handle {event.tag()}")
         commands: list[Command] = []
-        world.now_s, world.commands, world.emit = now_s, commands, commands.append
+        state.now_s, state.commands, state.emit = now_s, commands, commands.append
         self._history.add((now_s, event, commands))
         handler(event)
-        if world.empty_since_s is not None:
+        if state.empty_since_s is not None:
             self._outage.review()
         self._offers.make()
         if len(commands) > FEW_COMMANDS:
@@ -119,36 +120,41 @@ class Core:
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
         """What was written down of each job, in the order of submission."""
-        return self.world.records
+        return self.state.records
+
+    @property
+    def fetches(self) -> Mapping[FlowId, Fetch]:
+        """The fetches under way."""
+        return self._shuffle.fetches
 
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""
-        check_invariants(self.world)
+        check_invariants(self.state, self._shuffle)
 
     def why_waiting(self, task: TaskId) -> str:
         """Why a pending task has no slot, in a few words."""
-        return why_waiting(self.world, self._task(task))
+        return why_waiting(self.state, self._task(task))
 
     def explain(self, task: TaskId, now_s: float) -> str:
         """All there is to say about a pending task: since when, its order, its policy's answer."""
-        return explain(self.world, self._task(task), now_s)
+        return explain(self.state, self._task(task), now_s)
 
     # Nodes ---------------------------------------------------------------------------------------
     def _node_joined(self, event: NodeJoined) -> None:
-        known = self.world.nodes.get(event.node)
+        known = self.state.nodes.get(event.node)
         if known is not None and known.alive:
             self._node_lost(NodeLost(node=event.node, reason="it started anew"))
-        node = self.world.add_node(event.node, event.rack, event.slots)
-        self.world.policies.tell("node_joined", node)
+        node = self.state.add_node(event.node, event.rack, event.slots)
+        self.state.policies.tell("node_joined", node)
 
     def _node_lost(self, event: NodeLost) -> None:
-        node = self.world.nodes.get(event.node)
+        node = self.state.nodes.get(event.node)
         if node is None:
             raise PeerError(f"there is no node {event.node}")
         if node.alive:
-            self.world.drop_node(node, event.reason)
+            self.state.drop_node(node, event.reason)
             self._attempts.node_lost(node)
-            self.world.policies.tell("node_lost", node)
+            self.state.policies.tell("node_lost", node)
 
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):
@@ -161,7 +167,7 @@ class Core:
             self._offers.timer_fired(event)
 
     def _task(self, task: TaskId) -> Any:
-        job = self.world.jobs.get(job_of(task))
+        job = self.state.jobs.get(job_of(task))
         found = None if job is None else job.task(task)
         if found is None:
             raise PeerError(f"there is no task {task} of a job that runs")

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_id
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import InvalidDecision
 
 
-def place_data(world: World, data: DataAnnounced) -> None:
+def place_data(state: ClusterState, data: DataAnnounced) -> None:
     """Order where the replicas should go.
 
     Raises ``PeerError`` for data that can't be, ``InvalidDecision`` for racks that are none.
     """
     if data.size_bytes < 0:
         raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")
-    who = f"{world.policies.name}/data"
+    who = f"{state.policies.name}/data"
     try:
-        racks = tuple(tuple(each) for each in world.policies.data.replica_racks(data))
+        racks = tuple(tuple(each) for each in state.policies.data.replica_racks(data))
     except Exception as error:  # third parties' code
         what = f"{type(error).__name__}: {error}"
         raise InvalidDecision(f"{who} failed, placing {data.path}: {what}") from error
-    known = {rack_id(number) for number in range(world.topology.racks.count)}
+    known = {rack_id(number) for number in range(state.topology.racks.count)}
     for rack in (rack for each in racks for rack in each):
         if rack not in known:
             raise InvalidDecision(f"{who} placed {data.path} in {rack}, but there is no such rack")
-    world.emit(PlaceData(path=data.path, racks=racks))
+    state.emit(PlaceData(path=data.path, racks=racks))

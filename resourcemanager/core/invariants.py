@@ -6,50 +6,51 @@ from collections.abc import Iterator
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import AttemptId
-from railyard.resourcemanager.core.state import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
 
 
-def check_invariants(world: World) -> None:
+def check_invariants(state: ClusterState, shuffle: Shuffle) -> None:
     """Raise ``InvariantError`` with every law that does not hold."""
     broken = [
-        *_of_nodes(world),
-        *_of_outage(world),
-        *(law for job in world.jobs.values() for law in _of_job(job, world)),
-        *_of_fetches(world),
+        *_of_nodes(state),
+        *_of_outage(state),
+        *(law for job in state.jobs.values() for law in _of_job(job, state, shuffle)),
+        *_of_fetches(state, shuffle),
     ]
     if broken:
-        raise InvariantError(f"at {world.now_s:.3f} s: " + "; ".join(broken))
+        raise InvariantError(f"at {state.now_s:.3f} s: " + "; ".join(broken))
 
 
-def _of_nodes(world: World) -> Iterator[str]:
-    nodes = world.nodes.values()
-    if world.slots != sum(node.slots for node in nodes if node.alive):
-        yield f"slots = {world.slots} is not the sum of the nodes'"
-    if world.free != sum(node.free for node in nodes):
-        yield f"free = {world.free} is not the sum of the nodes'"
-    if world.wanting != sum(job.wanting for job in world.jobs.values()):
-        yield f"wanting = {world.wanting} is not the number of jobs that want slots"
-    if {node.id for node in world.free_nodes()} != {node.id for node in nodes if node.free}:
+def _of_nodes(state: ClusterState) -> Iterator[str]:
+    nodes = state.nodes.values()
+    if state.slots != sum(node.slots for node in nodes if node.alive):
+        yield f"slots = {state.slots} is not the sum of the nodes'"
+    if state.free != sum(node.free for node in nodes):
+        yield f"free = {state.free} is not the sum of the nodes'"
+    if state.wanting != sum(job.wanting for job in state.jobs.values()):
+        yield f"wanting = {state.wanting} is not the number of jobs that want slots"
+    if {node.id for node in state.free_nodes()} != {node.id for node in nodes if node.free}:
         yield "the list of free nodes is not that of the nodes with free slots"
-    jobs = [*world.jobs.values(), *world.draining.values()]
+    jobs = [*state.jobs.values(), *state.draining.values()]
     stages = [stage for job in jobs for stage in job.stages.values()]
     holding = {attempt.id: attempt for stage in stages for attempt in stage.live.values()}
-    if world.attempts != holding:
-        yield f"{len(world.attempts)} attempts are known, {len(holding)} by their stages"
+    if state.attempts != holding:
+        yield f"{len(state.attempts)} attempts are known, {len(holding)} by their stages"
     for node in nodes:
         yield from _of_node(node, holding)
     held = sum(len(node.attempts) for node in nodes)
     if held != len(holding):
         yield f"{held} slots are held by {len(holding)} attempts"
-    for job in world.draining.values():
+    for job in state.draining.values():
         if not job.held:
             yield f"{job.id} has ended and has no attempts, and was not discarded"
 
 
-def _of_outage(world: World) -> Iterator[str]:
-    if (world.empty_since_s is None) != any(node.alive for node in world.nodes.values()):
-        yield f"there is no node since {world.empty_since_s} s, which does not fit the nodes"
+def _of_outage(state: ClusterState) -> Iterator[str]:
+    if (state.empty_since_s is None) != any(node.alive for node in state.nodes.values()):
+        yield f"there is no node since {state.empty_since_s} s, which does not fit the nodes"
 
 
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
@@ -65,12 +66,12 @@ def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
             yield f"{attempt.id} holds a slot of {node.id} and its job does not know"
 
 
-def _of_job(job: Job, world: World) -> Iterator[str]:
+def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[str]:
     if job.state not in ("running", "committing"):
         yield f"{job.id} is listed and is {job.state}"
     if job.wanting != job.has_ready_tasks():
         yield f"{job.id}: wanting = {job.wanting}"
-    if len(job.avoid) > world.avoidable() or not all(world.nodes[n].alive for n in job.avoid):
+    if len(job.avoid) > state.avoidable() or not all(state.nodes[n].alive for n in job.avoid):
         yield f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes"
     in_stages = sum(stage.held for stage in job.stages.values())
     if in_stages != job.held:
@@ -79,10 +80,10 @@ def _of_job(job: Job, world: World) -> Iterator[str]:
         if all(stage.done == stage.size for stage in job.stages.values()):
             yield f"{job.id} is done and still running"
         for stage in job.stages.values():
-            yield from _of_stage(stage)
+            yield from _of_stage(stage, shuffle)
 
 
-def _of_stage(stage: Stage) -> Iterator[str]:
+def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[str]:
     states = [task.state for task in stage.tasks]
     counts = (stage.pending.count, stage.running, stage.done)
     actual = (states.count("pending"), states.count("running"), states.count("done"))
@@ -92,13 +93,13 @@ def _of_stage(stage: Stage) -> Iterator[str]:
     if abs(progress - stage.progress_sum) > 1e-6:
         yield f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
     for task in stage.tasks:
-        yield from _of_task(stage, task)
+        yield from _of_task(stage, task, shuffle)
     for index in stage.reruns:
         if index not in stage.pending:
             yield f"{stage.id}: rerun {index} is not pending"
 
 
-def _of_task(stage: Stage, task: Task) -> Iterator[str]:
+def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[str]:
     if (task.index in stage.pending) != (task.state == "pending"):
         yield f"{task.id} is {task.state}; among the pending: {task.index in stage.pending}"
     if task.failures >= stage.job.submission.max_attempts:
@@ -116,43 +117,44 @@ def _of_task(stage: Stage, task: Task) -> Iterator[str]:
             missing = attempt.task.stage.inputs - fetched
             if missing != attempt.reader.missing:
                 yield f"{attempt.id}: missing = {attempt.reader.missing}, not {missing}"
-            yield from _of_reader(attempt)
+            yield from _of_reader(attempt, shuffle)
 
 
-def _of_reader(attempt: Attempt) -> Iterator[str]:
+def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[str]:
     """Whatever is missing is being fetched, or will be done, unless the attempt is on its way out.
 
     That is what makes sure that no reader waits forever.
     """
     reader, stage = attempt.reader, attempt.task.stage
-    if reader is None or attempt.killing or not stage.fetching:
+    fetching, merging = shuffle.fetching_of(stage)
+    if reader is None or attempt.killing or not fetching:
         return
     for source in stage.reads:
         for task in source.tasks:
-            if reader.has(task) or task.winner is None:
+            if reader.has(source.name, task.index) or task.winner is None:
                 continue
             if task.winner.output_lost:
                 yield f"{attempt.id} lacks {task.id}, whose output is lost, and it is not run again"
-            elif stage.merging is not None:
-                if not reader.fetches and not stage.merging.looking:
+            elif merging is not None:
+                if not reader.fetches and not merging.looking:
                     yield f"{attempt.id} lacks {task.winner.id} and does not fetch"
             elif task.winner.node.id not in reader.fetches:
                 yield f"{attempt.id} lacks {task.winner.id} and does not fetch from its node"
 
 
-def _of_fetches(world: World) -> Iterator[str]:
-    for flow, fetch in world.fetches.items():
+def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[str]:
+    for flow, fetch in shuffle.fetches.items():
         if fetch.reader not in fetch.reader.task.live or fetch.reader.killing:
             yield f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if not fetch.node.alive:
             yield f"flow {flow} comes from {fetch.node.id}, which is lost"
-        if fetch.reader.reader is None or fetch.reader.reader.fetches[fetch.key] is not fetch:
+        if fetch.reader.reader is None or fetch.reader.reader.fetches.get(fetch.key) != flow:
             yield f"flow {flow} is unknown to {fetch.reader.id}"
     known = sum(
         len(attempt.reader.fetches)
-        for node in world.nodes.values()
+        for node in state.nodes.values()
         for attempt in node.attempts.values()
         if attempt.reader is not None
     )
-    if known != len(world.fetches):
-        yield f"{len(world.fetches)} flows, but readers know of {known}"
+    if known != len(shuffle.fetches):
+        yield f"{len(shuffle.fetches)} flows, but readers know of {known}"

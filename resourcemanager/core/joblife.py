@@ -11,8 +11,8 @@ from railyard.cluster.errors import PeerError, require
 from railyard.cluster.ids import JobId
 from railyard.jobs.model import StageSpec, check_stages
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
-from railyard.resourcemanager.core.state import Job, Stage
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Job, Stage
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob
 from railyard.resourcemanager.interface.events import (
     JobCommitFailed,
@@ -25,34 +25,35 @@ from railyard.resourcemanager.interface.events import (
 class JobLife:
     """All jobs."""
 
-    def __init__(self, world: World, shuffle: Shuffle, records_kept: int | None) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState, shuffle: Shuffle, records_kept: int | None) -> None:
+        self._state = state
         self._shuffle = shuffle
         self._records_kept = records_kept
         self._ended: deque[JobId] = deque()  #: jobs that ended and have a record, the oldest first
 
     def submitted(self, event: JobSubmitted) -> None:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
-        world = self._world
-        if event.job in world.records:
+        state = self._state
+        if event.job in state.records:
             raise PeerError(f"there is a job {event.job} already")
         check_submission(event)
-        job = Job(event, world.policies.shuffle.limit, world.now_s)
-        world.policies.order.admit(job)
-        world.jobs[job.id] = job
-        world.records[job.id] = job.record
-        world.policies.tell("job_submitted", job)
+        job = Job(event, state.policies.shuffle.limit, state.now_s)
+        state.policies.order.admit(job)
+        state.jobs[job.id] = job
+        state.records[job.id] = job.record
+        self._shuffle.job_submitted(job)
+        state.policies.tell("job_submitted", job)
         for stage in job.stages.values():
             stage.pending.add_all()
-            if stage.reads and world.policies.shuffle.limit(stage) > 0:
+            if stage.reads and state.policies.shuffle.limit(stage) > 0:
                 stage.open = True
-        world.ask(job)
+        state.ask(job)
 
     def killed(self, event: JobKilled) -> None:
         """End a job because somebody wants that."""
-        job = self._world.jobs.get(event.job)
+        job = self._state.jobs.get(event.job)
         if job is None:
-            known = event.job in self._world.records
+            known = event.job in self._state.records
             raise PeerError(f"job {event.job} " + ("is over" if known else "does not exist"))
         if job.state == "committing":
             raise PeerError(f"job {event.job} is done and being committed")
@@ -68,7 +69,7 @@ class JobLife:
         self._stop_all(job, "the job is done")
         winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
         path = job.submission.output_path
-        self._world.emit(CommitJob(job=job.id, output_path=path, winners=winners))
+        self._state.emit(CommitJob(job=job.id, output_path=path, winners=winners))
 
     def committed(self, event: JobCommitted) -> None:
         """The job's output is in its place."""
@@ -89,40 +90,40 @@ class JobLife:
 
     # ---------------------------------------------------------------------------------------------
     def _committing(self, job_id: JobId) -> Job:
-        job = self._world.jobs.get(job_id)
+        job = self._state.jobs.get(job_id)
         if job is None or job.state != "committing":
             raise PeerError(f"job {job_id} is not being committed")
         return job
 
     def _stop_all(self, job: Job, reason: str) -> None:
         """Let nothing of the job start any more, and end what still runs."""
-        world = self._world
-        world.review_wants(job)
-        world.asking.pop(job.id, None)
+        state = self._state
+        state.review_wants(job)
+        state.asking.pop(job.id, None)
         if job.held:  # as they were launched, whatever their stage
-            for attempt in [a for a in world.attempts.values() if a.task.stage.job is job]:
+            for attempt in [a for a in state.attempts.values() if a.task.stage.job is job]:
                 self._shuffle.stop(attempt)
-                world.kill(attempt, reason)
-        for stage in job.reduces:
-            self._shuffle.job_over(stage)
+                state.kill(attempt, reason)
+        self._shuffle.job_stopped(job)
 
-    def _end(self, job: Job, state: str, reason: str) -> None:
-        world, record = self._world, job.record
-        job.state = state
-        record.finished_s = world.now_s
-        record.ok = state == "succeeded"
+    def _end(self, job: Job, outcome: str, reason: str) -> None:
+        state, record = self._state, job.record
+        job.state = outcome
+        record.finished_s = state.now_s
+        record.ok = outcome == "succeeded"
         record.reason = reason
-        del world.jobs[job.id]
-        world.policies.tell("job_ended", job)
+        del state.jobs[job.id]
+        self._shuffle.job_ended(job)
+        state.policies.tell("job_ended", job)
         path = job.submission.output_path
-        world.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
+        state.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
         if job.held:
-            world.draining[job.id] = job
+            state.draining[job.id] = job
         else:
-            world.discard(job)
+            state.discard(job)
         self._ended.append(job.id)
         if self._records_kept is not None and len(self._ended) > self._records_kept:
-            del world.records[self._ended.popleft()]
+            del state.records[self._ended.popleft()]
 
 
 def check_submission(event: JobSubmitted) -> None:

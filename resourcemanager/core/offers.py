@@ -16,8 +16,8 @@ from railyard.cluster.bounded import SECONDS_MAX
 from railyard.cluster.ids import JobId
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.history import History
-from railyard.resourcemanager.core.state import Attempt, Job, Node, Task, stuck
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
 from railyard.resourcemanager.interface.policies import (
@@ -38,15 +38,15 @@ _LEFT_FREE = (Wait, Pass)
 class Offers:
     """Who is offered what."""
 
-    def __init__(self, world: World, attempts: Attempts, history: History) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState, attempts: Attempts, history: History) -> None:
+        self._state = state
         self._attempts = attempts
         self._history = history
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
         self._wake_s: float | None = None  #: when a policy wants to be asked again
-        self._reconsider = world.policies.overriding("reconsider")
-        self._wakes = world.policies.overriding("wake_s")
-        self._has_copies = type(world.policies.copies).offer is not CopyPolicy.offer
+        self._reconsider = state.policies.overriding("reconsider")
+        self._wakes = state.policies.overriding("wake_s")
+        self._has_copies = type(state.policies.copies).offer is not CopyPolicy.offer
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -54,28 +54,28 @@ class Offers:
         if name == _WAKE:
             self._wake_s = None  # what it wants is asked after every event
             return
-        job = self._world.jobs.get(JobId(name))
+        job = self._state.jobs.get(JobId(name))
         if job is None or event.timer != name:
             return
         job.wake_s = None
-        self._world.ask(job)
+        self._state.ask(job)
 
     def make(self) -> None:
         """Offer until nobody takes anything."""
-        world = self._world
+        state = self._state
         for reconsider in self._reconsider:
             for view in reconsider():
-                job = world.jobs.get(view.id)
+                job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
-        while world.freed or world.asking:
-            if world.freed:
-                node = world.freed.pop(next(iter(world.freed)))
-                if world.wanting or node.kept_for or self._has_copies:
+        while state.freed or state.asking:
+            if state.freed:
+                node = state.freed.pop(next(iter(state.freed)))
+                if state.wanting or node.kept_for or self._has_copies:
                     self._offer_node(node)
             else:
                 self._offer_to_asking()
-        if world.touched or self._at_risk:
+        if state.touched or self._at_risk:
             self._review_risks()
         if self._wakes:
             self._set_wake()
@@ -87,33 +87,33 @@ class Offers:
             job = node.kept_for.pop(0)
             if job.wanting:
                 self._offer(node, [job])
-        while self._world.wanting and node.free and isinstance(self._offer(node, None), Place):
-            if self._world.asking:  # its other slots were free already, as those elsewhere were
+        while self._state.wanting and node.free and isinstance(self._offer(node, None), Place):
+            if self._state.asking:  # its other slots were free already, as those elsewhere were
                 self._offer_to_asking()
         while self._has_copies and node.free and self._offer_copy(node):
             pass
 
     def _offer_to_asking(self) -> None:
         """Offer all free slots to the jobs that ask, one slot a node in each turn."""
-        asking, self._world.asking = list(self._world.asking.values()), {}
+        asking, self._state.asking = list(self._state.asking.values()), {}
         asking = [job for job in asking if job.wanting]
         placed = True
         while asking and placed:
             placed = False
             refused: dict[Level, Wait] = {}  #: what a single job says to slots at such a distance
             first, nearness = asking[0], asking[0].nearness  #: that job's
-            for node in self._world.free_nodes():
+            for node in self._state.free_nodes():
                 if not node.free:
                     continue
                 if refused and (known := refused.get(nearness(node))):
                     first.answer = known
                     continue
-                wanting = self._world.wanting
+                wanting = self._state.wanting
                 answer = self._offer(node, asking)
                 if isinstance(answer, Place):
                     placed = True
                     refused.clear()
-                    if self._world.wanting != wanting:  # this was the last task of one of them
+                    if self._state.wanting != wanting:  # this was the last task of one of them
                         asking = [job for job in asking if job.wanting]
                         if not asking:
                             break
@@ -123,15 +123,15 @@ class Offers:
 
     def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
         """Offer a slot to jobs in their order until one takes it; returns the last answer."""
-        world, asked = self._world, None
+        state, asked = self._state, None
         decision: Decision | None = None
         try:
-            for view in world.policies.order.turns(node, among):
-                job = world.jobs[view.id]
+            for view in state.policies.order.turns(node, among):
+                job = state.jobs[view.id]
                 if not job.wanting or node.id in job.avoid:
                     continue
                 asked = job
-                decision = world.policies.tasks.offer(job, node, world.now_s)
+                decision = state.policies.tasks.offer(job, node, state.now_s)
                 asked = None
                 if isinstance(decision, Place):
                     break
@@ -148,15 +148,15 @@ class Offers:
         return decision
 
     def _offer_copy(self, node: Node) -> bool:
-        decision = self._world.policies.copies.offer(node, self._world.now_s)
+        decision = self._state.policies.copies.offer(node, self._state.now_s)
         if not isinstance(decision, Place):
             return False
-        self._place("copies", self._world.jobs[decision.task.stage.job.id], node, decision)
+        self._place("copies", self._state.jobs[decision.task.stage.job.id], node, decision)
         return True
 
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Note why, and set the clock for when to ask again."""
-        world = self._world
+        state = self._state
         if not isinstance(decision, _LEFT_FREE):
             self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
         job.answer = decision
@@ -165,7 +165,7 @@ class Offers:
         until_s = decision.until_s
         if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
             return  # the timer that is set asks again, about this slot too
-        if not until_s > world.now_s:  # nor is NaN
+        if not until_s > state.now_s:  # nor is NaN
             what = f"let {job.id} wait until {until_s:.3f} s"
             self._invalid("tasks", what, "that is not in the future", job.id)
         job.wake_s = until_s
@@ -174,7 +174,7 @@ class Offers:
     def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
         """Launch what a policy decided, if that can be."""
         proposed: object = decision.task
-        node = self._world.nodes.get(decision.node) if decision.node else offered
+        node = self._state.nodes.get(decision.node) if decision.node else offered
         task: Task | None
         if isinstance(proposed, Task) and proposed.stage.job is job:
             task = proposed  # nearly always it is the very object that the policy was shown
@@ -189,24 +189,24 @@ class Offers:
         self._attempts.launch(task, node, level)
 
     def _invalid(self, role: str, what: str, why: str, about: str) -> NoReturn:
-        world = self._world
-        text = f"{world.policies.name}/{role} {what} at {world.now_s:.3f} s, but {why}"
+        state = self._state
+        text = f"{state.policies.name}/{role} {what} at {state.now_s:.3f} s, but {why}"
         raise InvalidDecision("\n".join([text, *self._history.about(about)]))
 
     def _failed(self, role: str, doing: str, error: Exception) -> NoReturn:
-        world = self._world
+        state = self._state
         what = f"{type(error).__name__}: {error}"
-        text = f"{world.policies.name}/{role} failed at {world.now_s:.3f} s, {doing}: {what}"
+        text = f"{state.policies.name}/{role} failed at {state.now_s:.3f} s, {doing}: {what}"
         raise InvalidDecision(text) from error
 
     # Slots that reduces hold while what they wait for has none -----------------------------------
     def _set_wake(self) -> None:
         """Have the clock wake the policy that wants it first."""
-        world = self._world
+        state = self._state
         times_s = [wake_s() for wake_s in self._wakes]
         at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
         if at_s is not None and at_s != self._wake_s:
-            if not at_s > world.now_s:
+            if not at_s > state.now_s:
                 what = f"wanted to be woken at {at_s:.3f} s"
                 self._invalid("wake_s", what, "that is not in the future", _WAKE)
             self._set_timer(_WAKE, at_s)
@@ -215,22 +215,22 @@ class Offers:
     def _set_timer(self, timer: str, at_s: float) -> None:
         """Have the clock wake us then, if that is a time which it reaches."""
         if at_s <= SECONDS_MAX:
-            self._world.emit(SetTimer(timer=timer, at_s=at_s))
+            self._state.emit(SetTimer(timer=timer, at_s=at_s))
 
     def _review_risks(self) -> None:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
-        world = self._world
-        for job in world.touched.values():
+        state = self._state
+        for job in state.touched.values():
             if job.state == "running" and job.starved():
                 self._at_risk[job.id] = job
                 if job.at_risk_since_s is None:
-                    job.at_risk_since_s = world.now_s
-                    at_s = world.now_s + world.policies.shuffle.patience_s(job)
+                    job.at_risk_since_s = state.now_s
+                    at_s = state.now_s + state.policies.shuffle.patience_s(job)
                     self._set_timer(job.id + _RELIEF, at_s)
             elif job.at_risk_since_s is not None:
                 job.at_risk_since_s = None
                 self._at_risk.pop(job.id, None)
-        world.touched.clear()
+        state.touched.clear()
         for job in self._at_risk.values():
             self._relieve(job)
 
@@ -240,11 +240,11 @@ class Offers:
         Hadoop does the same (RMContainerAllocator.preemptReducesIfNeeded).  The slot is kept for
         the job, so that no other job's share changes.
         """
-        world = self._world
+        state = self._state
         assert job.at_risk_since_s is not None, f"{job.id} is not starved"
-        if world.now_s < job.at_risk_since_s + world.policies.shuffle.patience_s(job):
+        if state.now_s < job.at_risk_since_s + state.policies.shuffle.patience_s(job):
             return
-        if job.wake_s is not None and job.wake_s > world.now_s:
+        if job.wake_s is not None and job.wake_s > state.now_s:
             return  # it waits for a better slot, not for any
         waiting = [reader for stage in job.reduces for reader in stage.live.values()]
         if any(reader.killing for reader in waiting):

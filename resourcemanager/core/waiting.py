@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from railyard.resourcemanager.core.state import Job, Task, stuck
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Job, Task, stuck
 from railyard.resourcemanager.interface.policies import Wait
 
 
-def why_waiting(world: World, task: Task) -> str:
+def why_waiting(state: ClusterState, task: Task) -> str:
     """Why a pending task has no slot, in a few words."""
     stage, job = task.stage, task.stage.job
     if task.state != "pending":
         return f"it does not wait: it is {task.state}"
-    if world.empty_since_s is not None:
+    if state.empty_since_s is not None:
         return "no node is alive"
     if stage.reads and stage.held >= job.limit(stage):
-        return world.policies.shuffle.why(stage)
+        return state.policies.shuffle.why(stage)
     for source in filter(stuck, stage.reads):
         return f"no task of {source.name}, which it reads, has a slot"
-    if not world.free:
+    if not state.free:
         return "no slot is free"
     if job.answer is not None:
         return job.answer.reason
-    return world.policies.order.why(job)
+    return state.policies.order.why(job)
 
 
-def explain(world: World, task: Task, now_s: float) -> str:
+def explain(state: ClusterState, task: Task, now_s: float) -> str:
     """Say "j3.m7 pending 12.4 s: order: 2 jobs ahead; tasks: only a rack-local slot is free"."""
     job = task.stage.job
     if task.state != "pending":
         return f"{task.id} is {task.state}"
     since_s = now_s - task.pending_since_s
-    order, tasks = world.policies.order.why(job), why_waiting(world, task)
+    order, tasks = state.policies.order.why(job), why_waiting(state, task)
     until = ""
     if isinstance(job.answer, Wait) and job.wake_s is not None and tasks == job.answer.reason:
         until = f", until {job.wake_s:.1f} s"
     return f"{task.id} pending {since_s:.1f} s: order: {order}; tasks: {tasks}{until}"
 
 
-def why_job_waits(world: World, job: Job) -> str:
+def why_job_waits(state: ClusterState, job: Job) -> str:
     """Why nothing of a job is being started; "" if there is nothing to start."""
     for stage in job.stages.values():
         first = stage.pending.first() if stage.pending.count else None
         if first is not None:
-            return why_waiting(world, stage.tasks[first])
+            return why_waiting(state, stage.tasks[first])
     return ""

@@ -28,25 +28,15 @@ from railyard.cluster.errors import PeerError, RailyardError, UsageError
 from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.files.resources import cause_of, is_full
 from railyard.cluster.messaging.wire import Command, Event, to_map
-from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
-from railyard.resourcemanager.schedulers import recipe_named
 
 log = logging.getLogger(__name__)
 
-#: Of so many ended jobs a cluster can still tell; yarn.resourcemanager.max-completed-applications.
-RECORDS_KEPT = 1000
 _HEADER = "run-started"
 #: Of lines that are written together, and of lines that wait for room on a full disk.
 _BUFFER_BYTES = 2**16
 _UNWRITTEN_BYTES_MAX = 2**26
-
-
-def core_for(config: ClusterConfig) -> Core:
-    """A fresh core; ``UsageError`` for an unknown scheduler or setting."""
-    recipe = recipe_named(config.scheduler)
-    options = config.scheduler_options
-    return Core(config.topology, recipe, options, config.seed, records_kept=RECORDS_KEPT)
 
 
 class EventLog:

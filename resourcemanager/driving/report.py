@@ -12,7 +12,7 @@ from typing import Any
 
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.messages import NetworkStats
-from railyard.resourcemanager.core.records import ByDistance, JobRecord
+from railyard.resourcemanager.core.state.records import ByDistance, JobRecord
 
 Spread = dict[str, float | None]
 

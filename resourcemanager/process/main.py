@@ -47,7 +47,8 @@ from railyard.netemu.messages import (
     RegisterCoflow,
 )
 from railyard.resourcemanager.core.output import commit_of
-from railyard.resourcemanager.driving.eventlog import EventLog, core_for
+from railyard.resourcemanager.driving.eventlog import EventLog
+from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.commands import (
     CloseCoflow,
     CommitJob,

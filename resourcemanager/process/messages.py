@@ -39,7 +39,7 @@ from railyard.cluster.bounded import (
 from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
 from railyard.jobs.model import StageSpec
-from railyard.resourcemanager.core.records import TaskFailure
+from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 

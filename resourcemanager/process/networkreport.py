@@ -22,7 +22,7 @@ from railyard.netemu.emulator.statistics import (
     since,
 )
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
-from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.driving.report import add_network, report
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.messages import GetReport, Report

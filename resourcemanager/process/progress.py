@@ -5,8 +5,8 @@ from __future__ import annotations
 from railyard.cluster.ids import JobId
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.state import Job
+from railyard.resourcemanager.core.state.jobs import Job
+from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import why_job_waits
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -20,7 +20,7 @@ from railyard.resourcemanager.process.messages import (
 
 def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
     """How far a job is; None once it has ended."""
-    known = core.world.jobs.get(job)
+    known = core.state.jobs.get(job)
     if known is None:
         return None
     return JobProgress(
@@ -40,7 +40,7 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
         shuffled_bytes=known.record.shuffled_bytes,
         shuffle_bytes=known.record.shuffle_bytes,
         failed_attempts=known.record.failed,
-        waiting=why_job_waits(core.world, known),
+        waiting=why_job_waits(core.state, known),
     )
 
 
@@ -59,7 +59,7 @@ def cluster_status(
     core: Core, topology: Topology, flow_scheduler: str, now_s: float
 ) -> ClusterStatus:
     """What is there and what goes on."""
-    world = core.world
+    world = core.state
     return ClusterStatus(
         scheduler=world.policies.name,
         flow_scheduler=flow_scheduler,
@@ -91,7 +91,7 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
     else:
         tasks = sum(stage.size for stage in job.stages.values())
         done = sum(stage.progress * stage.size for stage in job.stages.values())
-        state, progress, waiting = job.state, done / tasks, why_job_waits(core.world, job)
+        state, progress, waiting = job.state, done / tasks, why_job_waits(core.state, job)
     return JobStatus(
         job=record.id,
         name=record.name,

@@ -121,8 +121,8 @@ def _run(run: Simulation, network: VirtualWatch | None) -> float:
     total = len(run.workload.jobs)
 
     def state() -> State:
-        done, slots = run.jobs.ended, run.core.world.slots
-        held = slots - run.core.world.free
+        done, slots = run.jobs.ended, run.core.state.slots
+        held = slots - run.core.state.free
         at = format_duration(run.heap.now_s)
         return State(done, total, f"{done}/{total} jobs  {held}/{slots} slots  at {at}")
 

@@ -75,7 +75,9 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
 def _simulate(one: _Simulated) -> Summary:
     simulation = Simulation(one.config, one.workload, Behaviour(variance=one.variance))
     if one.after is not None:  # once the nodes have joined
-        simulation.heap.at(0.0, simulation.core.world.turn_to, one.after, rank=Rank.FAULT)
+        simulation.heap.at(
+            0.0, simulation.core.state.start_offers_after, one.after, rank=Rank.FAULT
+        )
     with few_collections():
         simulation.run()
     return simulation.summary()

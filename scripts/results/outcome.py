@@ -8,7 +8,7 @@ from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import JobId
 from railyard.cluster.shown import printable
 from railyard.jobs.samples.sample import Step, Verdict
-from railyard.resourcemanager.core.records import TaskFailure
+from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.process.messages import JobEnded
 
 #: So much of the end of an attempt's standard error is shown.

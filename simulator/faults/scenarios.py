@@ -98,7 +98,7 @@ class Scenario:
                 self._check_links()
             if run.heap.now_s > FAULTS_END_S + PATIENCE_S:
                 raise InvariantError(f"jobs go on at {run.heap.now_s:.0f} s")
-        while run.core.world.draining:
+        while run.core.state.draining:
             run.step()
         self._check_end()
         return run
@@ -183,8 +183,8 @@ class Scenario:
 
     def _check_end(self) -> None:
         run = self.run
-        world = run.core.world
-        if world.free != world.slots or world.fetches or world.jobs:
+        world = run.core.state
+        if world.free != world.slots or run.core.fetches or world.jobs:
             raise InvariantError(f"{world.slots - world.free} slots are held at the end")
         self._check_bytes()
         for record, job in zip(run.core.records.values(), self.jobs.jobs, strict=True):

@@ -139,7 +139,7 @@ def test_reduces_leave_the_racks_slots_to_maps(tmp_path: Path, share: float, hel
     c = corral(tmp_path, {"j0": "r0"}, options=options)
     c.submit("j0", maps=8, reduces=4, map_s=10)
     c.run(until_s=25.0)
-    stages = c.core.world.jobs["j0"].stages
+    stages = c.core.state.jobs["j0"].stages
     assert (stages["m"].held, stages["r"].held) == held
     assert c.run().unfinished == []
 
@@ -175,7 +175,7 @@ def test_planned_jobs_stay_within_their_queues_maximum(tmp_path: Path):
     c = corral(tmp_path, {"j0": "r0 r1 r2"}, options=options)
     c.submit("j0", maps=100, map_s=5, queue="a")
     c.run(until_s=4.0)
-    assert c.core.world.jobs["j0"].held == 3
+    assert c.core.state.jobs["j0"].held == 3
 
 
 def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
@@ -301,7 +301,7 @@ def test_rules_hold_under_faults_with_a_plan(scheduler: str, seed: int):
     run = c.run(until_s=3000.0)
     assert run.unfinished == []
     assert all(reason in ("", "killed by its user") for reason in run.ended.values())
-    assert c.core.world.free == c.core.world.slots
+    assert c.core.state.free == c.core.state.slots
 
 
 # Settings ----------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def test_progress_counts_running_attempts():
     c.submit("j0", maps=4, map_s=2)
     c.run(until_s=1.0)
     c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.5))
-    assert c.core.world.jobs[JobId("j0")].stages["m"].progress == 0.125
+    assert c.core.state.jobs[JobId("j0")].stages["m"].progress == 0.125
 
 
 def test_stale_facts_do_not_matter_and_nonsense_is_refused():
@@ -352,4 +352,4 @@ def test_records_of_jobs_that_ended_long_ago_are_forgotten():
         c.submit(job, maps=1)
     assert c.run().ended["j3"] == ""
     assert list(core.records) == ["j2", "j3"]
-    assert not core.world.draining
+    assert not core.state.draining

@@ -38,7 +38,7 @@ def test_stages_that_hold_each_others_slots_do_not_wait_for_ever():
     for job in ("j0", "j1"):
         c.submit(job, maps=2, reduces=4, reduce_s=5)
     c.run(until_s=1.0)
-    assert {job.id: job.held for job in c.core.world.jobs.values()} == {"j0": 3, "j1": 1}
+    assert {job.id: job.held for job in c.core.state.jobs.values()} == {"j0": 3, "j1": 1}
     assert (fetch_times(c, "j0"), fetch_times(c, "j1")) == ({1.0}, set())
     run = c.run()
     assert run.unfinished == []

@@ -75,7 +75,7 @@ def test_flows_from_and_to_a_lost_node_are_cancelled():
     c.store("in", blocks=[["r0n0"], ["r0n1"]])
     c.submit("j0", input="in", reduces=1, map_s=1)
     c.run(until_s=2.0)
-    reader = c.core.world.jobs[JobId("j0")].stages["r"].tasks[0]
+    reader = c.core.state.jobs[JobId("j0")].stages["r"].tasks[0]
     (attempt,) = reader.live
     source = "r0n0" if attempt.node.id != "r0n0" else "r0n1"
     c.lose(source)
@@ -213,7 +213,7 @@ def test_a_job_is_not_left_with_none_but_nodes_that_it_avoids():
     c.fate = lambda attempt, node: "bad disk" if node in ("r0n0", "r0n1") else None
     c.submit("j0", maps=40, map_s=1, max_attempts=100)
     c.run(until_s=5.0)
-    assert list(c.core.world.jobs[JobId("j0")].avoid) == ["r0n0", "r0n1"]
+    assert list(c.core.state.jobs[JobId("j0")].avoid) == ["r0n0", "r0n1"]
     for node in ("r0n2", "r0n3", "r0n4", "r0n5"):
         c.lose(node)
     c.fate = lambda attempt, node: None  # somebody mended the disks

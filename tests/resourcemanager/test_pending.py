@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.ids import node_id, rack_id, rack_of
-from railyard.resourcemanager.core.pending import PendingTasks
-from railyard.resourcemanager.core.state import Node
+from railyard.resourcemanager.core.state.jobs import Node
+from railyard.resourcemanager.core.state.pending import PendingTasks
 from railyard.resourcemanager.interface.events import TaskInput
 
 _NODES = [node_id(rack_id(rack), index) for rack in range(3) for index in range(2)]

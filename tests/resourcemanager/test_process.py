@@ -246,7 +246,7 @@ def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
         office.store("/in", [(70, "r0n0")])
         office.submit()
         (launch,) = rack.wait_for(LaunchAttempt)
-        world = office.manager._driver.core.world
+        world = office.manager._driver.core.state
         office.wait(lambda: not world.nodes["r0n0"].alive)
         assert "was silent for" in world.nodes["r0n0"].lost_because
         rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
@@ -265,7 +265,7 @@ def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(fo
         office.submit(stages=(StageSpec(name="m"),))
         rack.wait_for(LaunchAttempt)
         rack.link.close()
-        world = office.manager._driver.core.world
+        world = office.manager._driver.core.state
         office.wait(lambda: not any(node.alive for node in world.nodes.values()))
         assert world.nodes["r0n1"].lost_because == "its NodeManager is gone"
         (launch,) = Rack(office, "r1").wait_for(LaunchAttempt)
@@ -277,7 +277,7 @@ def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(fo
 def test_a_node_that_its_manager_no_longer_uses_is_lost(office: Office):
     rack = Rack(office, "r0")
     rack.say(NodeManagerHeartbeat(rack="r0", nodes=()))
-    world = office.manager._driver.core.world
+    world = office.manager._driver.core.state
     office.wait(lambda: not world.nodes["r0n0"].alive)
     assert world.nodes["r0n0"].lost_because == "its NodeManager can't use it any more"
 

@@ -15,7 +15,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.messages.execution import NodeJoined
 from railyard.cluster.messaging.reactor import Reactor
-from railyard.resourcemanager.driving.eventlog import EventLog, core_for, read_log, replay
+from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
+from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.process.driver import Driver
 from tests.fulldisk import files_of_at_most
@@ -49,7 +50,7 @@ def eventful_run(scheduler: str) -> TinyCluster:
 
 
 def write_log(c: TinyCluster, path: Path) -> None:
-    config = ClusterConfig(topology=c.topology, scheduler=c.core.world.policies.name)
+    config = ClusterConfig(topology=c.topology, scheduler=c.core.state.policies.name)
     log = EventLog(path, config)
     for (at_s, event), commands in zip(c.events, c.led_to, strict=True):
         log.write(at_s, event, commands)
@@ -117,7 +118,7 @@ def test_the_event_that_broke_a_law_is_in_the_log(tmp_path: Path):
     config = ClusterConfig(topology=tiny_cluster().topology)
     log = EventLog(tmp_path / "e", config)
     driver = Driver(core_for(config), log, Reactor())
-    driver.core.world.now_s = 1e9  # so that the clock goes backwards
+    driver.core.state.now_s = 1e9  # so that the clock goes backwards
     with pytest.raises(InvariantError, match="comes after"):
         driver.tell(NodeJoined(node="r0n0", rack="r0", slots=1))
     log.close()

@@ -85,7 +85,7 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
 
 
 def kill_if_running(c: TinyCluster, job: str) -> None:
-    known = c.core.world.jobs.get(JobId(job))
+    known = c.core.state.jobs.get(JobId(job))
     if known is not None and known.state == "running":
         c.kill(job)
 
@@ -98,9 +98,9 @@ def test_rules_hold_under_faults(scheduler: str, seed: int):
     again = f"again with: random_scenario({scheduler!r}, {seed})"
     assert run.unfinished == [], again
     assert all(reason in ("", "killed by its user") for reason in run.ended.values()), again
-    assert c.core.world.free == c.core.world.slots, again
-    assert not c.core.world.draining, again
-    assert not c.core.world.fetches, again
+    assert c.core.state.free == c.core.state.slots, again
+    assert not c.core.state.draining, again
+    assert not c.core.fetches, again
 
 
 @pytest.mark.parametrize("seed", range(5))

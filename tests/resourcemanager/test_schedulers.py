@@ -16,7 +16,7 @@ from tests.harness import TinyCluster, tiny_cluster
 
 def held(c: TinyCluster) -> dict[str, int]:
     """Slots that each job holds now."""
-    return {job.id: job.held for job in c.core.world.jobs.values()}
+    return {job.id: job.held for job in c.core.state.jobs.values()}
 
 
 # Delay scheduling --------------------------------------------------------------------------------

@@ -76,6 +76,6 @@ def test_offers_go_on_after_the_node_that_is_turned_to():
     turns = ["r0n0", "r1n0", "r0n1", "r1n1"]
     for number, node in enumerate(turns):
         c = tiny_cluster(racks=2, nodes=2)
-        c.core.world.turn_to(node)
+        c.core.state.start_offers_after(node)
         c.submit("j0", maps=4)
         assert c.run().nodes_of("j0.") == turns[number + 1 :] + turns[: number + 1]

@@ -23,7 +23,7 @@ from tests.simulator.test_simulation import MB, ended_s, job, simulation, topolo
 
 def lost_because(run: Simulation) -> dict[str, str]:
     """Which nodes were written off."""
-    return {node.id: node.lost_because for node in run.core.world.nodes.values()}
+    return {node.id: node.lost_because for node in run.core.state.nodes.values()}
 
 
 def test_what_a_lost_node_ran_runs_again_once_that_is_noticed():

@@ -18,12 +18,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from railyard.cluster.ids import AttemptId, RackId
-
-if TYPE_CHECKING:
-    from railyard.resourcemanager.core.state import Attempt, Node, Stage, Turn
+from railyard.resourcemanager.core.state.jobs import Attempt, Node, Position, Stage
 
 #: Readers that wait look for what has become ready so often; once all is ready, at once.
 LOOK_AFTER_S = 1.0
@@ -101,7 +99,8 @@ class Merging:
         if begin == end:
             return []
         if reader.reader.repeats:  # it has some of this already
-            return self._divide([o for o in self.ready if not reader.reader.has(o.task)])
+            has = reader.reader.has
+            return self._divide([o for o in self.ready if not has(o.task.stage.name, o.task.index)])
         cut = self._cut.get((begin, end))
         if cut is None:
             cut = self._cut[begin, end] = self._divide(self.ready[begin:end])
@@ -134,9 +133,9 @@ def merging_of(stage: Stage, flows_max: int) -> Merging | None:
     return Merging(max(1, flows_max // stage.size))
 
 
-def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Turn]:
+def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Position]:
     node = there[0]
-    return len(node.rack), node.rack, node.turn
+    return len(node.rack), node.rack, node.position
 
 
 def _coprime(number: int, to: int) -> int:

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from railyard.cluster.bounded import Priority, Weight
-from railyard.cluster.ids import FlowId, StageId, job_of
+from railyard.cluster.ids import FlowId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
+from railyard.resourcemanager.core.shuffling.fetches import Fetch, StageShuffle
 from railyard.resourcemanager.core.shuffling.merging import (
     LOOK,
     LOOK_AFTER_S,
@@ -25,9 +26,9 @@ from railyard.resourcemanager.core.shuffling.merging import (
     Merging,
     Outputs,
 )
-from railyard.resourcemanager.core.shuffling.readers import Fetch, Reader
-from railyard.resourcemanager.core.state import Attempt, Node, Stage
-from railyard.resourcemanager.core.world import World
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage
+from railyard.resourcemanager.core.state.readers import Reader, new_reader
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
 from railyard.resourcemanager.interface.policies import FlowPolicy, InvalidDecision
 
@@ -40,44 +41,77 @@ _CHANGEABLE = object()
 class Shuffle:
     """The fetches of all jobs."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.fetches: dict[FlowId, Fetch] = {}  #: those under way
+        #: those of jobs that have not ended, by their reading stages
+        self._stages: dict[StageId, StageShuffle] = {}
         #: the flow policy's last answers, and what the network is told
         self._weight: tuple[object, float] = _CHANGEABLE, 0.0
         self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
-        self._has_priorities = type(world.policies.flows).priority is not FlowPolicy.priority
+        self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
+
+    def job_submitted(self, job: Job) -> None:
+        """Be ready for the shuffles of a job."""
+        for stage in job.reduces:
+            self._stages[stage.id] = StageShuffle(stage)
+
+    def job_stopped(self, job: Job) -> None:
+        """Nothing of the job will be fetched any more: coflows that are open end unfinished."""
+        for stage in job.reduces:
+            shuffle = self._stages[stage.id]
+            if shuffle.started_s is not None:
+                shuffle.started_s = None
+                self._state.emit(CloseCoflow(coflow=shuffle.coflow))
+
+    def job_ended(self, job: Job) -> None:
+        """Forget the shuffles of a job."""
+        for stage in job.reduces:
+            del self._stages[stage.id]
+
+    def new_reader(self, stage: Stage) -> Reader:
+        """The reader of an attempt of a reading stage, which has fetched nothing yet."""
+        shuffle = self._stages[stage.id]
+        return new_reader(shuffle.reads, merged=shuffle.merging is not None)
+
+    def fetching_of(self, stage: Stage) -> tuple[bool, Merging | None]:
+        """Whether the attempts of a reading stage may fetch, and how their fetches are merged."""
+        shuffle = self._stages[stage.id]
+        return shuffle.fetching, shuffle.merging
 
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
-        if attempt.task.stage.fetching:
-            self._fetch_from_all(attempt)
+        shuffle = self._stages[attempt.task.stage.id]
+        if shuffle.fetching:
+            self._fetch_from_all(shuffle, attempt)
         else:
-            self._begin_to_fetch(attempt.task.stage)
+            self._begin_to_fetch(shuffle)
 
     def review(self, stage: Stage) -> None:
         """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
-        if not stage.fetching:
-            self._begin_to_fetch(stage)
+        shuffle = self._stages[stage.id]
+        if not shuffle.fetching:
+            self._begin_to_fetch(shuffle)
 
     def output_ready(self, attempt: Attempt) -> None:
         """A task that others read is done: they fetch its output."""
         stage, node = attempt.task.stage, attempt.node
         stage.outputs.setdefault(node.id, []).append(attempt)
         for reader_stage in stage.readers:
-            merging = reader_stage.merging
+            shuffle = self._stages[reader_stage.id]
+            merging = shuffle.merging
             if merging is not None:
                 merging.ready.append(attempt)
                 if attempt.number:  # some may have had it from an earlier attempt
                     for reader in reader_stage.live.values():
                         _reader_of(reader).repeats = True
-            if not reader_stage.fetching:
-                self._begin_to_fetch(reader_stage)
-                continue
-            if merging is not None:
-                self._look_soon(reader_stage, merging)
-                continue
-            for reader in reader_stage.live.values():
-                self._fetch(reader, node)
+            if not shuffle.fetching:
+                self._begin_to_fetch(shuffle)
+            elif merging is not None:
+                self._look_soon(shuffle, merging)
+            else:
+                for reader in reader_stage.live.values():
+                    self._fetch(shuffle, reader, node)
 
     def flow_finished(self, event: FlowFinished) -> None:
         """A fetch is complete; one that is not known any more does not matter."""
@@ -90,9 +124,9 @@ class Shuffle:
         self._record(fetch)
         reader.take(fetch.outputs.tasks)
         if fetch.bundle is None:
-            self._fetch(fetch.reader, fetch.node)
+            self._fetch(fetch.shuffle, fetch.reader, fetch.node)
         elif not reader.fetches:
-            self._fetch_merged(fetch.reader)
+            self._fetch_merged(fetch.shuffle, fetch.reader)
 
     def flow_failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
         """A fetch broke off: it is tried again.
@@ -122,25 +156,28 @@ class Shuffle:
 
     def try_again(self, reader: Attempt, node: Node) -> None:
         """Fetch what is left to fetch from a node, after a fetch that broke off."""
-        if reader.task.stage.merging is not None:
-            self._fetch_merged(reader)
+        if reader.killing:
+            return  # its job may have ended, too
+        shuffle = self._stages[reader.task.stage.id]
+        if shuffle.merging is not None:
+            self._fetch_merged(shuffle, reader)
         else:
-            self._fetch(reader, node)
+            self._fetch(shuffle, reader, node)
 
     def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
         """Which attempt a flow is for, and where it comes from."""
-        fetch = self._world.fetches.get(flow)
+        fetch = self.fetches.get(flow)
         return None if fetch is None else (fetch.reader, fetch.node)
 
     def stop(self, attempt: Attempt) -> None:
         """The attempt will not fetch any more."""
         if attempt.reader is not None and attempt.reader.fetches:
-            for fetch in list(attempt.reader.fetches.values()):
-                self._cancel(fetch)
+            for flow in list(attempt.reader.fetches.values()):
+                self._cancel(self.fetches[flow])
 
     def source_lost(self, node: Node) -> None:
         """Nothing can be fetched from this node any more.  O(fetches)."""
-        fetches = self._world.fetches.values()
+        fetches = self.fetches.values()
         whole = [fetch for fetch in fetches if fetch.node is node]
         merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
         for fetch in dict.fromkeys(whole + merged):
@@ -150,50 +187,44 @@ class Shuffle:
     def output_lost(self, attempt: Attempt) -> None:
         """What a task made can't be fetched any more."""
         for stage in attempt.task.stage.readers:
-            if stage.merging is not None:
-                stage.merging.forget_bundles()
+            shuffle = self._stages.get(stage.id)  # none if its job has just failed
+            if shuffle is not None and shuffle.merging is not None:
+                shuffle.merging.forget_bundles()
 
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
-        if stage.coflow_started_s is None or stage.coflow_ended_s is None:
+        shuffle = self._stages[stage.id]
+        if shuffle.started_s is None or shuffle.ended_s is None:
             return
-        self._world.emit(CloseCoflow(coflow=stage.coflow))
-        stage.job.record.cct_s.append(stage.coflow_ended_s - stage.coflow_started_s)
-        stage.coflow_started_s = stage.coflow_ended_s = None
-
-    def job_over(self, stage: Stage) -> None:
-        """The job ended with this reading stage unfinished."""
-        if stage.coflow_started_s is not None:
-            stage.coflow_started_s = None
-            self._world.emit(CloseCoflow(coflow=stage.coflow))
+        self._state.emit(CloseCoflow(coflow=shuffle.coflow))
+        stage.job.record.cct_s.append(shuffle.ended_s - shuffle.started_s)
+        shuffle.started_s = shuffle.ended_s = None
 
     def look(self, timer: str) -> None:
         """Let readers that wait fetch what has become ready; fine if their stage is gone."""
-        stage_name = StageId(timer.removesuffix(LOOK))
-        job = self._world.jobs.get(job_of(stage_name))
-        for stage in job.reduces if job is not None else ():
-            if stage.id == stage_name and stage.merging is not None:
-                stage.merging.looking = False
-                for reader in list(stage.live.values()):
-                    self._fetch_merged(reader, beside=stage.merging.flows)
+        shuffle = self._stages.get(StageId(timer.removesuffix(LOOK)))
+        if shuffle is not None and shuffle.merging is not None:
+            shuffle.merging.looking = False
+            for reader in list(shuffle.stage.live.values()):
+                self._fetch_merged(shuffle, reader, beside=shuffle.merging.flows)
 
     # ---------------------------------------------------------------------------------------------
-    def _begin_to_fetch(self, stage: Stage) -> None:
+    def _begin_to_fetch(self, shuffle: StageShuffle) -> None:
         """Ask the policy whether to begin; if so, all readers of the stage do."""
-        if self._world.policies.shuffle.may_fetch(stage):
-            stage.fetching = True
-            for reader in stage.live.values():
-                self._fetch_from_all(reader)
+        if self._state.policies.shuffle.may_fetch(shuffle.stage):
+            shuffle.fetching = True
+            for reader in shuffle.stage.live.values():
+                self._fetch_from_all(shuffle, reader)
 
-    def _fetch_from_all(self, attempt: Attempt) -> None:
-        if attempt.task.stage.merging is not None:
-            self._fetch_merged(attempt)
+    def _fetch_from_all(self, shuffle: StageShuffle, attempt: Attempt) -> None:
+        if shuffle.merging is not None:
+            self._fetch_merged(shuffle, attempt)
             return
-        nodes = dict.fromkeys(n for stage in attempt.task.stage.reads for n in stage.outputs)
+        nodes = dict.fromkeys(n for source in shuffle.stage.reads for n in source.outputs)
         for node in nodes:
-            self._fetch(attempt, self._world.nodes[node])
+            self._fetch(shuffle, attempt, self._state.nodes[node])
 
-    def _fetch(self, attempt: Attempt, node: Node) -> None:
+    def _fetch(self, shuffle: StageShuffle, attempt: Attempt, node: Node) -> None:
         """Start the next flow from a node, if something new is ready there and none is under way.
 
         O(outputs that are new since the last one).
@@ -203,12 +234,12 @@ class Shuffle:
             return
         new, size_bytes = _new_outputs(attempt, node)
         if new:
-            outputs = _as_asked(attempt.task.stage, node, new)
-            self._start(attempt, reader, node, outputs, size_bytes, None)
+            outputs = _as_asked(shuffle, node, new)
+            self._start(shuffle, attempt, reader, node, outputs, size_bytes, None)
 
-    def _fetch_merged(self, attempt: Attempt, beside: int = 0) -> None:
+    def _fetch_merged(self, shuffle: StageShuffle, attempt: Attempt, beside: int = 0) -> None:
         """Start a reader's next flows, if something new is ready and few enough are under way."""
-        reader, merging = attempt.reader, attempt.task.stage.merging
+        reader, merging = attempt.reader, shuffle.merging
         if reader is None or merging is None or reader.position == len(merging.ready):
             return  # nothing is new, as after most fetches
         if attempt.killing or len(reader.fetches) > beside:
@@ -218,28 +249,29 @@ class Shuffle:
         partition = attempt.task.index
         for bundle in merging.bundles(attempt):
             node, size_bytes = bundle.for_reader(partition)
-            self._start(attempt, reader, node, bundle.outputs, size_bytes, bundle)
+            self._start(shuffle, attempt, reader, node, bundle.outputs, size_bytes, bundle)
 
-    def _look_soon(self, stage: Stage, merging: Merging) -> None:
+    def _look_soon(self, shuffle: StageShuffle, merging: Merging) -> None:
         """Something has become ready: fetch all that is, if it is all, and otherwise a bit later.
 
         One by one would be a flow from each node to each reader again.
         """
-        for source in stage.reads:
+        for source in shuffle.stage.reads:
             if source.done < source.size:
-                self._look_later(stage, merging)
+                self._look_later(shuffle, merging)
                 return
-        for reader in stage.live.values():
-            self._fetch_merged(reader, beside=sys.maxsize)
+        for reader in shuffle.stage.live.values():
+            self._fetch_merged(shuffle, reader, beside=sys.maxsize)
 
-    def _look_later(self, stage: Stage, merging: Merging) -> None:
+    def _look_later(self, shuffle: StageShuffle, merging: Merging) -> None:
         if not merging.looking:
             merging.looking = True
-            at_s = self._world.now_s + LOOK_AFTER_S
-            self._world.emit(SetTimer(timer=f"{stage.id}{LOOK}", at_s=at_s))
+            at_s = self._state.now_s + LOOK_AFTER_S
+            self._state.emit(SetTimer(timer=f"{shuffle.stage.id}{LOOK}", at_s=at_s))
 
     def _start(
         self,
+        shuffle: StageShuffle,
         attempt: Attempt,
         reader: Reader,
         node: Node,
@@ -250,10 +282,11 @@ class Shuffle:
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         key = node.id if bundle is None else flow
-        fetch = Fetch(flow, key, attempt, reader, node, outputs, size_bytes, bundle)
-        reader.fetches[key] = self._world.fetches[flow] = fetch
-        task, flows = attempt.task, self._world.policies.flows
-        stage = task.stage
+        self.fetches[flow] = Fetch(
+            flow, key, attempt, reader, shuffle, node, outputs, size_bytes, bundle
+        )
+        reader.fetches[key] = flow
+        flows = self._state.policies.flows
         answer: object = flows.weight(attempt)
         if answer is not self._weight[0]:
             self._weight = self._checked("weight", Weight, answer)
@@ -262,19 +295,19 @@ class Shuffle:
             answer = flows.priority(attempt, size_bytes)
             if answer is not self._priority[0]:
                 self._priority = self._checked("priority", Priority, answer)
-        if stage.coflow_started_s is None and node is not attempt.node:
-            stage.coflow_started_s = self._world.now_s
-            self._world.emit(OpenCoflow(coflow=stage.coflow, job=stage.job.id))
-        self._world.emit(
+        if shuffle.started_s is None and node is not attempt.node:
+            shuffle.started_s = self._state.now_s
+            self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
+        self._state.emit(
             StartFlow(
                 flow=flow,
-                coflow=stage.coflow,
+                coflow=shuffle.coflow,
                 src=node.id,
                 dst=attempt.node.id,
                 size_bytes=size_bytes,
                 reader=attempt.id,
                 outputs=outputs.ids,
-                partition=task.index,
+                partition=attempt.task.index,
                 weight=weight,
                 priority=self._priority[1],
             )
@@ -282,13 +315,13 @@ class Shuffle:
 
     def _ask_again(self, fetch: Fetch) -> None:
         """Let a reader ask again for what a fetch that broke off would have brought."""
-        reader, stage = fetch.progress, fetch.reader.task.stage
-        if stage.merging is None:
+        reader, merging = fetch.progress, fetch.shuffle.merging
+        if merging is None:
             reader.ask_again(fetch.node.id)
             return
         reader.position, reader.repeats = 0, True
-        stage.merging.forget_bundles()
-        self._look_later(stage, stage.merging)
+        merging.forget_bundles()
+        self._look_later(fetch.shuffle, merging)
 
     def _checked(self, what: str, kind: Any, answer: object) -> tuple[object, Any]:
         """A flow policy's answer, and what the network is told.
@@ -299,20 +332,20 @@ class Shuffle:
         try:
             valid = msgspec.convert(answer, kind)
         except msgspec.ValidationError as error:
-            who = f"{self._world.policies.name}/flows"
-            when = f"at {self._world.now_s:.3f} s"
+            who = f"{self._state.policies.name}/flows"
+            when = f"at {self._state.now_s:.3f} s"
             raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
         return (answer if isinstance(answer, float | tuple) else _CHANGEABLE), valid
 
     def _record(self, fetch: Fetch) -> None:
         reader, size_bytes = fetch.reader, fetch.size_bytes
-        stage = reader.task.stage
-        record, by_distance = stage.job.record, stage.job.record.fetched
+        record = reader.task.stage.job.record
+        by_distance = record.fetched
         record.shuffled_bytes += size_bytes
         if fetch.node is reader.node:
             by_distance.local += size_bytes
             return
-        stage.coflow_ended_s = self._world.now_s
+        fetch.shuffle.ended_s = self._state.now_s
         if fetch.node.rack == reader.node.rack:
             by_distance.rack += size_bytes
         else:
@@ -320,10 +353,10 @@ class Shuffle:
 
     def _cancel(self, fetch: Fetch) -> None:
         self._forget(fetch.id)
-        self._world.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
+        self._state.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
 
     def _forget(self, flow: FlowId) -> Fetch | None:
-        fetch = self._world.fetches.pop(flow, None)
+        fetch = self.fetches.pop(flow, None)
         if fetch is not None:
             del fetch.progress.fetches[fetch.key]
         return fetch
@@ -354,10 +387,10 @@ def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
     return outputs, size_bytes
 
 
-def _as_asked(stage: Stage, node: Node, new: list[Attempt]) -> Outputs:
+def _as_asked(shuffle: StageShuffle, node: Node, new: list[Attempt]) -> Outputs:
     """Outputs on ``node`` that a reader fetches: as the reader before it did, if it is the same."""
-    attempts, last = tuple(new), stage.asked.get(node.id)
+    attempts, last = tuple(new), shuffle.asked.get(node.id)
     if last is None or last.attempts != attempts:
         last = Outputs.of(attempts)
-        stage.asked[node.id] = last
+        shuffle.asked[node.id] = last
     return last

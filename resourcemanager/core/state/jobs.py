@@ -15,7 +15,6 @@ import msgspec
 
 from railyard.cluster.ids import (
     AttemptId,
-    CoflowId,
     NodeId,
     RackId,
     StageId,
@@ -23,10 +22,9 @@ from railyard.cluster.ids import (
     stage_id,
     task_id,
 )
-from railyard.resourcemanager.core.pending import PendingTasks
-from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.shuffling.merging import Outputs, merging_of
-from railyard.resourcemanager.core.shuffling.readers import Reader
+from railyard.resourcemanager.core.state.pending import PendingTasks
+from railyard.resourcemanager.core.state.readers import Reader
+from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.interface.policies import Pass, Wait
@@ -34,9 +32,9 @@ from railyard.resourcemanager.interface.views import Level, SlotView
 
 _NO_INPUT = TaskInput()
 
-#: When a node is offered: its place among its rack's nodes, as they joined, then its rack's name,
-#: by length and text.
-Turn = tuple[int, int, str]
+#: A node's position in the round of offers: its place among its rack's nodes, as they joined, then
+#: the length and the text of its rack's name.
+Position = tuple[int, int, str]
 
 
 class Node:
@@ -49,17 +47,17 @@ class Node:
         "id",
         "kept_for",
         "lost_because",
+        "position",
         "rack",
         "slots",
-        "turn",
     )
 
-    def __init__(self, node: NodeId, rack: RackId, slots: int, turn: Turn) -> None:
+    def __init__(self, node: NodeId, rack: RackId, slots: int, position: Position) -> None:
         self.id = node
         self.rack = rack
         self.slots = slots
         self.free = slots  #: those that nobody holds; 0 once it is not alive
-        self.turn = turn
+        self.position = position
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
@@ -130,17 +128,11 @@ class Stage:
     """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
 
     __slots__ = (
-        "asked",
-        "coflow",
-        "coflow_ended_s",
-        "coflow_started_s",
         "done",
-        "fetching",
         "id",
         "inputs",
         "job",
         "live",
-        "merging",
         "name",
         "open",
         "outputs",
@@ -181,13 +173,6 @@ class Stage:
         #: {node: attempts whose output lies there, in the order in which they ended}
         self.outputs: dict[NodeId, list[Attempt]] = {}
         self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
-        self.fetching = False  #: whether its attempts may fetch
-        #: {node: what was fetched from there last}: many readers fetch the same at one time
-        self.asked: dict[NodeId, Outputs] = {}
-        self.merging = merging_of(self, job.submission.shuffle_flows) if reads else None
-        self.coflow = CoflowId(self.id)  #: its shuffle, as the network knows it
-        self.coflow_started_s: float | None = None
-        self.coflow_ended_s: float | None = None  #: when its latest network flow ended
 
     @property
     def progress(self) -> float:
@@ -341,15 +326,8 @@ class Job:
         for stage in self.stages.values():
             for task in stage.tasks:
                 task.winner = None
-            for things in (
-                stage.tasks,
-                stage.readers,
-                stage.outputs,
-                stage.unreadable,
-                stage.asked,
-            ):
+            for things in (stage.tasks, stage.readers, stage.outputs, stage.unreadable):
                 things.clear()
-            stage.merging = None
         self.stages.clear()
         self.maps = self.reduces = ()
 

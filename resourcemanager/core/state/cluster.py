@@ -13,19 +13,18 @@ from collections.abc import Mapping
 from operator import attrgetter
 from random import Random
 
-from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId
 from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
-from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.shuffling.readers import Fetch
-from railyard.resourcemanager.core.state import Attempt, Job, Node, Turn
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position
+from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.interface.recipe import Option, Policies, Recipe
 
-_turn_of = attrgetter("turn")
+_position_of = attrgetter("position")
 
 
-class World:
+class ClusterState:
     """All state of the core."""
 
     def __init__(
@@ -44,14 +43,13 @@ class World:
         self.wanting = 0  #: how many of them have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
-        self.fetches: dict[FlowId, Fetch] = {}  #: every fetch under way
         self.commands: list[Command] = []  #: what the event at hand has led to so far
         self.emit = self.commands.append  #: order something
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
-        self._with_free: list[Node] = []  #: nodes with free slots, by their turns
-        self._last_turn: Turn = (-1, 0, "")  #: of the node that was given a task last
+        self._with_free: list[Node] = []  #: nodes with free slots, by position
+        self._last_position: Position = (-1, 0, "")  #: of the node that was given a task last
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         self.policies = Policies(recipe, options, self)
 
@@ -60,9 +58,9 @@ class World:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
         # Of racks of equal rank not the one that joined first: that is chance where they are real.
-        turn = (self._joined[rack], len(rack), rack) if known is None else known.turn
+        position = (self._joined[rack], len(rack), rack) if known is None else known.position
         self._joined[rack] += known is None
-        fresh = self.nodes[node] = Node(node, rack, slots, turn)
+        fresh = self.nodes[node] = Node(node, rack, slots, position)
         self.slots += slots
         self.free += slots
         self.empty_since_s = None
@@ -95,7 +93,7 @@ class World:
         self.free -= 1
         if not node.free:
             self._update_free(node)
-        self._last_turn = node.turn
+        self._last_position = node.position
         self.touched[job.id] = job
 
     def release(self, attempt: Attempt) -> None:
@@ -126,9 +124,9 @@ class World:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
         return sum(node.alive for node in self.nodes.values()) // 3
 
-    def turn_to(self, node: NodeId) -> None:
+    def start_offers_after(self, node: NodeId) -> None:
         """Go on as if this node had been given a task last."""
-        self._last_turn = self.nodes[node].turn
+        self._last_position = self.nodes[node].position
 
     def free_nodes(self) -> list[Node]:
         """Nodes with free slots, from the one after the last that was given a task.
@@ -136,7 +134,7 @@ class World:
         Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
         as when heartbeats come in any order, and a job's do not gather in one by accident.
         """
-        start = bisect_right(self._with_free, self._last_turn, key=_turn_of)
+        start = bisect_right(self._with_free, self._last_position, key=_position_of)
         return self._with_free[start:] + self._with_free[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
@@ -166,8 +164,8 @@ class World:
             self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
 
     def _update_free(self, node: Node) -> None:
-        at = bisect_left(self._with_free, node.turn, key=_turn_of)
-        listed = at < len(self._with_free) and self._with_free[at].turn == node.turn
+        at = bisect_left(self._with_free, node.position, key=_position_of)
+        listed = at < len(self._with_free) and self._with_free[at].position == node.position
         if node.free and not listed:
             self._with_free.insert(at, node)
         elif listed and not node.free:

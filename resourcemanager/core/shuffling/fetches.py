@@ -1,0 +1,44 @@
+"""What the shuffle keeps: the fetches under way, and the shuffle of each stage that reads others.
+
+Never here: what is fetched next; see ``shuffle.py``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.resourcemanager.core.shuffling.merging import Bundle, Outputs, merging_of
+from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage
+from railyard.resourcemanager.core.state.readers import FetchKey, Reader
+
+
+class StageShuffle:
+    """The shuffle of a reading stage: one coflow."""
+
+    __slots__ = ("asked", "coflow", "ended_s", "fetching", "merging", "reads", "stage", "started_s")
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.reads = {source.name: source.size for source in stage.reads}  #: {stage: its tasks}
+        self.merging = merging_of(stage, stage.job.submission.shuffle_flows)
+        self.fetching = False  #: whether its attempts may fetch
+        #: {node: what was fetched from there last}: many readers fetch the same at one time
+        self.asked: dict[NodeId, Outputs] = {}
+        self.coflow = CoflowId(stage.id)
+        self.started_s: float | None = None  #: when its first flow between two nodes started
+        self.ended_s: float | None = None  #: when its latest flow between two nodes ended
+
+
+class Fetch(msgspec.Struct, eq=False):
+    """A shuffle flow under way: outputs of one node, for one reader."""
+
+    id: FlowId
+    key: FetchKey
+    reader: Attempt
+    progress: Reader  #: the reader's own
+    shuffle: StageShuffle
+    node: Node  #: that sends
+    outputs: Outputs
+    size_bytes: int
+    bundle: Bundle | None  #: of several nodes' outputs, if it is merged

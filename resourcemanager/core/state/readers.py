@@ -1,0 +1,76 @@
+"""What a reduce attempt has fetched, and which of its fetches are under way.
+
+Names and numbers only, so that attempts can hold a ``Reader`` and ``shuffling`` can be above them.
+
+Never here: what is fetched next; see ``shuffling/shuffle.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from railyard.cluster.ids import FlowId, NodeId
+
+#: What tells the fetches of one reader apart: the node they come from, since there is one at a
+#: time from each node; the flow itself where fetches are merged.
+FetchKey = NodeId | FlowId
+
+
+class Reader(msgspec.Struct, eq=False):
+    """How far a reduce attempt's fetching is."""
+
+    _missing: int
+    #: for each stage read: {node: how many entries of its ``outputs[node]`` were asked for};
+    #: empty if fetches are merged
+    seen: list[dict[NodeId, int]]
+    _fetched: dict[str, int]
+    #: outputs that have arrived and are not counted in the two above yet, which are seldom read
+    _arrived: list[Mapping[str, int]] = []
+    fetches: dict[FetchKey, FlowId] = {}  #: the flows under way
+    position: int = 0  #: how many of the ``Merging.ready`` were asked for, if fetches are merged
+    repeats: bool = False  #: whether some of those have to be asked for again
+    tries: dict[NodeId, int] = {}  #: {node: fetches from it that failed in a row}
+    sequence: int = 0  #: fetches started
+
+    @property
+    def fetched(self) -> Mapping[str, int]:
+        """For each stage read, the tasks whose output has arrived, as bits."""
+        if self._arrived:
+            self._count_arrived()
+        return self._fetched
+
+    @property
+    def missing(self) -> int:
+        """How many tasks' outputs have not arrived yet."""
+        if self._arrived:
+            self._count_arrived()
+        return self._missing
+
+    def has(self, stage: str, index: int) -> bool:
+        """Whether the output of a task of a stage that it reads has arrived."""
+        return bool(self.fetched[stage] >> index & 1)
+
+    def take(self, outputs: Mapping[str, int]) -> None:
+        """Outputs have arrived: tasks as bits, by stage.  Nobody may change the mapping."""
+        self._arrived.append(outputs)
+
+    def ask_again(self, node: NodeId) -> None:
+        """Forget what was asked for from a node."""
+        for seen in self.seen:
+            seen.pop(node, None)
+
+    def _count_arrived(self) -> None:
+        for outputs in self._arrived:
+            for stage, tasks in outputs.items():
+                before = self._fetched[stage]
+                self._fetched[stage] = here = before | tasks
+                self._missing -= here.bit_count() - before.bit_count()
+        self._arrived.clear()
+
+
+def new_reader(reads: Mapping[str, int], *, merged: bool) -> Reader:
+    """The reader of an attempt of a stage that reads others: {stage: number of its tasks}."""
+    seen: list[dict[NodeId, int]] = [] if merged else [{} for _ in reads]
+    return Reader(sum(reads.values()), seen, dict.fromkeys(reads, 0))
