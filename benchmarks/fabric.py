@@ -26,8 +26,8 @@ from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 #: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
 SETUPS = {

@@ -26,7 +26,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.jobs.workloads.model import Workload
 from railyard.netemu.fabric.fabric import CROWD, Fabric
-from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import Log

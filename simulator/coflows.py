@@ -24,9 +24,10 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.fabric.fabric import CROWD, Fabric
-from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.messages import NetworkStats
-from railyard.netemu.schedulers.base import FlowScheduler, FlowSpec
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
 

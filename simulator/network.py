@@ -11,7 +11,7 @@ from collections.abc import Callable
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
-from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.model.flows import FlowSpec
 from railyard.simulator.heap import EventHeap
 
 #: Called with the bytes that did not arrive, and why: 0 and "" if all have.

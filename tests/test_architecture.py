@@ -36,6 +36,7 @@ NETEMU_PURE = (
     "netemu.emulator.statistics",
     "netemu.fabric",
     "netemu.messages",
+    "netemu.model",
     "netemu.schedulers",
 )
 NETEMU_CLIENT = ("netemu.client", "netemu.messages")
@@ -89,6 +90,7 @@ PURE = (
     "netemu.emulator.grants",
     "netemu.emulator.statistics",
     "netemu.fabric",
+    "netemu.model",
     "netemu.schedulers",
     "resourcemanager.core",
     "resourcemanager.driving.coredriver",

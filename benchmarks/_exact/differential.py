@@ -18,10 +18,9 @@ from railyard.benchmarks._exact.rates import Act, Exact, ExactFlow, ExactNetwork
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.classes import Finished
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6

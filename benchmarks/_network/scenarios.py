@@ -14,8 +14,8 @@ from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 Batch = list[Transfer]
 

@@ -28,10 +28,11 @@ import math
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from railyard.netemu.circuits.demand import Batch, Demand, Turn, bits
+from railyard.netemu.circuits.demand import Batch, Demand, Turn
 from railyard.netemu.circuits.gaps import Gaps
 from railyard.netemu.circuits.switch import Circuit, OpticalSwitch
-from railyard.netemu.fabric.instants import instant_s
+from railyard.netemu.model.arrays import places
+from railyard.netemu.model.instants import instant_s
 
 #: Whether a batch's circuit would not carry at once, its turn, whether it stands for the port that
 #: it leaves from or for the one that it goes to, and the batch.
@@ -63,7 +64,7 @@ class Matching:
         """One that chooses the same for these coflows, quicker if they are crowds; or itself."""
         if self._room > 1:
             return self
-        from railyard.netemu.schedulers.fast.circuits.matching import CompiledMatching
+        from railyard.netemu.circuits.fast.matching import CompiledMatching
 
         return CompiledMatching(self, self._switch, demands)
 
@@ -197,13 +198,13 @@ class Matching:
     def _serve(self, demand: Demand, room: _Room, now_s: float) -> None:
         """Give a coflow what it can have of all its batches, in order."""
         wanted: list[tuple[bool, Turn]] = []
-        for src in bits(demand.out_bits & room.out):
+        for src in places(demand.out_bits & room.out):
             row, lit = demand.rows[src], self._lit_from(src, demand, now_s)
             dsts = demand.dst_bits[src] & room.into
             dark = self._gaps.long_out(src, dsts)
             wanted += [
                 (dst not in lit, row[dst].turn)
-                for dst in bits(dsts)
+                for dst in places(dsts)
                 if dst in lit or dark >> dst & 1
             ]
         wanted.sort()
@@ -222,10 +223,10 @@ class Matching:
         # what leaves from freed ports need not be looked at again where it goes to
         others = open_out ^ freed_out
         choices: list[_Choice] = []
-        for src in bits(freed_out):
+        for src in places(freed_out):
             self._push_out(choices, demand, src, demand.dst_bits[src] & open_in, now_s)
         if others:
-            for dst in bits(freed_in):
+            for dst in places(freed_in):
                 self._push_in(choices, demand, dst, demand.src_bits[dst] & others, now_s)
         while choices:
             _, _, is_out, batch = heappop(choices)

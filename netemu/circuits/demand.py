@@ -13,6 +13,8 @@ from bisect import bisect_left, insort
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from railyard.netemu.model.arrays import places
+
 if TYPE_CHECKING:
     from railyard.netemu.circuits.group import CircuitGroup
     from railyard.netemu.circuits.pipe import Pipe
@@ -180,10 +182,10 @@ class Demand:
         """The first in line of those from a rack to one of these; all of those wait."""
         row = self.rows[src]
         if dsts.bit_count() <= _FEW:
-            return min([row[dst] for dst in bits(dsts)], key=_TURN)
+            return min([row[dst] for dst in places(dsts)], key=_TURN)
         line = self._lines_out[src]
         if line is None:
-            waiting = [row[dst] for dst in bits(self.dst_bits[src])]
+            waiting = [row[dst] for dst in places(self.dst_bits[src])]
             line = self._lines_out[src] = sorted(waiting, key=_TURN)
         else:
             _tidy(line, self.dst_bits[src])
@@ -196,10 +198,10 @@ class Demand:
         """The first in line of those to a rack from one of these; all of those wait."""
         rows = self.rows
         if srcs.bit_count() <= _FEW:
-            return min([rows[src][dst] for src in bits(srcs)], key=_TURN)
+            return min([rows[src][dst] for src in places(srcs)], key=_TURN)
         line = self._lines_in[dst]
         if line is None:
-            waiting = [rows[src][dst] for src in bits(self.src_bits[dst])]
+            waiting = [rows[src][dst] for src in places(self.src_bits[dst])]
             line = self._lines_in[dst] = sorted(waiting, key=_TURN)
         else:
             _tidy(line, self.src_bits[dst])
@@ -229,15 +231,3 @@ def _tidy(line: list[Batch], waiting: int) -> None:
         del line[0]
     if len(line) - waiting.bit_count() > _MANY:
         line[:] = [batch for batch in line if batch.waits]
-
-
-def bits(number: int) -> list[int]:
-    """The places of a number's bits that are set, ascending."""
-    if not number & (number - 1):
-        return [number.bit_length() - 1] if number else []
-    places = []
-    while number:
-        lowest = number & -number
-        places.append(lowest.bit_length() - 1)
-        number ^= lowest
-    return places

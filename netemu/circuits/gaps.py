@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from railyard.netemu.circuits.demand import Batch, Demand, Turn, bits
+from railyard.netemu.circuits.demand import Batch, Demand, Turn
+from railyard.netemu.model.arrays import places
 
 
 class Gaps:
@@ -61,9 +62,9 @@ class Gaps:
         rows, src, dst = demand.rows, ended.src, ended.dst
         choices: list[tuple[bool, Turn, Batch]] = []
         if out & ended.src_bit:
-            choices += [_choice(rows[src][to], ended) for to in bits(demand.dst_bits[src] & into)]
+            choices += [_choice(rows[src][to], ended) for to in places(demand.dst_bits[src] & into)]
         if into & ended.dst_bit:
-            choices += [_choice(rows[of][dst], ended) for of in bits(demand.src_bits[dst] & out)]
+            choices += [_choice(rows[of][dst], ended) for of in places(demand.src_bits[dst] & out)]
         for _, _, batch in sorted(choices, key=_turn_of):
             if out & batch.src_bit and into & batch.dst_bit:
                 out ^= batch.src_bit

@@ -13,9 +13,9 @@ import numpy as np
 
 from railyard.netemu.fabric.classes import Flow, FlowClass
 from railyard.netemu.fabric.groups import ROUNDING
-from railyard.netemu.fabric.routes import Path, stack, unpack
 from railyard.netemu.fabric.world import World
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.links import Path, stack, unpack
 
 
 class Lane(FlowClass, eq=False):

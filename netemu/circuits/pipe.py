@@ -13,8 +13,8 @@ import numpy as np
 from railyard.netemu.fabric.classes import Flow, FlowClass
 from railyard.netemu.fabric.groups import ROUNDING
 from railyard.netemu.fabric.world import World
-from railyard.netemu.schedulers.base import Floats
-from railyard.netemu.schedulers.filling import load_of
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.links import load_of
 
 
 class Pipe(FlowClass, eq=False, kw_only=True):

@@ -37,11 +37,12 @@ from railyard.netemu.circuits.group import CircuitGroup
 from railyard.netemu.circuits.pipe import Pipe
 from railyard.netemu.circuits.switch import Circuit, OpticalSwitch
 from railyard.netemu.fabric.classes import Flow
-from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.fabric.routes import Network
 from railyard.netemu.fabric.world import World
-from railyard.netemu.schedulers.base import CoflowsOnCircuits, Floats
-from railyard.netemu.schedulers.ties import ranks
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.traffic import CoflowsOnCircuits
 
 _NOWHERE = math.inf, math.inf, ""  # of a coflow whose place has not been looked for
 

@@ -21,7 +21,7 @@ from operator import itemgetter
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import Grants
-from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.model.flows import FlowSpec
 
 #: How often flows under way are looked at: at most, and at least.
 TICK_S_MIN = 0.005

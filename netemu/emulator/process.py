@@ -43,8 +43,9 @@ from railyard.netemu.messages import (
     RegisterCoflow,
     SetCapacity,
 )
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowScheduler, FlowSpec
+from railyard.netemu.schedulers.base import FlowScheduler
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from railyard.netemu.fabric.classes import Flow
-from railyard.netemu.fabric.routes import Categories, Route, stack
-from railyard.netemu.fabric.rows import floats
-from railyard.netemu.schedulers.base import Floats
+from railyard.netemu.model.arrays import Floats, floats
+from railyard.netemu.model.links import Categories, Route, stack
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: So many flows are noted before they are summed up, all at once.

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.fabric.routes import Route
-from railyard.netemu.schedulers.base import FlowSpec
+from railyard.cluster.ids import FlowId
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.links import Route
 
 if TYPE_CHECKING:
     from railyard.netemu.circuits.demand import Batch
@@ -119,14 +119,6 @@ class FlowClass(msgspec.Struct, eq=False):
                 taken.append(flow)
             heappop(flows)
         return taken
-
-
-class Finished(msgspec.Struct, frozen=True, gc=False):
-    """A flow has sent all its bytes."""
-
-    flow: FlowId
-    finished_s: float
-    coflow: CoflowId | None = None
 
 
 @dataclass(slots=True)

@@ -31,14 +31,16 @@ from railyard.netemu.circuits.pipe import Pipe
 from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.fabric.carried import Carried, sent_bytes, under_way
-from railyard.netemu.fabric.classes import Coflow, Finished, Flow
+from railyard.netemu.fabric.classes import Coflow, Flow
 from railyard.netemu.fabric.finishes import Finishes
 from railyard.netemu.fabric.groups import FlowGroup
-from railyard.netemu.fabric.instants import instant_s
 from railyard.netemu.fabric.loads import LinkLoads
 from railyard.netemu.fabric.routes import Network, check_capacity
 from railyard.netemu.fabric.world import World
-from railyard.netemu.schedulers.base import FlowScheduler, FlowSpec, Traffic
+from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
 
 #: what flow schedulers see
 AnyGroup = FlowGroup | CircuitGroup

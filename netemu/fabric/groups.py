@@ -13,8 +13,10 @@ import numpy as np
 
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.fabric.classes import Flow, FlowClass
-from railyard.netemu.fabric.routes import Path
-from railyard.netemu.fabric.rows import (
+from railyard.netemu.fabric.world import World
+from railyard.netemu.model.arrays import Floats, Numbers, floats
+from railyard.netemu.model.links import Path, crossed, load_of
+from railyard.netemu.model.rows import (
     COLUMNS,
     FINISH_S,
     NEEDS,
@@ -24,11 +26,7 @@ from railyard.netemu.fabric.rows import (
     TOTAL,
     WEIGHT,
     RowTable,
-    floats,
 )
-from railyard.netemu.fabric.world import World
-from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.filling import crossed, load_of
 
 #: Flows of one class whose needs differ by less finish together: they differ by rounding only.
 ROUNDING = 1 + 1e-12

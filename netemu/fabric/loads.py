@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats
+from railyard.netemu.model.arrays import Floats
 
 #: How far rates may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-9

@@ -10,23 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Ocs, Rack, SwitchTree, Topology
-
-#: How far a flow's ends are apart.
-Reach = Literal["local", "rack", "cross_rack"]
-#: What carries bytes between racks.
-Way = Literal["eps", "ocs", "wan"]
+from railyard.netemu.model.links import Categories, Path, Route, pack
 
 #: Other words that people use for parts of a link's name.
 _WORDS = {"uplink": "up", "downlink": "down"}
@@ -36,54 +29,9 @@ _SPELLED = re.compile(r"(?:rack|site)(\d+)")
 #: Those of millions of pairs of nodes would take a gigabyte, and are seldom asked for twice.
 _ROUTES_KEPT = 2**15
 
-#: The categories of the results' "bytes": local, rack, or cross_rack and its way.
-Categories = tuple[Reach] | tuple[Reach, Way]
-
 _LOCAL: Categories = ("local",)
 _RACK: Categories = ("rack",)
 _BY_CIRCUIT: Categories = ("cross_rack", "ocs")
-
-
-#: The numbers of links that are crossed one after the other, eight bytes each: of many of these, an
-#: array is made in a tenth of the time that it takes with tuples.
-Path = bytes
-
-
-def pack(links: Iterable[int]) -> Path:
-    """A path over these links."""
-    return array("q", links).tobytes()
-
-
-def unpack(path: Path) -> Sequence[int]:
-    """The links of a path."""
-    return array("q", path)
-
-
-def stack(paths: Sequence[Path], filler: int) -> NDArray[np.int64]:
-    """The links of paths, [path, position]; short ones are filled up."""
-    lengths = set(map(len, paths))
-    longest = max(lengths, default=0)
-    if len(lengths) > 1:
-        paths = [path.ljust(longest, b"\xff") for path in paths]  # with -1
-    links = np.frombuffer(b"".join(paths), np.int64).reshape(len(paths), longest // 8)
-    return links if len(lengths) <= 1 else np.where(links < 0, filler, links)
-
-
-class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """The links that a flow takes."""
-
-    path: Path  #: empty within a node
-    counted_as: Categories  #: how far apart its ends are, and what is between its racks
-
-    @property
-    def links(self) -> tuple[int, ...]:
-        """Their numbers."""
-        return tuple(unpack(self.path))
-
-    @property
-    def crosses_racks(self) -> bool:
-        """Whether its ends are in different racks."""
-        return len(self.counted_as) > 1
 
 
 class Network:

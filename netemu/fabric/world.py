@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from railyard.netemu.fabric.routes import Path, Route, pack
+from railyard.netemu.model.links import Path, Route, pack
 
 if TYPE_CHECKING:
     from railyard.netemu.circuits.group import CircuitGroup

@@ -7,11 +7,9 @@ weighted max-min allocation (Bertsekas and Gallager, Data Networks, 2nd edition,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from railyard.netemu.schedulers.base import Floats, Numbers
-
-Bools = NDArray[np.bool_]
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.links import sum_by_link
 
 #: What is left of a link is rounding if it is less than this share of its capacity.
 _NOTHING = 1e-12
@@ -46,7 +44,7 @@ def fill(paths: Numbers, weights: Floats, left: Floats, levels: Floats | None = 
     if len(rows) < len(rates):
         paths, weights = paths.take(rows, axis=1), weights[rows]
     while len(rows):
-        load = _sum_by_link(paths, weights, links)
+        load = sum_by_link(paths, weights, links)
         full = load > 0
         share = np.divide(left, load, out=np.full(links, np.inf), where=full)
         across = share.take(paths)
@@ -56,7 +54,7 @@ def fill(paths: Numbers, weights: Floats, left: Floats, levels: Floats | None = 
 
         rates[rows[fixed]] = hope[fixed]
         finite = np.where(fixed & (hope < np.inf), hope, 0.0)
-        left -= _sum_by_link(paths, finite * weights, links)
+        left -= sum_by_link(paths, finite * weights, links)
         np.maximum(left, 0.0, out=left)
         full &= share < np.inf
         left[full] = 0.0
@@ -77,7 +75,7 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats, levels: Floats)
     by_link = np.argsort(flat, kind="stable") % len(weights)
     ends = np.cumsum(np.bincount(flat, minlength=links)).tolist()
     through = [by_link[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    load = _sum_by_link(paths, weights, links)
+    load = sum_by_link(paths, weights, links)
     summed = load.copy()  # what it was when it was last summed up
     rising = np.ones(len(weights), dtype=bool)
     while True:
@@ -89,7 +87,7 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats, levels: Floats)
         rows = through[link]
         rows = rows[rising[rows]]
         rates[rows], rising[rows] = rate, False
-        shed = _sum_by_link(paths[:, rows], weights[rows], links)
+        shed = sum_by_link(paths[:, rows], weights[rows], links)
         load -= shed
         shed *= rate
         left -= shed
@@ -102,32 +100,6 @@ def _link_by_link(paths: Numbers, weights: Floats, left: Floats, levels: Floats)
         levels[link] = rate
 
 
-def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
-    """What rows that send at these rates put on each link; 0 on the one that stands for none."""
-    total = _sum_by_link(paths, bytes_per_s, links)
-    total[-1] = 0.0  # only there may rates be infinite
-    return total
-
-
-def _sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
-    total = np.bincount(paths[0], values, links).astype(np.float64, copy=False)
-    for position in paths[1:]:
-        total += np.bincount(position, values, links)
-    return total
-
-
 def rounding_of(capacities: Floats) -> Floats:
     """How many bytes/s of each link are rounding."""
     return np.where(np.isfinite(capacities), capacities * _NOTHING, 0.0)
-
-
-def bits(links: Bools) -> int:
-    """A set of links as the bits of a number, 1 << link: quick to compare with others."""
-    return int.from_bytes(np.packbits(links, bitorder="little"), "little")
-
-
-def crossed(paths: Numbers, links: int) -> int:
-    """The links on these paths, as bits."""
-    there = np.zeros(links, dtype=bool)
-    there[paths] = True
-    return bits(there)

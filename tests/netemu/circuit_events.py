@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.model.flows import FlowSpec
 
 GB = 10**9
 RACKS = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats
+from railyard.netemu.model.arrays import Floats
 
 #: A circuit: the rack that sends and the rack that receives.
 Pair = tuple[int, int]

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railyard.netemu.schedulers.base import FlowSpec
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.reference.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 

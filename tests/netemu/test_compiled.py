@@ -12,8 +12,8 @@ import pytest
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 #: What rates may differ by: rounding, which decides of near-equal shares too.
 CLOSE = {"rel": 1e-6, "abs": 1e-3}

@@ -7,8 +7,8 @@ import pytest
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 MB = 10**6
 RACKS = 4

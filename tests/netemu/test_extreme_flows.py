@@ -16,8 +16,8 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
 SIZES = (0, 1, 2**31, 2**53 + 1, BYTES_MAX, 2**62, 2**63, -1)

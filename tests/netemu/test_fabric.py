@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.classes import Finished
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.sjf import _greedy
 

@@ -10,8 +10,8 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 GB = 10**9
 MB = 10**6

@@ -13,8 +13,8 @@ from railyard.netemu.emulator.grants import (
     Ledger,
 )
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 ANN, BOB = b"ann", b"bob"

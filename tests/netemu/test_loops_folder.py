@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from railyard.cluster.files import ownfolder
-from railyard.netemu.schedulers.fast import loops_folder
+from railyard.netemu.compiling import loops_folder
 
 ROOT = Path(__file__).parent.parent.parent
 

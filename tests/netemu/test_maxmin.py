@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
+from railyard.netemu.model.links import load_of
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.filling import _link_by_link, fill, load_of, rounding_of
+from railyard.netemu.schedulers.filling import _link_by_link, fill, rounding_of
 from railyard.netemu.schedulers.reference.leveling import Leveling
 
 LINKS = 7

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.fabric.routes import pack
-from railyard.netemu.fabric.rows import RowTable
+from railyard.netemu.model.links import pack
+from railyard.netemu.model.rows import RowTable
 
 FILLER = 9
 

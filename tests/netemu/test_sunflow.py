@@ -11,8 +11,8 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.circuits.bounds import lower_bound_of_pairs_s
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import FlowSpec
 
 GB = 10**9
 

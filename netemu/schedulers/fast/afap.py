@@ -19,9 +19,10 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.fabric.groups import FlowGroup
-from railyard.netemu.fabric.routes import pack
-from railyard.netemu.fabric.rows import FINISH_S, RATE, WEIGHT, RowTable
-from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.links import pack
+from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT, RowTable
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
 from railyard.netemu.schedulers.fast.loops.slots import grown
 from railyard.netemu.schedulers.reference.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of

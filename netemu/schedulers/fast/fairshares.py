@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numba.typed import List
 
-from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.fast.loops.leveling import level_in_order
 from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
 from railyard.netemu.schedulers.fast.queues import Queues
-from railyard.netemu.schedulers.filling import Bools
 from railyard.netemu.schedulers.reference.aalo import Aalo
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 

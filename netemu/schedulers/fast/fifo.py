@@ -6,8 +6,9 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.fabric.rows import RATE, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.rows import RATE, WEIGHT
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
 from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
@@ -16,7 +17,6 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     sum_up,
 )
 from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
-from railyard.netemu.schedulers.filling import Bools
 from railyard.netemu.schedulers.reference.fifo import Fifo
 
 

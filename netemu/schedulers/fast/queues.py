@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 
-from railyard.netemu.schedulers.base import Group, Traffic
+from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.reference.aalo import move_s, queue_of, reach_s
 from railyard.netemu.schedulers.reference.inorder import by_arrival
 

@@ -6,9 +6,11 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.fabric.instants import instant_s
-from railyard.netemu.fabric.rows import RATE, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.rows import RATE, WEIGHT
+from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
 from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
@@ -18,10 +20,8 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     sum_up,
 )
 from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
-from railyard.netemu.schedulers.filling import Bools
 from railyard.netemu.schedulers.reference.inorder import by_arrival
 from railyard.netemu.schedulers.reference.varys import CANCELS, LAST_MOMENTS, Varys
-from railyard.netemu.schedulers.ties import ranks
 
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
 #: goes on as before, whatever happens elsewhere.

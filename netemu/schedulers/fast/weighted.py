@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.fabric.rows import COLUMNS, RATE, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.rows import COLUMNS, RATE, WEIGHT
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.fast.fairshares import Levels, Sheet
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, load_links, sum_up
 from railyard.netemu.schedulers.fast.loops.slots import (
@@ -22,7 +23,6 @@ from railyard.netemu.schedulers.fast.loops.slots import (
     put_array,
 )
 from railyard.netemu.schedulers.fast.queues import Queues
-from railyard.netemu.schedulers.filling import Bools
 from railyard.netemu.schedulers.reference.aalo import QUEUES, WeightedAalo
 
 #: A rate that would change by less than this share stays.

@@ -24,7 +24,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill, rounding_of
 from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
 

@@ -18,8 +18,11 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from railyard.netemu.schedulers.filling import load_of
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.links import load_of
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
 
 #: Of a link that carries so much, this share is rounding.
 ROUNDING = 1e-9

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Group, Numbers
+from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.traffic import Group
 
 #: If more than this share of the links is asked for, all are given: cheaper than to choose.
 _MANY_LINKS = 0.3

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
 
 

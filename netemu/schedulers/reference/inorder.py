@@ -17,8 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, Group, Traffic
-from railyard.netemu.schedulers.filling import Bools, bits, fill, rounding_of
+from railyard.netemu.model.arrays import Bools, Floats, bits
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.filling import fill, rounding_of
 from railyard.netemu.schedulers.reference.leveling import Leveling
 
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, Group, Numbers
-from railyard.netemu.schedulers.filling import Bools, fill, load_of
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.links import load_of
+from railyard.netemu.model.traffic import Group
+from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.crossing import Crossing
 
 #: How far what rows need may exceed a capacity: rounding.

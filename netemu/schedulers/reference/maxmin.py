@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import FlowScheduler, Traffic
+from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import rounding_of
 from railyard.netemu.schedulers.reference.leveling import Leveling
 

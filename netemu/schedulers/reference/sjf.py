@@ -17,9 +17,12 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Numbers, Traffic
-from railyard.netemu.schedulers.filling import Bools, fill
-from railyard.netemu.schedulers.ties import ranks
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.filling import fill
 
 #: Flows are equally long if what they have left differs by less than this, or by the share that is
 #: rounding: a day after the beginning, the last digit of a time is worth .02 bytes at 8 Gbps.

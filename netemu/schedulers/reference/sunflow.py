@@ -20,16 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from railyard.netemu.circuits.demand import bits as places
-from railyard.netemu.schedulers.base import (
-    CoflowsOnCircuits,
-    Floats,
-    FlowScheduler,
-    Group,
-    Numbers,
-    Traffic,
-)
-from railyard.netemu.schedulers.filling import bits, fill
+from railyard.netemu.model.arrays import Floats, Numbers, bits, places
+from railyard.netemu.model.traffic import CoflowsOnCircuits, Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 

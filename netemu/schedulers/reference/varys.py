@@ -22,11 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from railyard.netemu.fabric.instants import instant_s
-from railyard.netemu.schedulers.base import Floats, FlowScheduler, FlowSpec, Group, Traffic
-from railyard.netemu.schedulers.filling import bits, fill, load_of, rounding_of
+from railyard.netemu.model.arrays import Floats, bits
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.links import load_of
+from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.filling import fill, rounding_of
 from railyard.netemu.schedulers.reference.inorder import by_arrival
-from railyard.netemu.schedulers.ties import ranks
 
 #: A sum from which so much has been taken that this share is left has lost too many digits.
 CANCELS = 1e-3

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
 
 #: Numbers of links or rows.
 Indices = NDArray[np.uint32]

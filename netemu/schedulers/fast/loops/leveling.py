@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.fabric.rows import RATE, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
 from railyard.netemu.schedulers.fast.loops.linklists import count_rows, link_rows
 from railyard.netemu.schedulers.fast.loops.rows import (
@@ -21,7 +21,6 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     load_links,
     sum_up,
 )
-from railyard.netemu.schedulers.filling import Bools
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12

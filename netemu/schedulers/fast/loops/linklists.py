@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from railyard.netemu.schedulers.base import Numbers
+from railyard.netemu.model.arrays import Numbers
 
 
 @njit(cache=True)

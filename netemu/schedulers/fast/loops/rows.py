@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from railyard.netemu.fabric.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 
 #: What a row that differs from finished by rounding only still has to send.
 _LEAST_BYTES = 1e-6

@@ -11,8 +11,9 @@ from numba.typed import List
 from numpy.typing import NDArray
 
 from railyard.netemu.fabric.groups import FlowGroup
-from railyard.netemu.fabric.rows import COLUMNS
-from railyard.netemu.schedulers.base import Floats, Group, Numbers, Traffic
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import COLUMNS
+from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.filling import rounding_of
 
 T = TypeVar("T", bound=np.generic)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from railyard.netemu.fabric.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
 from railyard.netemu.schedulers.fast.loops.filling import Indices, fill
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, sent_since
 

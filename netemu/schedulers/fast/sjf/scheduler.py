@@ -16,8 +16,10 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.fabric.groups import FlowGroup
-from railyard.netemu.fabric.rows import RATE
-from railyard.netemu.schedulers.base import Floats, Numbers, Traffic
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import RATE
+from railyard.netemu.model.ties import SAME_SHARE
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.fast.loops.filling import scratch
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
 from railyard.netemu.schedulers.fast.sjf.line import (
@@ -46,7 +48,6 @@ from railyard.netemu.schedulers.fast.sjf.waiting import (
 )
 from railyard.netemu.schedulers.filling import rounding_of
 from railyard.netemu.schedulers.reference.sjf import SAME_BYTES, ShortestFirst
-from railyard.netemu.schedulers.ties import SAME_SHARE
 
 
 @njit(cache=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from railyard.netemu.fabric.rows import WEIGHT
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import WEIGHT
 
 
 @njit(cache=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from railyard.netemu.schedulers.base import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
 
 #: Values that differ by less than this share are equal: they are sums of what was sent meanwhile.
 SAME_SHARE = 1e-9

@@ -1,4 +1,4 @@
-"""The loops of ``netemu.schedulers.fast.circuits.matching``: who takes which ports."""
+"""The loops of ``netemu.circuits.fast.matching``: who takes which ports."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.fast.circuits.gaps import find_gaps, keep_booked, look_ahead
-from railyard.netemu.schedulers.fast.circuits.ports import (
+from railyard.netemu.circuits.fast.gaps import find_gaps, keep_booked, look_ahead
+from railyard.netemu.circuits.fast.ports import (
     COLUMNS,
     DST,
     FREED,
@@ -34,7 +33,7 @@ from railyard.netemu.schedulers.fast.circuits.ports import (
     put,
     take_down,
 )
-from railyard.netemu.schedulers.filling import Bools
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
 #: What is told of a batch instead of the bytes with which it waits: that it does so no more, or
 #: that it has its ports no more.

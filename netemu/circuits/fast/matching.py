@@ -11,12 +11,9 @@ from numba.typed import List
 
 from railyard.netemu.circuits.choosing import Matching
 from railyard.netemu.circuits.demand import Batch, Demand
-from railyard.netemu.circuits.switch import OpticalSwitch
-from railyard.netemu.fabric.instants import instant_s
-from railyard.netemu.schedulers.base import Numbers
-from railyard.netemu.schedulers.fast.circuits import choosing
-from railyard.netemu.schedulers.fast.circuits.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
-from railyard.netemu.schedulers.fast.circuits.ports import (
+from railyard.netemu.circuits.fast import choosing
+from railyard.netemu.circuits.fast.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
+from railyard.netemu.circuits.fast.ports import (
     FREED,
     IN,
     KINDS,
@@ -28,6 +25,9 @@ from railyard.netemu.schedulers.fast.circuits.ports import (
     put,
     take_down,
 )
+from railyard.netemu.circuits.switch import OpticalSwitch
+from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers.fast.loops.slots import grown
 
 #: So many slots there are at first.

@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.schedulers.base import Numbers
-from railyard.netemu.schedulers.fast.circuits.ports import (
+from railyard.netemu.circuits.fast.ports import (
     COLUMNS,
     DST,
     IN,
@@ -25,6 +24,7 @@ from railyard.netemu.schedulers.fast.circuits.ports import (
     look,
     put,
 )
+from railyard.netemu.model.arrays import Numbers
 
 
 @njit(cache=True)

@@ -14,8 +14,7 @@ from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-from railyard.netemu.schedulers.base import Floats, Numbers
-from railyard.netemu.schedulers.filling import Bools
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
 OUT, IN = SIDES = 0, 1
 NONE = -1

@@ -1,0 +1,35 @@
+"""Arrays of numbers, and sets of small numbers (of links, of racks) as the bits of an int."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def floats(values: Sequence[float]) -> Floats:
+    """An array of them, to be read only, in a third of the time that ``np.array`` takes."""
+    return np.frombuffer(struct.pack(f"{len(values)}d", *values))
+
+
+def bits(members: Bools) -> int:
+    """A set as the bits of a number, 1 << link: quick to compare with others."""
+    return int.from_bytes(np.packbits(members, bitorder="little"), "little")
+
+
+def places(number: int) -> list[int]:
+    """The places of a number's bits that are set, ascending."""
+    if not number & (number - 1):
+        return [number.bit_length() - 1] if number else []
+    found = []
+    while number:
+        lowest = number & -number
+        found.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return found

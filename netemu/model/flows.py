@@ -1,0 +1,30 @@
+"""A flow as it was asked for, and the end of one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+
+
+class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A flow as it was asked for."""
+
+    flow: FlowId
+    src: NodeId
+    dst: NodeId
+    size_bytes: int
+    coflow: CoflowId | None = None
+    weight: float = 1.0
+    #: for schedulers that go by priority: the smaller comes first, item by item
+    priority: tuple[float, ...] = ()
+    #: more bytes will come: it does not finish before ``Fabric.grow`` says that there are no more
+    more: bool = False
+
+
+class Finished(msgspec.Struct, frozen=True, gc=False):
+    """A flow has sent all its bytes."""
+
+    flow: FlowId
+    finished_s: float
+    coflow: CoflowId | None = None

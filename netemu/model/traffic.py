@@ -1,0 +1,106 @@
+"""What a flow scheduler sees: groups of flows, and the links that they want to send over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railyard.netemu.model.arrays import Floats, Numbers
+
+
+class Group(Protocol):
+    """Flows that are ordered as one, as a scheduler sees them.  Arrays have a value for each row.
+
+    Reading ``weights`` and ``paths`` is free; ``remaining_bytes`` and ``sent_bytes`` are as of now
+    and cost a pass over the rows.
+    """
+
+    @property
+    def key(self) -> str:
+        """The coflow's name, or the flow's that has none."""
+
+    @property
+    def arrived_s(self) -> float:
+        """When its first flow started."""
+
+    @property
+    def paths(self) -> Numbers:
+        """[position, row]: numbers of the limited links that a row's flows cross.
+
+        Short routes are filled up with the last, unlimited link.
+        """
+
+    @property
+    def crossed(self) -> int:
+        """The links on these paths, as the bits of a number: 1 << link."""
+
+    @property
+    def weights(self) -> Floats:
+        """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
+
+    @property
+    def rates(self) -> Floats:
+        """Bytes/s for each unit of weight, as set last; 0 for rows that are new."""
+
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """At which all of it is sending."""
+
+    @property
+    def layout(self) -> int:
+        """Another number whenever rows have other numbers than before; new ones come last."""
+
+    @property
+    def load(self) -> Floats:
+        """Bytes/s that it puts on each link; without the flows that have ended since."""
+
+    @property
+    def only_ended(self) -> bool:
+        """Whether all that happened since its rates were set is that rows have sent all."""
+
+    @property
+    def circuit_bytes_per_s(self) -> float:
+        """Of the circuit that all of it goes through; inf: it goes by packets."""
+
+    def apart(self, row: int) -> Any:
+        """What ``FlowScheduler.tells_apart`` said of a row's flows."""
+
+    def remaining_bytes(self, rows: Numbers | slice = ...) -> Floats:
+        """What is left to send, more than 0; of these rows only, if they are given."""
+
+    def sent_bytes(self) -> float:
+        """What all of its flows, finished ones included, have sent."""
+
+    def set_rates(self, rates: Floats) -> None:
+        """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
+
+    def keep_rates(self) -> None:
+        """Let the rows that are left send as before; only where rows ``only_ended``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Who wants to send over which links."""
+
+    now_s: float
+    capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
+    groups: Collection[Group]  #: those that have something to send
+    #: the groups among them whose flows have changed since the last decision
+    changed: frozenset[Group]
+    #: by link: whether it is an optical port; of interest to those that use circuits
+    is_port: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowsOnCircuits:
+    """What coflows have left to send by circuits, summed up by port: [coflow, out or in, rack]."""
+
+    port_bytes: Floats
+    port_batches: Numbers  #: pairs of racks
+    circuit_bytes_per_s: Floats  #: of each port's wavelengths: [out or in, rack]
+    delta_s: float  #: how long it takes to set a circuit up
+    wavelengths: int
