@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Figure, contest
-from railyard.scripts.comparing.contest import Terms
+from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
+from railyard.scripts.comparing.comparison import Terms
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -26,10 +26,10 @@ WAITS = tuple(
     for section in ("delay", "corral", "shufflewatcher")
     for level in ("node", "rack")
 )
-FIGURES = (
-    Figure("makespan", "s", lambda run: run["makespan_s"]),
-    Figure("mean JCT", "s", lambda run: run["jct_s"]["mean"]),
-    Figure("across racks", "GB", lambda run: run["bytes"]["cross_rack"] / 1e9),
+QUANTITIES = (
+    Quantity("makespan", "s", lambda run: run["makespan_s"]),
+    Quantity("mean JCT", "s", lambda run: run["jct_s"]["mean"]),
+    Quantity("across racks", "GB", lambda run: run["bytes"]["cross_rack"] / 1e9),
 )
 
 
@@ -45,4 +45,4 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
         network=(("ocs", "off"),),
         scheduler_options=WAITS,
     )
-    return contest(terms, FIGURES, BOUND)
+    return compare(terms, QUANTITIES, BOUND)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Figure, contest
-from railyard.scripts.comparing.comparison import Summary
-from railyard.scripts.comparing.contest import Terms
+from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
+from railyard.scripts.comparing.comparison import Terms
+from railyard.scripts.comparing.metrics import Summary
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -35,11 +35,11 @@ def on_circuits(run: Summary) -> float:
     return 100 * float(run["bytes"]["ocs"]) / shuffled
 
 
-FIGURES = (
-    Figure("makespan", "s", lambda run: run["makespan_s"]),
-    Figure("mean JCT", "s", lambda run: run["jct_s"]["mean"]),
-    Figure("mean CCT", "s", lambda run: run["cct_s"]["mean"]),
-    Figure("shuffle on circuits", "%", on_circuits),
+QUANTITIES = (
+    Quantity("makespan", "s", lambda run: run["makespan_s"]),
+    Quantity("mean JCT", "s", lambda run: run["jct_s"]["mean"]),
+    Quantity("mean CCT", "s", lambda run: run["cct_s"]["mean"]),
+    Quantity("shuffle on circuits", "%", on_circuits),
 )
 
 
@@ -54,4 +54,4 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
         seeds=(1,) if quick else (1, 2, 3),
         scheduler_options=WAITS,
     )
-    return contest(terms, FIGURES, BOUND)
+    return compare(terms, QUANTITIES, BOUND)

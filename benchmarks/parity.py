@@ -36,8 +36,8 @@ from typing import Any
 
 from railyard.benchmarks._common.bothclocks import on_both_clocks, row
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
-from railyard.scripts.comparing.comparison import Summary
-from railyard.scripts.comparing.contest import Terms
+from railyard.scripts.comparing.comparison import Terms
+from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.scatter import VARIANCE
 
 #: Largest difference, in %.

@@ -46,6 +46,10 @@ class PeerLost(RailyardError):
     """The other side did not answer in time, or is gone."""
 
 
+class ClusterFailed(RailyardError):
+    """A cluster did not start, or one of the daemons that it needs died."""
+
+
 class InvariantError(RailyardError):
     """A rule that the code itself guarantees does not hold."""
 

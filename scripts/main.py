@@ -1,13 +1,13 @@
 """Entry point of ``railyard``: turns whatever goes wrong into words and an exit status.
 
-0 done and verified; 1 the job or the cluster failed; 2 the command was wrong, one line says how;
-128 and the signal's number when interrupted: 130 for Ctrl-C.
+Which status there is for which failure is in ``exitstatus``.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING, NoReturn
 
 from railyard.scripts.terminal import interrupts
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: What was typed comes back in an error; a line of more would not be read.
 _LETTERS_MAX = 2000
+_SIGNAL = 128  # ``Status.SIGNAL``, which may not be imported yet when a signal comes
 
 
 def main() -> NoReturn:
@@ -26,7 +27,7 @@ def main() -> NoReturn:
     try:
         status = _run()
     except interrupts.Interrupted as interrupt:
-        status = _say(128 + interrupt.number, f"interrupted ({interrupt})")
+        status = _say(_SIGNAL + interrupt.number, f"interrupted ({interrupt})")
     interrupts.ignore()
     sys.exit(status)
 
@@ -35,32 +36,43 @@ def _run() -> int:
     # Imported here, where an interrupt is already taken care of.
     import click
 
-    from railyard.cluster.errors import RailyardError, UsageError
-    from railyard.cluster.files.resources import exhausted
-    from railyard.cluster.shown import printable, printable_lines
     from railyard.scripts.commands.registry import railyard
+    from railyard.scripts.exitstatus import Status
 
     try:
         status = railyard.main(prog_name="railyard", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:  # as of "railyard fs"
         click.echo(error.format_message(), err=True)
-        return 2
-    except click.UsageError as error:
-        return _say(2, printable(_in_one_line(error), _LETTERS_MAX))
-    except UsageError as error:
-        return _say(2, printable(str(error), _LETTERS_MAX))
-    except RailyardError as error:
-        return _say(1, printable_lines(str(error)))
+        return Status.USAGE
     except BrokenPipeError:  # as in "railyard fs cat ... | head"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return Status.FAILED
     except Exception as error:
-        words = exhausted(error)
-        if words is None:
-            raise  # a mistake of ours: see docs/decisions/0004
-        return _say(1, printable(words, _LETTERS_MAX))
-    return status if isinstance(status, int) else 0
+        return _report(error)
+    return status if isinstance(status, int) else Status.OK
+
+
+def _report(error: Exception) -> int:
+    """Say what went wrong; the exit status.  Of our own mistakes there is a traceback."""
+    import click
+
+    from railyard.cluster.errors import RailyardError, UsageError
+    from railyard.cluster.files.resources import exhausted
+    from railyard.cluster.shown import printable, printable_lines
+    from railyard.scripts.exitstatus import Status, status_of
+
+    if isinstance(error, click.UsageError):
+        return _say(Status.USAGE, printable(_in_one_line(error), _LETTERS_MAX))
+    status = status_of(error)
+    if isinstance(error, UsageError):
+        return _say(status, printable(str(error), _LETTERS_MAX))
+    if isinstance(error, RailyardError):
+        return _say(status, printable_lines(str(error)))
+    if words := exhausted(error):
+        return _say(status, printable(words, _LETTERS_MAX))
+    traceback.print_exception(error)  # see docs/decisions/0004
+    return status
 
 
 def _say(status: int, words: str) -> int:

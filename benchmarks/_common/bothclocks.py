@@ -1,12 +1,12 @@
 """The same jobs emulated and simulated, under the same scheduler, from the same placed blocks.
 
     runs = on_both_clocks(terms)      # of one scheduler: the summaries of each clock
-    rows = contest(terms, FIGURES, bound)      # of several, as rows of a benchmark
+    rows = compare(terms, QUANTITIES, bound)      # of several, as rows of a benchmark
 
-Each emulated run is simulated several times (``scripts.scatter`` tells why), with computing times
-that vary by ``VARIANCE``, and the mean of these is what it is compared with.  Of one TeraSort under
-``fair`` chance alone moves the job time by 5 % and the shuffle's by 12 % (standard deviations over
-ten simulations).
+Each emulated run is simulated several times (``scripts.comparing.scatter`` says why), with
+computing times that vary by ``VARIANCE``, and the mean of these is what it is compared with.  Of
+one TeraSort under ``fair`` chance alone moves the job time by 5 % and the shuffle's by 12 %
+(standard deviations over ten simulations).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import read_log
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.comparing.comparison import Summary
-from railyard.scripts.comparing.contest import Contest, Terms, options_of
+from railyard.scripts.comparing.comparison import Comparison, Terms, options_of
+from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.scripts.comparing.scatter import Emulated, scatter
 from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
@@ -36,7 +36,7 @@ VARIANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Figure:
+class Quantity:
     """Something to compare the clocks by."""
 
     name: str
@@ -88,30 +88,30 @@ def on_both_clocks(terms: Terms, variance: float = VARIANCE) -> Runs:
         with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
             folder = Path(scratch) / "runs"
             one = replace(terms, clocks=("wall",), seeds=(seed,), scheduler_options=options)
-            [[summary]] = Contest(one, folder).run().values()
+            [[summary]] = Comparison(one, folder).run().values()
             emulated.append(summary)
             [run] = folder.iterdir()
             simulated += scatter([_told(terms.words, seed, run / "events.jsonl")], variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def contest(terms: Terms, figures: Sequence[Figure], bound: float) -> list[dict[str, Any]]:
+def compare(terms: Terms, quantities: Sequence[Quantity], bound: float) -> list[dict[str, Any]]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
     scheduler draws lots for racks; it may differ by two standard errors.
     """
     rows = []
-    first: dict[Figure, tuple[float, float]] = {}
+    first: dict[Quantity, tuple[float, float]] = {}
     for scheduler in terms.schedulers:
         runs = on_both_clocks(replace(terms, schedulers=(scheduler,)))
-        for figure in figures:
-            means = runs.means(figure.of)
-            spread = runs.spread(figure.of)
+        for quantity in quantities:
+            means = runs.means(quantity.of)
+            spread = runs.spread(quantity.of)
             within = bound if spread <= bound else 2 * spread / len(terms.seeds) ** 0.5
-            made = row(f"{scheduler}: {figure.name}", figure.unit, means, within, runs)
+            made = row(f"{scheduler}: {quantity.name}", quantity.unit, means, within, runs)
             made["note"] += f"; simulations vary by {spread:.0f} %"
-            of_first = first.setdefault(figure, means)
+            of_first = first.setdefault(quantity, means)
             if scheduler != terms.schedulers[0] and all(of_first):
                 real, virtual = (own / its for own, its in zip(means, of_first, strict=True))
                 told = f"{real:.2f} of {terms.schedulers[0]}'s, {virtual:.2f} simulated"

@@ -1,7 +1,7 @@
 """kill -9 of each role at random moments of a job.
 
 A rack's daemon, a helper or an attempt may go: the job is verified all the same.  What is central
-may not: the command says what died, with exit status 1.  Nothing is left behind by either.
+may not: the command says what died, with exit status 3.  Nothing is left behind by either.
 """
 
 from __future__ import annotations

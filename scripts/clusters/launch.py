@@ -22,7 +22,7 @@ from typing import Any
 
 import railyard
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.errors import ClusterFailed, UsageError
 from railyard.cluster.files.resources import (
     Exhausted,
     allowed_descriptors,
@@ -50,10 +50,6 @@ _RACKS_MAX = 1000
 #: Open files of a daemon: by itself, and for each rack that talks to it.
 _DESCRIPTORS = 64
 _DESCRIPTORS_A_RACK = 4
-
-
-class ClusterFailed(RailyardError):
-    """A cluster did not start, or one of its daemons died."""
 
 
 class StartedCluster:

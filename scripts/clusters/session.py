@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import PeerLost, UsageError
+from railyard.cluster.errors import ClusterFailed, PeerLost, UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
@@ -20,7 +20,6 @@ from railyard.cluster.processes.family import allow_many_descriptors
 from railyard.scripts.clusters import folders as clusters
 from railyard.scripts.clusters.launch import (
     CENTRAL,
-    ClusterFailed,
     log_tail,
     own_cluster,
     require_descriptors,

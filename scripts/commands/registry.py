@@ -8,53 +8,23 @@ import click
 
 from railyard.cluster.errors import unknown_name
 
-#: command -> (module that has it as ``command``, one line of help)
+#: command -> (module below ``commands`` that has it, one line of help)
 COMMANDS = {
-    "run": ("railyard.scripts.commands.run", "Run a job and verify its output."),
-    "up": ("railyard.scripts.commands.up", "Start a cluster and leave it running."),
-    "down": ("railyard.scripts.commands.down", "Stop the cluster that is up."),
-    "status": (
-        "railyard.scripts.commands.status",
-        "Show the cluster that is up: daemons, slots, jobs, files.",
-    ),
-    "fs": ("railyard.scripts.commands.fs", "Work with the files of the cluster that is up."),
-    "network": (
-        "railyard.scripts.commands.network",
-        "See and change the links of the cluster that is up.",
-    ),
-    "schedulers": (
-        "railyard.scripts.commands.listings",
-        "List the schedulers, and the papers they come from.",
-    ),
-    "topologies": (
-        "railyard.scripts.commands.listings",
-        "List the topologies that come with Railyard.",
-    ),
-    "workloads": (
-        "railyard.scripts.commands.workloads",
-        "List the workloads of jobs, and what they are like.",
-    ),
-    "compare": (
-        "railyard.scripts.commands.compare",
-        "Run the same jobs under several schedulers, and compare.",
-    ),
-    "simulate": (
-        "railyard.scripts.commands.simulate",
-        "Run a workload in virtual time: jobs, or coflows alone.",
-    ),
-    "reproduce": (
-        "railyard.scripts.commands.reproduce",
-        "Run a paper's experiments again, beside its own numbers.",
-    ),
-    "replay": (
-        "railyard.scripts.commands.replay",
-        "Check that a run's events lead to the same once more.",
-    ),
-    "plan": (
-        "railyard.scripts.commands.plan",
-        "Plan ahead which racks each job of a workload gets, and when.",
-    ),
-    "bench": ("railyard.scripts.commands.bench", "Run the benchmarks."),
+    "run": ("runs.run", "Run a job and verify its output."),
+    "up": ("cluster.up", "Start a cluster and leave it running."),
+    "down": ("cluster.down", "Stop the cluster that is up."),
+    "status": ("cluster.status", "Show the cluster that is up: daemons, slots, jobs, files."),
+    "fs": ("cluster.fs", "Work with the files of the cluster that is up."),
+    "network": ("cluster.network", "See and change the links of the cluster that is up."),
+    "schedulers": ("lists.schedulers", "List the schedulers, and the papers they come from."),
+    "topologies": ("lists.topologies", "List the topologies that come with Railyard."),
+    "workloads": ("lists.workloads", "List the workloads of jobs, and what they are like."),
+    "compare": ("runs.compare", "Run the same jobs under several schedulers, and compare."),
+    "simulate": ("runs.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
+    "reproduce": ("runs.reproduce", "Run a paper's experiments again, beside its own numbers."),
+    "replay": ("runs.replay", "Check that a run's events lead to the same once more."),
+    "plan": ("plan", "Plan ahead which racks each job of a workload gets, and when."),
+    "bench": ("bench", "Run the benchmarks."),
 }
 
 
@@ -67,7 +37,8 @@ class CommandList(click.Group):
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
-        command = getattr(importlib.import_module(COMMANDS[name][0]), name.replace("-", "_"))
+        module = importlib.import_module(f"railyard.scripts.commands.{COMMANDS[name][0]}")
+        command = getattr(module, name)
         assert isinstance(command, click.Command)
         return command
 

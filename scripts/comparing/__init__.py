@@ -1,5 +1,5 @@
-"""The same jobs under several schedulers, on either clock or both, as figures.
+"""The same jobs under several schedulers, on either clock or both, side by side.
 
 Not here: pages and pictures (``report``).
-Open ``contest`` first.
+Open ``comparison`` first.
 """

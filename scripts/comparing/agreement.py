@@ -1,11 +1,11 @@
-"""Do the two clocks agree?  Emulated figures beside simulated ones and what chance makes.  Pure."""
+"""Do the two clocks agree?  Emulated metrics beside simulated ones and what chance makes.  Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from railyard.scripts.comparing.comparison import FIGURES, Contender, Figure, Row
+from railyard.scripts.comparing.metrics import METRICS, Contender, Metric, Row
 
 #: What is compared.
 _KEYS = ("makespan_s", "jct_s.mean", "cct_s.mean")
@@ -13,10 +13,10 @@ _KEYS = ("makespan_s", "jct_s.mean", "cct_s.mean")
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A figure on both clocks."""
+    """A metric on both clocks."""
 
     who: str
-    figure: Figure
+    metric: Metric
     emulated: float
     simulated: float
     by_chance: tuple[float, float] | None  #: least and most of further simulations
@@ -35,7 +35,7 @@ class Agreement:
 
     def shown(self) -> tuple[str, str, str, str]:
         """Emulated, simulated, the difference and what chance makes, as a reader wants them."""
-        show = self.figure.show
+        show = self.metric.show
         low_high = "" if self.by_chance is None else " to ".join(map(show, self.by_chance))
         return show(self.emulated), show(self.simulated), f"{self.difference:+.1%}", low_high
 
@@ -48,18 +48,18 @@ def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agr
         for (clock, who), row in by_name.items()
         if clock == "wall" and (other := by_name.get(("virtual", who))) is not None
     ]
-    figures = [figure for figure in FIGURES if figure.key in _KEYS]
+    metrics = [metric for metric in METRICS if metric.key in _KEYS]
     return [
         Agreement(
             who=who,
-            figure=figure,
+            metric=metric,
             emulated=wall.value.mean,
             simulated=virtual.value.mean,
-            by_chance=other.by_chance(figure),
+            by_chance=other.by_chance(metric),
         )
         for who, row, other in pairs
-        for figure in figures
-        if (wall := row.cells[figure.key]) is not None
-        and (virtual := other.cells[figure.key]) is not None
+        for metric in metrics
+        if (wall := row.cells[metric.key]) is not None
+        and (virtual := other.cells[metric.key]) is not None
         and virtual.value.mean
     ]

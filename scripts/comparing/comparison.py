@@ -1,211 +1,284 @@
-"""Runs of the same jobs under several schedulers, as figures: means, confidence, ratios.
+"""The runs behind a comparison: which there are, and carrying them out on their clocks.
 
-Pure.  A *contender* is a scheduler with a flow scheduler on one clock; the first one of each clock
-is what the others are measured against.
+Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
+over cores.  Everything that could be wrong with the request is found before the first run begins.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from railyard.cluster.units import format_duration, format_size
-
-Summary = dict[str, Any]
-
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A quantity of a run that contenders are compared by."""
-
-    key: str
-    title: str
-    of: Callable[[Summary], float | None]  #: None: a run without it, such as CCT of map-only jobs
-    show: Callable[[float], str]
-    less_is_better: bool | None  #: None: neither is
-
-
-def _share(value: float) -> str:
-    return f"{value:.0%}" if value >= 0.1 else f"{value:.1%}"
-
-
-def _spread(name: str, part: str) -> Callable[[Summary], float | None]:
-    return lambda summary: summary[name][part]
-
-
-def _node_local(summary: Summary) -> float | None:
-    maps = sum(summary["locality"].values())
-    return summary["locality"]["node"] / maps if maps else None
-
-
-FIGURES = (
-    Figure("makespan_s", "makespan", lambda s: float(s["makespan_s"]), format_duration, True),
-    Figure("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), format_duration, True),
-    Figure("jct_s.p50", "JCT median", _spread("jct_s", "p50"), format_duration, True),
-    Figure("jct_s.p95", "JCT p95", _spread("jct_s", "p95"), format_duration, True),
-    Figure("cct_s.mean", "CCT mean", _spread("cct_s", "mean"), format_duration, True),
-    Figure("cct_s.p95", "CCT p95", _spread("cct_s", "p95"), format_duration, True),
-    Figure(
-        "cross_rack_bytes",
-        "cross-rack",
-        lambda s: float(s["bytes"]["cross_rack"]),
-        format_size,
-        True,
-    ),
-    Figure("node_local", "node-local maps", _node_local, _share, False),
-    Figure("slot_utilization", "slots used", lambda s: s["slot_utilization"], _share, None),
-    Figure(
-        "network_utilization",
-        "links used",
-        lambda s: s.get("network_utilization"),
-        _share,
-        None,
-    ),
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.files.lasting import Durability
+from railyard.cluster.topology import Topology, load_topology
+from railyard.jobs.mixes.mixes import Defaults, Mix, read_mix
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.model import Workload
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.resourcemanager.interface.recipe import Recipe, option_names
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.scripts.comparing.metrics import Contender, Summary
+from railyard.scripts.comparing.placed import placed_as_in
+from railyard.scripts.comparing.scatter import Emulated, scatter
+from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
+from railyard.scripts.running.room import require_room_for_mix
+from railyard.scripts.running.work import SeveralJobs, run_on, session_for
+from railyard.scripts.simulating.sweep import parse_on, sweep
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.scripts.simulating.workloadnames import is_simulators, require_known
+from railyard.scripts.terminal.options import (
+    DEFAULT_TOPOLOGY,
+    ClusterChoice,
+    tell_of_missing_circuits,
 )
-
-
-@dataclass(frozen=True)
-class Contender:
-    """What was compared."""
-
-    scheduler: str
-    flow_scheduler: str
-    clock: str  #: "wall" or "virtual"
+from railyard.scripts.terminal.progress import progress_view
+from railyard.simulator.nodes.behaviour import Behaviour
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A mean over seeds."""
+class Terms:
+    """What was asked for."""
 
-    mean: float
-    half_width: float | None  #: of its 95 % confidence interval; None from a single seed
-
-    @property
-    def low(self) -> float:
-        return self.mean - (self.half_width or 0.0)
-
-    @property
-    def high(self) -> float:
-        return self.mean + (self.half_width or 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """A figure of a contender."""
-
-    value: Estimate
-    #: to the first contender's, each seed to the same seed; None for itself, and against zero
-    ratio: Estimate | None
-
-    @property
-    def differs(self) -> bool:
-        """Whether seeds leave no doubt that it is another value than the first contender's."""
-        ratio = self.ratio
-        return (
-            ratio is not None
-            and ratio.half_width is not None
-            and not ratio.low <= 1.0 <= ratio.high
-        )
+    words: tuple[str, ...]  #: the jobs
+    schedulers: tuple[str, ...]
+    flow_schedulers: tuple[str, ...]
+    clocks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    size_bytes: int | None = None
+    reduces: int | None = None
+    scheduler_options: tuple[tuple[str, str], ...] = ()
+    topology: str | None = None
+    network: tuple[tuple[str, str], ...] = ()
+    durability: Durability | None = None  #: of emulated runs
+    on: str | None = None  #: where to simulate
+    behaviour: Behaviour = field(default_factory=Behaviour)  #: of simulated nodes
+    faults: str | None = None  #: of simulated runs: see ``simulator.faultspec``
+    first: int | None = None  #: only so many of a workload's jobs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """A contender's line of the table."""
-
+class _Run:
     contender: Contender
-    runs: list[Summary]  #: by seed
-    cells: dict[str, Cell | None]  #: by the figures' keys; None: no run has it
-    #: of each seed further simulations, as likely as that in ``runs``; none if not emulated, too
-    scatter: list[list[Summary]] = field(default_factory=list)
-
-    def by_chance(self, figure: Figure) -> tuple[float, float] | None:
-        """The least and the most that chance makes of the mean over seeds; None if not known."""
-        draws = [[figure.of(run) for run in draw] for draw in zip(*self.scatter, strict=True)]
-        means = [math.fsum(values) / len(values) for draw in draws if (values := _known(draw))]
-        return (min(means), max(means)) if means else None
+    config: ClusterConfig  #: with the seed
+    results: Path | None
 
 
-def compared(
-    runs: dict[Contender, list[Summary]],
-    scatter: Mapping[Contender, list[list[Summary]]] = MappingProxyType({}),
-) -> list[Row]:
-    """The table; every contender has the same seeds in the same order.
+class Comparison:
+    """Every contender with every seed; ``folder`` is a new one for what the runs leave.
 
-    ``scatter`` has further simulations of contenders, by seed.
+    Raises ``UsageError`` for what makes no sense.
     """
-    first: dict[str, list[Summary]] = {}  #: of each clock
-    rows = []
-    for contender, own in runs.items():
-        base = first.setdefault(contender.clock, own)
-        cells = {
-            figure.key: _cell(figure, own, None if base is own else base) for figure in FIGURES
-        }
-        again = scatter.get(contender, [])
-        rows.append(Row(contender=contender, runs=own, cells=cells, scatter=again))
-    return rows
 
+    def __init__(self, terms: Terms, folder: Path | None) -> None:
+        parse_on(terms.on)
+        self._terms = terms
+        self._folder = folder
+        self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
+        self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
+        #: of each contender in virtual time that was emulated, too: more simulations, by seed
+        self.scatter: dict[Contender, list[list[Summary]]] = {}
+        self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
+        self._runs = list(self._all_runs())
+        #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
+        self._works: dict[int, SeveralJobs] = {}
+        for seed in terms.seeds if not self._is_virtual_only() else ():
+            mix = _mix(terms, seed)
+            if "wall" in terms.clocks:
+                require_room_for_mix(None, mix, self._topology)
+            self._works[seed] = SeveralJobs(mix, self._topology, seed)
 
-def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and 95 % confidence interval (Student's t) of independent values."""
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return Estimate(mean=mean, half_width=None)
-    from scipy.stats import t
+    @property
+    def title(self) -> str:
+        """One line: what is run where."""
+        return f"{' '.join(self._terms.words)} on {self._topology.name}"
 
-    squares = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    beyond = float(t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1))
-    return Estimate(mean=mean, half_width=beyond * math.sqrt(squares / len(values)))
+    @property
+    def topology(self) -> Topology:
+        return self._topology
 
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The table for programs."""
-    return [
-        {
-            "scheduler": row.contender.scheduler,
-            "flow_scheduler": row.contender.flow_scheduler,
-            "clock": row.contender.clock,
-            "seeds": [run["seed"] for run in row.runs],
-            "verified": [run["verified"] for run in row.runs],
-            "figures": {key: cell and _cell_as_json(cell) for key, cell in row.cells.items()},
-            "by_chance": {
-                figure.key: low_high
-                for figure in FIGURES
-                if (low_high := row.by_chance(figure)) is not None
+    def told(self) -> dict[str, Any]:
+        """What a reader of the results should know of the runs."""
+        return {
+            "workload": " ".join(self._terms.words),
+            "topology": self._topology.name,
+            "about_topology": self._topology.description,
+            "racks": self._topology.racks.count,
+            "slots": self._topology.slots,
+            "scale": self._topology.scale,
+            "compute": self._topology.compute.mode,
+            "seeds": self._terms.seeds,
+            "folders": {
+                (run.contender, run.config.seed): run.results
+                for run in self._runs
+                if run.results is not None
             },
-            "runs": row.runs,
         }
-        for row in rows
-    ]
+
+    def run(self) -> dict[Contender, list[Summary]]:
+        """Carry all out; the summaries of each contender, by seed."""
+        flows = dict.fromkeys(run.contender.flow_scheduler for run in self._runs)
+        tell_of_missing_circuits(self._topology, flows)
+        if self._folder is not None:
+            self._folder.mkdir()
+            return self._run_all()
+        with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
+            self._scratch = Path(scratch)
+            return self._run_all()
+
+    def _run_all(self) -> dict[Contender, list[Summary]]:
+        summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
+        emulated = [run for run in self._runs if run.contender.clock == "wall"]
+        for number, run in enumerate(emulated, start=1):
+            told = f"{number} of {len(emulated)}: {run.contender.scheduler}"
+            summaries[run.contender].append(self._emulate(run, told))
+        simulated = [run for run in self._runs if run.contender.clock == "virtual"]
+        workloads = self._workloads_of(simulated)
+        for run, summary in zip(simulated, self._simulate(simulated, workloads), strict=True):
+            summaries[run.contender].append(summary)
+        self._simulate_again(simulated, workloads)
+        return summaries
+
+    def _all_runs(self) -> Sequence[_Run]:
+        terms = self._terms
+        recipes = [recipe_named(name) for name in dict.fromkeys(terms.schedulers)]
+        check_options(recipes, terms.scheduler_options)
+        return [
+            self._one_run(Contender(recipe.name, flow_scheduler(flows).name, clock), recipe, seed)
+            for clock in terms.clocks
+            for recipe in recipes
+            for flows in dict.fromkeys(terms.flow_schedulers)
+            for seed in terms.seeds
+        ]
+
+    def _one_run(self, contender: Contender, recipe: Recipe, seed: int) -> _Run:
+        choice = ClusterChoice(
+            topology=self._terms.topology,
+            network=self._terms.network,
+            scheduler=contender.scheduler,
+            flow_scheduler=contender.flow_scheduler,
+            scheduler_options=options_of(recipe, self._terms.scheduler_options),
+            seed=seed,
+            transport=None,
+            durability=self._terms.durability,
+        )
+        run = _Run(contender=contender, config=choice.config(), results=None)
+        return run if self._folder is None else replace(run, results=self._folder / _name(run))
+
+    def _is_virtual_only(self) -> bool:
+        """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
+        families = [word for word in self._terms.words if is_simulators(word)]
+        if "wall" not in self._terms.clocks:
+            for word in self._terms.words:
+                require_known(word)
+        if not families:
+            return False
+        if len(self._terms.words) > 1:
+            raise UsageError(f"{families[0]}: is a whole workload: need nothing beside it")
+        if "wall" in self._terms.clocks:
+            raise UsageError(f"{families[0]}: can only be simulated: need --clock virtual")
+        told = {"--size": self._terms.size_bytes, "--reduces": self._terms.reduces}
+        for option, value in told.items():
+            if value is not None:
+                raise UsageError(f"{option}: {families[0]} says that itself: need none")
+        return True
+
+    def _emulate(self, run: _Run, told: str) -> Summary:
+        with progress_view() as view:
+            view.say(told)
+            with session_for(None, run.config, view) as session:
+                work = self._works[run.config.seed]
+                results = run.results or self._scratch / _name(run)
+                ran = run_on(session, work, view, results)
+        self._events[run.contender, run.config.seed] = results / "events.jsonl"
+        if ran.unwritten is not None:
+            raise ran.unwritten
+        return ran.summary
+
+    def _workloads_of(self, runs: Sequence[_Run]) -> list[Workload]:
+        """Each run's jobs, with the blocks where they were if they were emulated, too."""
+        seeds = dict.fromkeys(run.config.seed for run in runs)
+        made = {seed: self._workload(seed) for seed in seeds}
+        return [
+            made[run.config.seed]
+            if (events := self._events_of(run)) is None
+            else placed_as_in(made[run.config.seed], events)
+            for run in runs
+        ]
+
+    def _simulate(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> list[Summary]:
+        if not runs:
+            return []
+        wanted = [
+            VirtualRun(
+                config=run.config,
+                workload=workload,
+                behaviour=self._terms.behaviour,
+                faults=self._terms.faults,
+                results=None if run.results is None else run.results.absolute(),
+            )
+            for run, workload in zip(runs, workloads, strict=True)
+        ]
+        return sweep(run_virtually, wanted, on=self._terms.on)
+
+    def _simulate_again(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> None:
+        """See what chance makes of the runs that were emulated, too."""
+        both = [
+            (run.contender, Emulated(config=run.config, workload=workload, events=events))
+            for run, workload in zip(runs, workloads, strict=True)
+            if (events := self._events_of(run)) is not None
+        ]
+        if not both:
+            return
+        found = scatter([emulated for _, emulated in both], on=self._terms.on)
+        for (contender, _), again in zip(both, found, strict=True):
+            self.scatter.setdefault(contender, []).append(again)
+
+    def _events_of(self, run: _Run) -> Path | None:
+        """What the same contender left when it was emulated; None if it was not."""
+        return self._events.get((replace(run.contender, clock="wall"), run.config.seed))
+
+    def _workload(self, seed: int) -> Workload:
+        if seed in self._works:
+            made = self._works[seed].workload
+        else:
+            made = workload(self._terms.words[0], seed)
+            racks = self._topology.racks.count
+            if made.sites > racks:
+                right = f"at least the {made.sites} sites of {made.name}"
+                raise UsageError(f"topology {self._topology.name} has {racks} racks: need {right}")
+        return replace(made, jobs=made.jobs[: self._terms.first])
 
 
-def _cell(figure: Figure, own: list[Summary], base: list[Summary] | None) -> Cell | None:
-    values = [figure.of(summary) for summary in own]
-    known = _known(values)
-    if not known:
-        return None
-    against = [] if base is None else [figure.of(summary) for summary in base]
-    ratios = [
-        value / other
-        for value, other in zip(known, against, strict=False)
-        if other not in (None, 0)
-    ]
-    whole = len(ratios) == len(known)
-    return Cell(value=estimate(known), ratio=estimate(ratios) if whole else None)
+def _name(run: _Run) -> str:
+    """Of its folder."""
+    of = run.contender
+    return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
-    """The values; none if one is not known."""
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else []
+def _mix(terms: Terms, seed: int) -> Mix:
+    size_bytes = DEFAULT_SIZE_BYTES if terms.size_bytes is None else terms.size_bytes
+    return read_mix(terms.words, Defaults(size_bytes=size_bytes, reduces=terms.reduces), seed)
 
 
-def _cell_as_json(cell: Cell) -> dict[str, Any]:
-    told: dict[str, Any] = {"mean": cell.value.mean, "ci95_half_width": cell.value.half_width}
-    if cell.ratio is not None:
-        told |= {"ratio": cell.ratio.mean, "ratio_ci95_half_width": cell.ratio.half_width}
-    return told
+def _sections(recipe: Recipe) -> set[str]:
+    return {name.partition(".")[0] for name in option_names(recipe)}
+
+
+def options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Those of the settings that are this scheduler's."""
+    own = _sections(recipe)
+    return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
+
+
+def check_options(recipes: Sequence[Recipe], options: Sequence[tuple[str, str]]) -> None:
+    """Raise ``UsageError`` for a setting that none of these schedulers has."""
+    known = {section for recipe in recipes for section in _sections(recipe)}
+    for key, _ in options:
+        if key.partition(".")[0] not in known:
+            names = [name for recipe in recipes for name in option_names(recipe)]
+            raise unknown_name("setting of these schedulers", key, names)

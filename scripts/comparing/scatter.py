@@ -17,7 +17,7 @@ import msgspec
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
 from railyard.jobs.workloads.model import Workload
-from railyard.scripts.comparing.comparison import Summary
+from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import last_node
 from railyard.scripts.simulating.sweep import sweep
 from railyard.simulator.cluster import Simulation

@@ -15,8 +15,8 @@ from typing import Any
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.comparetable import CLOCK_WORDS, label_rows, shown
-from railyard.scripts.comparing.comparison import FIGURES, Contender, Row
+from railyard.scripts.comparing.metrics import METRICS, Contender, Row
+from railyard.scripts.comparing.table import CLOCK_WORDS, label_rows, shown
 from railyard.scripts.report.cdf import Curve, draw_cdf
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, Draw, data_uri, render
@@ -31,7 +31,7 @@ _TEMPLATE = Path(__file__).parent / "page.html"
 def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> None:
     """Write ``index.html`` and ``plots/`` into a comparison's folder.
 
-    ``told`` is what ``scripts.contest.Contest.told`` says of its runs.
+    ``told`` is what ``Comparison.described`` says of its runs.
     """
     from jinja2 import Environment
 
@@ -50,7 +50,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
         seeds=len(told["seeds"]),
         differences=differences(rows, labels),
         first=labels[rows[0].contender],
-        figures=FIGURES,
+        metrics=METRICS,
         table=[_line(row, labels, colours) for row in rows],
         agreements=[
             (who, list(same))
@@ -78,15 +78,15 @@ def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, 
 def _line(row: Row, labels: Mapping[Contender, str], colours: Mapping[str, int]) -> dict[str, Any]:
     label = labels[row.contender]
     cells = []
-    for figure in FIGURES:
-        cell = row.cells[figure.key]
-        value, within, ratio = ("-", "", "") if cell is None else shown(figure, cell)
+    for metric in METRICS:
+        cell = row.cells[metric.key]
+        value, within, ratio = ("-", "", "") if cell is None else shown(metric, cell)
         better = worse = False
-        if cell is not None and cell.ratio is not None and figure.less_is_better is not None:
+        if cell is not None and cell.ratio is not None and metric.less_is_better is not None:
             sure = cell.differs or cell.ratio.half_width is None
             less, more = cell.ratio.mean < 0.97, cell.ratio.mean > 1.03
-            better = sure and (less if figure.less_is_better else more)
-            worse = sure and (more if figure.less_is_better else less)
+            better = sure and (less if metric.less_is_better else more)
+            worse = sure and (more if metric.less_is_better else less)
         cells.append(
             {"value": value, "within": within, "ratio": ratio, "better": better, "worse": worse}
         )
@@ -114,7 +114,7 @@ def _completion(
 ) -> Draw:
     both = len({row.contender.clock for row in rows}) > 1
 
-    def curves(figure: str) -> list[Curve]:
+    def curves(key: str) -> list[Curve]:
         return [
             Curve(
                 label=labels[row.contender]
@@ -122,10 +122,10 @@ def _completion(
                 colour=colours[labels[row.contender]],
                 dashed=both and row.contender.clock == "virtual",
                 times_s=sorted(
-                    job[figure]
+                    job[key]
                     for run in row.runs
                     for job in run["jobs"]
-                    if job["ok"] and job[figure] is not None
+                    if job["ok"] and job[key] is not None
                 ),
             )
             for row in rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from railyard.scripts.comparing.comparison import FIGURES, Cell, Contender, Figure, Row
+from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
 
 #: What is worth a sentence; the table has the rest.
 _TOLD = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")
@@ -37,41 +37,41 @@ def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Se
     clock = rows[0].contender.clock
     told = [row for row in rows if row.contender.clock == clock]
     first = labels[told[0].contender]
-    figures = [figure for figure in FIGURES if figure.key in _TOLD]
+    metrics = [metric for metric in METRICS if metric.key in _TOLD]
     return [
-        Sentence(who=labels[row.contender], what=_say(figure, cell, base, first), better=better)
+        Sentence(who=labels[row.contender], what=_say(metric, cell, base, first), better=better)
         for row in told[1:]
-        for figure in figures
-        if (cell := row.cells[figure.key]) is not None
-        and (base := told[0].cells[figure.key]) is not None
-        and (better := _verdict(figure, cell)) is not None
+        for metric in metrics
+        if (cell := row.cells[metric.key]) is not None
+        and (base := told[0].cells[metric.key]) is not None
+        and (better := _verdict(metric, cell)) is not None
     ]
 
 
-def _verdict(figure: Figure, cell: Cell) -> bool | None:
+def _verdict(metric: Metric, cell: Cell) -> bool | None:
     """Whether it is better than the first one's; None if that is open."""
-    if cell.ratio is None or figure.less_is_better is None:
+    if cell.ratio is None or metric.less_is_better is None:
         return None
     if cell.ratio.half_width is not None:
         if not cell.differs:
             return None
     elif abs(cell.ratio.mean - 1) < _WORTH_TELLING:
         return None
-    return (cell.ratio.mean < 1) == figure.less_is_better
+    return (cell.ratio.mean < 1) == metric.less_is_better
 
 
-def _say(figure: Figure, cell: Cell, base: Cell, first: str) -> str:
+def _say(metric: Metric, cell: Cell, base: Cell, first: str) -> str:
     assert cell.ratio is not None, "as _verdict has seen"
-    called = _CALLED[figure.key]
-    values = f"{figure.show(cell.value.mean)} against {figure.show(base.value.mean)}"
+    called = _CALLED[metric.key]
+    values = f"{metric.show(cell.value.mean)} against {metric.show(base.value.mean)}"
     change = cell.ratio.mean - 1
     if abs(change) >= 1:
         return f"{called} is {cell.ratio.mean:.1f} times that of {first}: {values}"
-    way = _way(figure, change)
+    way = _way(metric, change)
     return f"{called} is {abs(change):.0%} {way} than with {first}: {values}"
 
 
-def _way(figure: Figure, change: float) -> str:
-    if figure.key.endswith(("_s", ".mean")):
+def _way(metric: Metric, change: float) -> str:
+    if metric.key.endswith(("_s", ".mean")):
         return "shorter" if change < 0 else "longer"
     return "smaller" if change < 0 else "larger"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from railyard.scripts.reproduce.figures import Figure, Published
-from railyard.scripts.reproduce.results import Value
+from railyard.scripts.reproduce.values import Value
 from railyard.scripts.results.summary import plain_console
 
 

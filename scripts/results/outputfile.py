@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster.errors import RailyardError
-from railyard.cluster.files.resources import cause_of
+from railyard.cluster.files.resources import Exhausted, cause_of
 from railyard.cluster.shown import printable
 
 
-class NotWritten(RailyardError):
+class NotWritten(Exhausted):
     """A file could not be written: the disk is full, say."""
 
 

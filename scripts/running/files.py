@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from railyard.cluster.errors import RailyardError, UsageError
-from railyard.cluster.files.resources import cause_of
+from railyard.cluster.files.resources import Exhausted, cause_of
 from railyard.cluster.ids import RackId
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
@@ -29,7 +29,7 @@ class InputError(RailyardError):
     """A file that a job is to read is missing or can't be read."""
 
 
-class NotCopied(RailyardError):
+class NotCopied(Exhausted):
     """A file could not be copied, though it was asked for rightly: the disk is full."""
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import PeerLost
+from railyard.cluster.errors import ClusterFailed, PeerLost
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.workloads.model import Workload
-from railyard.scripts.clusters.launch import ClusterFailed
 from railyard.scripts.clusters.session import Session, connected, own_session
 from railyard.scripts.results.outcome import MixOutcome, Outcome
 from railyard.scripts.results.outputfile import NotWritten

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.comparetable import label_rows
-from railyard.scripts.comparing.comparison import Contender, as_json, compared, estimate
+from railyard.scripts.comparing.metrics import Contender, as_json, compared, estimate
+from railyard.scripts.comparing.table import label_rows
 from railyard.scripts.report.words import differences
 
 FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
@@ -82,7 +82,7 @@ def test_sentences_from_one_seed_leave_out_what_is_next_to_nothing():
 
 def test_both_clocks_stand_side_by_side():
     rows = compared({FAIR: [summary(jct=10.5)], VIRTUAL: [summary(jct=10.0)]})
-    found = {one.figure.title: one for one in agreements(rows, label_rows(rows))}
+    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
     assert found["JCT mean"].difference == pytest.approx(0.05)
     assert found["JCT mean"].shown() == ("10.50 s", "10.00 s", "+5.0%", "")
     assert found["CCT mean"].difference == 0
@@ -95,7 +95,7 @@ def test_what_chance_makes_is_of_means_over_seeds():
     scatter = {VIRTUAL: [[summary(jct=jct) for jct in one] for one in ((8, 9, 12), (8, 11, 14))]}
     real = {FAIR: [summary(jct=13.0), summary(2, jct=13.5)]}
     rows = compared({**real, VIRTUAL: [summary(jct=9.0), summary(2, jct=9.0)]}, scatter)
-    found = {one.figure.title: one for one in agreements(rows, label_rows(rows))}
+    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
     assert found["JCT mean"].by_chance == (8.0, 13.0)
     assert found["JCT mean"].shown()[3] == "8.00 s to 13.00 s"
     assert found["JCT mean"].beyond_chance
@@ -108,7 +108,7 @@ def test_what_chance_makes_is_of_means_over_seeds():
 def test_a_figure_that_a_simulation_lacks_has_no_range():
     scatter = {VIRTUAL: [[summary(cct=None)]]}
     rows = compared({FAIR: [summary()], VIRTUAL: [summary()]}, scatter)
-    found = {one.figure.title: one for one in agreements(rows, label_rows(rows))}
+    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
     assert found["CCT mean"].by_chance is None
 
 

@@ -13,8 +13,8 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
-from railyard.scripts.comparing.comparison import Contender, compared
-from railyard.scripts.comparing.contest import Contest, Terms
+from railyard.scripts.comparing.comparison import Comparison, Terms
+from railyard.scripts.comparing.metrics import Contender, compared
 from railyard.scripts.report.page import _readable, write_page
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, render
@@ -104,9 +104,9 @@ def test_a_page_needs_nothing_but_itself(tmp_path):
         seeds=(1, 2),
         topology="flat-4x4",
     )
-    contest = Contest(terms, tmp_path / "out")
-    rows = compared(contest.run())
-    write_page(tmp_path / "out", rows, contest.told())
+    comparison = Comparison(terms, tmp_path / "out")
+    rows = compared(comparison.run())
+    write_page(tmp_path / "out", rows, comparison.told())
     page = (tmp_path / "out" / "index.html").read_text()
     for fetched in re.findall(r"""(?:src|srcset|href)="([^"]*)""", page):
         assert fetched.startswith("data:image/svg+xml;base64,")

@@ -12,7 +12,6 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import check_workload
-from railyard.scripts.reproduce.carryout import carry_out, command, save
 from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, told
 from railyard.scripts.reproduce.measures import (
     CROSS_RACK,
@@ -26,9 +25,10 @@ from railyard.scripts.reproduce.measures import (
     span_s,
 )
 from railyard.scripts.reproduce.papers import PAPERS, paper
-from railyard.scripts.reproduce.results import as_json, values
+from railyard.scripts.reproduce.runs import carry_out, command, save
 from railyard.scripts.reproduce.smaller import Coarser, fewer_jobs
 from railyard.scripts.reproduce.table import published_words, show
+from railyard.scripts.reproduce.values import as_json, values
 
 JOBS = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 

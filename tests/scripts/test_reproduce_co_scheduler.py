@@ -2,8 +2,8 @@
 
 import pytest
 
-from railyard.scripts.reproduce.carryout import carry_out
-from railyard.scripts.reproduce.co_scheduler import PAPER, SHARE_ON_CIRCUITS
+from railyard.scripts.reproduce.papers.co_scheduler import PAPER, SHARE_ON_CIRCUITS
+from railyard.scripts.reproduce.runs import carry_out
 
 _TIMES = {"makespan", "JCT mean", "CCT mean"}
 

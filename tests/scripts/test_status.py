@@ -3,7 +3,7 @@
 import pytest
 
 from railyard.cluster.messaging.transport import Description
-from railyard.scripts.commands.status import _state
+from railyard.scripts.commands.cluster.status import _state
 
 
 def described(**more):

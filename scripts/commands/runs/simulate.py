@@ -114,13 +114,13 @@ def simulate(
         for name, value in of_jobs.items():
             if value not in (None, ()):
                 raise UsageError(f"{_OPTIONS[name]}: coflows alone have none: need --scheduler too")
-        from railyard.scripts.commands.simulate_coflows import simulate_coflows
+        from railyard.scripts.simulating.coflows import simulate_coflows
 
         simulate_coflows(workload, flow_schedulers, first, json_file, topology, network)
         return 0
     seeds, on, schedulers = (of_jobs.pop(name) for name in ("seeds", "on", "schedulers"))
     if seeds is not None or on is not None or len(schedulers) > 1 or len(flow_schedulers) > 1:
-        from railyard.scripts.commands.simulate_many import Many, simulate_many
+        from railyard.scripts.commands.runs.simulate_many import Many, simulate_many
 
         return simulate_many(
             Many(
@@ -136,7 +136,7 @@ def simulate(
                 **of_jobs,
             )
         )
-    from railyard.scripts.commands.simulate_jobs import Wanted, simulate_jobs
+    from railyard.scripts.simulating.jobs import Wanted, simulate_jobs
     from railyard.scripts.terminal.options import ClusterChoice
 
     choice = ClusterChoice(

@@ -46,7 +46,7 @@ class FsCommands(click.Group):
 def _store() -> Iterator[DfsClient]:
     """A client of the running cluster's block store.
 
-    What it refuses was asked wrongly (exit status 2), but for what it could not do (1).
+    What it refuses was asked wrongly (exit status 2), but for what it could not do (4).
     """
     with running_session() as session, _store_of(session) as store:
         yield store

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.tomlfile import build
-from railyard.scripts.comparing.comparetable import show
-from railyard.scripts.comparing.comparison import as_json, compared
-from railyard.scripts.comparing.contest import Contest, Terms
+from railyard.scripts.comparing.comparison import Comparison, Terms
+from railyard.scripts.comparing.metrics import as_json, compared
+from railyard.scripts.comparing.table import show
 from railyard.scripts.results.outputfile import write_text
 from railyard.scripts.terminal.options import as_number, new_folder
 from railyard.simulator.nodes.behaviour import Behaviour
@@ -45,7 +45,7 @@ def simulate_many(wanted: Many) -> int:
     settings = {key: as_number(value) for key, value in wanted.behaviour}
     first_seed = 1 if wanted.seed is None else wanted.seed
     folder = new_folder("--out", wanted.results)
-    contest = Contest(
+    comparison = Comparison(
         Terms(
             words=(wanted.workload,),
             schedulers=wanted.schedulers,
@@ -64,13 +64,13 @@ def simulate_many(wanted: Many) -> int:
         ),
         folder,
     )
-    rows = compared(contest.run())
-    show(rows, contest.title)
+    rows = compared(comparison.run())
+    show(rows, comparison.title)
     if wanted.json_file is not None:
         text = json.dumps(as_json(rows), indent=2)
         write_text(text + "\n", wanted.json_file)
     if folder is not None:
         from railyard.scripts.report.page import write_page
 
-        write_page(folder, rows, contest.told())
+        write_page(folder, rows, comparison.told())
     return 0 if all(job["ok"] for row in rows for run in row.runs for job in run["jobs"]) else 1

@@ -50,11 +50,11 @@ def reproduce(
     smaller than in the paper.
     """
     from railyard.resourcemanager.schedulers import recipe_named
-    from railyard.scripts.comparing.contest import check_options
-    from railyard.scripts.reproduce.carryout import carry_out, save
+    from railyard.scripts.comparing.comparison import check_options
     from railyard.scripts.reproduce.papers import paper
-    from railyard.scripts.reproduce.results import as_json, values
+    from railyard.scripts.reproduce.runs import carry_out, save
     from railyard.scripts.reproduce.table import show
+    from railyard.scripts.reproduce.values import as_json, values
 
     folder = new_folder("--out", out)
     chosen = paper(paper_name)

@@ -117,12 +117,12 @@ def compare(
     mix,jobs=20,window=30s, or jobs.toml.  With --clock virtual it may be a workload for the
     simulator: railyard workloads lists them.
     """
-    from railyard.scripts.comparing.comparetable import show
-    from railyard.scripts.comparing.comparison import as_json, compared
-    from railyard.scripts.comparing.contest import Contest, Terms
+    from railyard.scripts.comparing.comparison import Comparison, Terms
+    from railyard.scripts.comparing.metrics import as_json, compared
+    from railyard.scripts.comparing.table import show
 
     folder = new_folder("--out", out)
-    contest = Contest(
+    comparison = Comparison(
         Terms(
             words=jobs,
             schedulers=_names(schedulers),
@@ -139,15 +139,15 @@ def compare(
         ),
         folder,
     )
-    summaries = contest.run()
-    rows = compared(summaries, contest.scatter)
-    show(rows, contest.title)
+    summaries = comparison.run()
+    rows = compared(summaries, comparison.scatter)
+    show(rows, comparison.title)
     if json_file is not None:
         write_json(as_json(rows), json_file)
     if folder is not None:
         from railyard.scripts.report.page import write_page
 
-        write_page(folder, rows, contest.told())
+        write_page(folder, rows, comparison.told())
         page = printable(str(folder / "index.html"))
         click.echo(f"{page} has it all, with pictures", err=True)
     bad = [run for row in rows for run in row.runs if run["verified"] is False]

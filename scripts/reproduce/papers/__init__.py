@@ -9,8 +9,8 @@ from railyard.scripts.reproduce.figures import Paper
 
 #: name -> the module that has it as ``PAPER``
 PAPERS = {
-    "co-scheduler": "railyard.scripts.reproduce.co_scheduler",
-    "corral": "railyard.scripts.reproduce.corral",
+    "co-scheduler": "railyard.scripts.reproduce.papers.co_scheduler",
+    "corral": "railyard.scripts.reproduce.papers.corral",
 }
 
 

@@ -1,4 +1,4 @@
-"""``railyard schedulers`` and ``railyard topologies``: what there is to choose from."""
+"""``railyard topologies``: the networks that come with Railyard."""
 
 from __future__ import annotations
 
@@ -59,17 +59,3 @@ def _range(counts: Sequence[int]) -> str:
 def _rates(rates: Sequence[float]) -> str:
     least, most = format_rate(min(rates)), format_rate(max(rates))
     return least if least == most else f"{least} to {most}"
-
-
-@click.command()
-def schedulers() -> None:
-    """List the schedulers with the papers that they come from, and what can be set."""
-    from railyard.netemu.schedulers import FLOW_SCHEDULERS
-    from railyard.resourcemanager.interface.recipe import option_names
-    from railyard.resourcemanager.schedulers import all_recipes
-
-    for name, recipe in sorted(all_recipes().items()):
-        click.echo(f"{name}\n    {recipe.source}")
-        if options := option_names(recipe):
-            click.echo(f"    --set {', '.join(options)}")
-    click.echo(f"\nflow schedulers: {', '.join(sorted(FLOW_SCHEDULERS))}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
-from railyard.scripts.comparing.comparison import FIGURES, Cell, Contender, Figure, Row
+from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
 from railyard.scripts.results.summary import plain_console
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
 
 
 def show(rows: Sequence[Row], title: str) -> None:
-    """Print it: below each figure its ratio to the first contender's on the same clock."""
+    """Print it: below each metric its ratio to the first contender's on the same clock."""
     from rich.box import SIMPLE
     from rich.table import Table
 
@@ -24,14 +24,14 @@ def show(rows: Sequence[Row], title: str) -> None:
     clocks = {row.contender.clock for row in rows}
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("scheduler", no_wrap=True)
-    for figure in FIGURES:
-        table.add_column(figure.title, justify="right")
+    for metric in METRICS:
+        table.add_column(metric.title, justify="right")
     labels = label_rows(rows)
     for before, row in zip([None, *rows], rows, strict=False):
         if before is not None and before.contender.clock != row.contender.clock:
             table.add_section()
         clock = CLOCK_WORDS[row.contender.clock] if len(clocks) > 1 else ""
-        cells = [_cell(figure, row.cells[figure.key]) for figure in FIGURES]
+        cells = [_cell(metric, row.cells[metric.key]) for metric in METRICS]
         table.add_row(f"{labels[row.contender]}\n[dim]{clock}[/]", *cells)
     console = plain_console()
     console.print(table)
@@ -52,14 +52,14 @@ def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
     }
 
 
-def shown(figure: Figure, cell: Cell) -> tuple[str, str, str]:
+def shown(metric: Metric, cell: Cell) -> tuple[str, str, str]:
     """A cell's value, the half width of its interval and its ratio; "" for what it has not."""
     spread = cell.value.half_width
-    within = "" if spread is None else f"± {figure.show(spread)}"
+    within = "" if spread is None else f"± {metric.show(spread)}"
     if cell.ratio is None:
-        return figure.show(cell.value.mean), within, ""
+        return metric.show(cell.value.mean), within, ""
     unsure = "" if cell.ratio.half_width is None else f" ± {cell.ratio.half_width:.2f}"
-    return figure.show(cell.value.mean), within, f"{cell.ratio.mean:.2f}x{unsure}"
+    return metric.show(cell.value.mean), within, f"{cell.ratio.mean:.2f}x{unsure}"
 
 
 def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
@@ -77,7 +77,7 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
         beyond = "\n[dim]beyond chance[/]" if one.beyond_chance else ""
         emulated, *others = one.shown()
         who = "" if one.who == before else one.who
-        table.add_row(who, one.figure.title, emulated + beyond, *others)
+        table.add_row(who, one.metric.title, emulated + beyond, *others)
         before = one.who
     console.print(table)
     if any(one.by_chance for one in found):
@@ -85,8 +85,8 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
         console.print(note, style="dim")
 
 
-def _cell(figure: Figure, cell: Cell | None) -> str:
+def _cell(metric: Metric, cell: Cell | None) -> str:
     if cell is None:
         return "-"
-    value, *others = shown(figure, cell)
+    value, *others = shown(metric, cell)
     return "\n".join([value, *(f"[dim]{other}[/]" for other in others if other)])

@@ -11,7 +11,7 @@ from railyard.cluster.units import format_count
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.comparing.contest import options_of
+from railyard.scripts.comparing.comparison import options_of
 from railyard.scripts.reproduce.figures import Settings, Setup
 from railyard.scripts.reproduce.measures import Summary
 from railyard.scripts.results.outputfile import write_json

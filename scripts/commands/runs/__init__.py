@@ -1,0 +1,1 @@
+"""Commands that run something and leave results: jobs, simulations, comparisons, experiments."""
