@@ -4,6 +4,6 @@ Not here: schedulers and workloads.
 Open ``papers`` first: the list; each paper is a file with its figures.
 
 ``figures`` defines an experiment, ``smaller`` reduces it to a size that runs in minutes,
-``carryout`` runs it, ``measures`` turns runs into numbers, and ``results`` and ``table`` show them
+``runs`` carries it out, ``measures`` turns runs into numbers, and ``values`` and ``table`` put them
 beside the published ones.
 """

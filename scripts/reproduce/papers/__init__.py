@@ -1,4 +1,8 @@
-"""The list of papers whose experiments can be run again."""
+"""The papers whose experiments can be run again, each a file with its figures; and their list.
+
+Not here: what figures are made of and how they are run (``reproduce``).
+Open ``corral`` first.
+"""
 
 from __future__ import annotations
 
