@@ -89,7 +89,7 @@ class CommandLine:
 
 def command_line() -> Iterator[CommandLine]:
     """A command line; afterwards whatever it left is told, then removed."""
-    with tempfile.TemporaryDirectory(prefix="ry", dir="/tmp") as home:
+    with tempfile.TemporaryDirectory(prefix="ry") as home:
         line = CommandLine(Path(home))
         yield line
         left = [" ".join(process.cmdline()) for process in line.processes()]

@@ -88,15 +88,17 @@ def start(tmp_path_factory):
             text=True,
             pass_fds=pass_fds,
         )
-        started.append(process)
+        started.append((folder, process))
         return folder, process
 
     yield start
-    for process in started:
+    for folder, process in started:
         process.stdin.close()
         process.stdout.close()
         process.kill()
         process.wait()
+        assert_gone(row["pid"] for row in folder.processes())
+        folder.remove()
 
 
 def told(process):

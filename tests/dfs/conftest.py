@@ -106,7 +106,7 @@ class Dfs(MiniCluster):
 def start_dfs() -> Iterator[Callable[..., Dfs]]:
     """Starts a cluster with the given topology figures; it ends after the test."""
     running: list[Dfs] = []
-    with tempfile.TemporaryDirectory(prefix="ry-", dir="/tmp") as parent:
+    with tempfile.TemporaryDirectory(prefix="ry-") as parent:
 
         def start(
             mains: dict[str, Main] | None = None, durability: Durability = "safe", **figures: float

@@ -16,7 +16,7 @@ from tests.fulldisk import small_disk
 @pytest.fixture
 def short_folder():
     """One whose sockets' names are short enough."""
-    with tempfile.TemporaryDirectory(prefix="ry-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="ry-") as folder:
         yield Path(folder)
 
 

@@ -90,7 +90,7 @@ def test_what_the_network_would_refuse_is_an_invalid_decision(weight, priority, 
 @pytest.fixture
 def office(monkeypatch) -> Iterator[Office]:
     monkeypatch.setattr(schedulers, "OWN", (LAST_FIRST,))
-    home = Path(tempfile.mkdtemp(prefix="rm-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="rm-"))
     made = Office(RunFolder.create(home), LAST_FIRST.name, AsFastAsPossible())
     yield made
     made.close()

@@ -56,7 +56,7 @@ from tests.resourcemanager.standins import PACKAGE, Office, Rack
 
 @pytest.fixture
 def folder() -> Iterator[RunFolder]:
-    home = Path(tempfile.mkdtemp(prefix="rm-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="rm-"))
     yield RunFolder.create(home)
     shutil.rmtree(home)
 

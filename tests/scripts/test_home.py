@@ -13,7 +13,7 @@ from railyard.scripts.clusters import folders as clusters
 @pytest.fixture
 def short():
     """A folder whose path is short: there are to be sockets in it."""
-    with tempfile.TemporaryDirectory(prefix="ry", dir="/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="ry") as name:
         yield Path(name)
 
 
@@ -142,8 +142,9 @@ def test_a_lock_that_cannot_be_looked_at_is_no_proof_of_death(home, monkeypatch)
 
 
 def test_a_chosen_home_may_be_a_link(home, monkeypatch):
-    link = home.with_name(f"{home.name}-link")
-    link.symlink_to(home)
+    (home / "real").mkdir()
+    link = home / "link"
+    link.symlink_to(home / "real")
     monkeypatch.setenv("RAILYARD_HOME", str(link))
     start_and_end()
 
