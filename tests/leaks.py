@@ -154,7 +154,8 @@ def _processes(session: str) -> Iterator[tuple[int, str]]:
         if pid == os.getpid():
             continue
         with suppress(OSError):  # it has ended, or is another user's
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").split()
+            command = b" ".join(words).decode("utf-8", "replace")
             if any(pool in command for pool in _POOLS):
                 continue
             if _belongs(folder, session):

@@ -1,5 +1,6 @@
 """Real forks: what is up, what is told of deaths, and that nothing is left."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -93,11 +94,17 @@ def start(tmp_path_factory):
 
     yield start
     for folder, process in started:
+        left = (
+            psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        )
         process.stdin.close()
         process.stdout.close()
         process.kill()
         process.wait()
-        assert_gone(row["pid"] for row in folder.processes())
+        for child in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        assert_gone([row["pid"] for row in folder.processes()])
         folder.remove()
 
 
