@@ -24,19 +24,19 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.policies import Place
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.resourcemanager.schedulers.co_scheduler.explore import (
-    ReleaseTimes,
-    best_schedule,
-    explore_schedule,
-)
-from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
-    Expected,
-    Hybrid,
-    guideline,
+from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+    ShuffleForecast,
+    data_guideline,
     recurring_guideline,
     replica_racks,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.reduces import Circuits, possible_schedules
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
+from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
+    best_schedule,
+    explore_schedule,
+    possible_schedules,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.releases import ReleaseTimes
 
 GUIDELINE_S_BOUND = 1e-3
 EXPLORE_S_BOUND = 2e-3
@@ -62,23 +62,17 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 # The pure parts ----------------------------------------------------------------------------------
 def _guidelines(topology: Topology, times: int) -> list[dict[str, Any]]:
-    hybrid = Hybrid(
-        racks=60,
-        slots=200,
-        eps_bytes_per_s=1.25 * _GB,
-        ocs_bytes_per_s=12.5 * _GB,
-        elephant_bytes=1.125 * _GB,
-    )
+    hybrid = Hybrid.of(topology)
     racks = [rack.id for rack in topology.rack_list()]
     dice = random.Random(1)
 
     def non_recurring() -> None:
-        found = guideline(300 * _GB, 1.0, hybrid)
+        found = data_guideline(300 * _GB, 1.0, hybrid)
         assert found is not None
         replica_racks(racks, found.map_racks, 3, dice)
 
     def recurring() -> None:
-        job = Expected(maps=3472, map_s=5, reduces=169, reduce_s=9, shuffle_bytes=300 * _GB)
+        job = ShuffleForecast(maps=3472, map_s=5, reduces=169, reduce_s=9, shuffle_bytes=300 * _GB)
         assert recurring_guideline(job, hybrid, 1.1) is not None
 
     return [
@@ -88,14 +82,10 @@ def _guidelines(topology: Topology, times: int) -> list[dict[str, Any]]:
 
 
 def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]:
-    ocs = topology.ocs
-    assert ocs is not None
-    circuits = Circuits(
-        port_bytes_per_s=ocs.port, reconfigure_s=ocs.reconfigure, elephant_bytes=ocs.elephant
-    )
+    hybrid = Hybrid.of(topology)
     outputs = [70 * _GB + rack for rack in range(20)]  # so that all widths up to 60 are possible
-    releases = core.state.policies.tasks.planner.releases  # type: ignore[attr-defined]
-    schedules = possible_schedules(outputs, 2000, circuits, 60)
+    releases = core.state.policies.tasks.guidelines.releases  # type: ignore[attr-defined]
+    schedules = possible_schedules(outputs, 2000, hybrid)
     assert len(schedules) == 60
     release_s = releases.release_s(core.state.now_s)
     middle = schedules[29]
@@ -104,7 +94,7 @@ def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]
         explore_schedule(middle, ReleaseTimes(release_s))
 
     def choose() -> None:
-        found = possible_schedules(outputs, 2000, circuits, 60)
+        found = possible_schedules(outputs, 2000, hybrid)
         best_schedule(found, ReleaseTimes(releases.release_s(core.state.now_s)))
 
     return [
@@ -174,7 +164,7 @@ def _offer_s(core: Core, times: int) -> float:
 
     def offer() -> None:
         node = dice.choice(nodes)
-        for job in policies.order.turns(node, None):
+        for job in policies.order.candidates(node, None):
             if isinstance(policies.tasks.offer(job, node, core.state.now_s), Place):
                 return
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
 from railyard.resourcemanager.schedulers.corral.planfile import Plan
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles

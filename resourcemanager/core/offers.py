@@ -126,7 +126,7 @@ class Offers:
         state, asked = self._state, None
         decision: Decision | None = None
         try:
-            for view in state.policies.order.turns(node, among):
+            for view in state.policies.order.candidates(node, among):
                 job = state.jobs[view.id]
                 if not job.wanting or node.id in job.avoid:
                     continue

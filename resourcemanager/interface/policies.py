@@ -18,7 +18,7 @@ A class that answers several questions is listed under each; the core makes one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -85,9 +85,17 @@ class Policy:
     #: whether it looks at jobs' forecasts; for those who do not, nobody takes the trouble to make
     #: any.  A policy that overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
+    #: policies that this one is made of; each is told what happens before this one is
+    parts: tuple[Policy, ...] = ()
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster
+
+    def with_parts(self) -> Iterator[Policy]:
+        """Its parts, with theirs, then itself."""
+        for part in self.parts:
+            yield from part.with_parts()
+        yield self
 
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
         """These jobs are expected; they replace those predicted before that have not come."""
@@ -155,7 +163,7 @@ class OrderPolicy(Policy):
     def admit(self, job: JobView) -> None:
         """Raise ``UsageError`` if a job cannot be taken, say because there is no such queue."""
 
-    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         """The jobs that may have the slot, first things first.
 
         ``among`` are the only ones to choose from; None = all jobs that want slots (of which the

@@ -82,16 +82,16 @@ class Policies:
             kind: kind(configs[kind], cluster) for kind in recipe.classes()
         }
         self.name = recipe.name
-        self.all = tuple(made.values())
         self.data = cast("DataPolicy", made[recipe.data])
         self.order = cast("OrderPolicy", made[recipe.order])
         self.tasks = cast("TaskPolicy", made[recipe.tasks])
         self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
         self.copies = cast("CopyPolicy", made[recipe.copies])
         self.flows = cast("FlowPolicy", made[recipe.flows])
-        #: {method: those of policies that override it}
+        whole = [part for policy in made.values() for part in policy.with_parts()]
+        #: {method: those of policies and their parts that override it}
         self._hooks = {
-            name: tuple(getattr(p, name) for p in self.all if getattr(type(p), name) != plain)
+            name: tuple(getattr(p, name) for p in whole if getattr(type(p), name) != plain)
             for name, plain in vars(Policy).items()
             if callable(plain) and not name.startswith("_")
         }

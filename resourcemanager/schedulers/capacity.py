@@ -14,7 +14,7 @@ user as for many).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import ClassVar
 
@@ -26,8 +26,14 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
 
-#: where a job stands in its queue's line; no two jobs are at one
-Turn = tuple[float, int, str]
+#: sorts the jobs of a queue; no two jobs have the same
+Position = tuple[float, int, str]
+
+
+def by_age(job: JobView) -> Position:
+    """First come, first served; jobs that came at the same time by their numbers."""
+    # By length, then text: j9 came before j10.
+    return job.submitted_s, len(job.id), job.id
 
 
 class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +65,7 @@ class _Queue:
         self.guaranteed = guaranteed
         self.maximum = maximum
         self.held = 0
-        self.wanting: list[tuple[Turn, JobView]] = []  #: first in line first; no two are equal
+        self.wanting: list[tuple[Position, JobView]] = []  #: jobs that want slots, sorted
 
     def use(self) -> tuple[float, float, str]:
         """Sorts the queue that uses least of its guarantee first, then the largest."""
@@ -67,18 +73,27 @@ class _Queue:
 
 
 class CapacityOrder(OrderPolicy):
-    """Answers "order": the queue furthest below its guarantee, and in it the oldest job."""
+    """Answers "order": the queue furthest below its guarantee, and in it the oldest job.
+
+    ``position`` sorts the jobs of a queue in another way; it may change with ``resort``.
+    """
 
     Config = CapacityConfig
     section = "capacity"
 
-    def __init__(self, config: CapacityConfig, cluster: ClusterView) -> None:
+    def __init__(
+        self,
+        config: CapacityConfig,
+        cluster: ClusterView,
+        position: Callable[[JobView], Position] = by_age,
+    ) -> None:
         super().__init__(config, cluster)
+        self._position = position
         self._queues = {
             name: _Queue(name, share, config.maximum.get(name, 1.0))
             for name, share in config.guaranteed.items()
         }
-        #: those whose jobs were not offered slots because of their ``maximum``
+        #: queues whose jobs were not offered slots because of their ``maximum``
         self._passed_over: dict[str, None] = {}
 
     def admit(self, job: JobView) -> None:
@@ -86,20 +101,20 @@ class CapacityOrder(OrderPolicy):
             raise unknown_name("queue", job.queue, self._queues)
 
     def job_wants(self, job: JobView) -> None:
-        insort(self._queues[job.queue].wanting, (self.turn_of(job), job))
+        insort(self._queues[job.queue].wanting, (self._position(job), job))
 
     def job_rests(self, job: JobView) -> None:
         wanting = self._queues[job.queue].wanting
-        del wanting[bisect_left(wanting, self.turn_of(job), key=itemgetter(0))]
+        del wanting[bisect_left(wanting, self._position(job), key=itemgetter(0))]
 
-    def turn_of(self, job: JobView) -> Turn:
-        """Sorts the jobs of a queue: as they came."""
-        return turn_by_age(job)
-
-    def turns_changed(self, queue: str) -> None:
-        """Those of the jobs in a queue that want slots are others now."""
+    def resort(self, queue: str) -> None:
+        """Sort a queue again, since the positions of its jobs have changed."""
         wanting = self._queues[queue].wanting
-        wanting[:] = sorted((self.turn_of(job), job) for _, job in wanting)
+        wanting[:] = sorted((self._position(job), job) for _, job in wanting)
+
+    def wanting(self) -> list[JobView]:
+        """All jobs that want slots, queue by queue."""
+        return [job for queue in self._queues.values() for _, job in queue.wanting]
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         self._queues[attempt.task.stage.job.queue].held += 1
@@ -117,19 +132,19 @@ class CapacityOrder(OrderPolicy):
                 jobs += [job for _, job in queue.wanting]
         return jobs
 
-    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
             return self._all()
         if len(among) == 1:  # as mostly
             return among if self._has_room(self._queues[among[0].queue]) else ()
         may = [job for job in among if self._has_room(self._queues[job.queue])]
-        return sorted(may, key=lambda job: (self._queues[job.queue].use(), self.turn_of(job)))
+        return sorted(may, key=lambda job: (self._queues[job.queue].use(), self._position(job)))
 
     def why(self, job: JobView) -> str:
         queue = self._queues[job.queue]
         if not self._may_grow(queue):
             return f"queue {queue.name} is at its maximum: {queue.held} slots"
-        ahead = bisect_left(queue.wanting, self.turn_of(job), key=itemgetter(0))
+        ahead = bisect_left(queue.wanting, self._position(job), key=itemgetter(0))
         guarantee = queue.guaranteed * self.cluster.slots
         return f"{ahead} jobs ahead in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
 
@@ -151,12 +166,6 @@ class CapacityOrder(OrderPolicy):
         # At least one slot, or a small queue on a small cluster would never run anything.
         held = queue.held
         return held == 0 or held + 1 <= queue.maximum * self.cluster.slots + 1e-9
-
-
-def turn_by_age(job: JobView) -> Turn:
-    """First come, first served; of jobs that came at once by number."""
-    # By length, then text: j9 came before j10.
-    return job.submitted_s, len(job.id), job.id
 
 
 RECIPE = Recipe(

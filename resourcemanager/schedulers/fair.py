@@ -10,7 +10,7 @@ Left out: preemption (off by default there).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ from railyard.resourcemanager.interface.views import AttemptView, ClusterView, J
 
 #: (is not below its minimum share, held / minimum share, held / weight)
 _Need = tuple[bool, float, float]
-#: (rank, held / weight, submitted, length of the id, id): no two are equal
+#: (tier, held / weight, submitted, length of the id, id): no two are equal
 _JobKey = tuple[int, float, float, int, str]
 
 
@@ -84,16 +84,28 @@ class _Pool:
 
 
 class FairOrder(OrderPolicy):
-    """Answers "order": the pool, the user, then the job with the smallest share."""
+    """Answers "order": the pool, the user, then the job with the smallest share.
+
+    ``tier``: a user's jobs of a lower tier go first, whatever their shares.  It may change while
+    the job does not want slots, or with ``refile``.
+    """
 
     Config = FairConfig
     section = "fair"
 
-    def __init__(self, config: FairConfig, cluster: ClusterView) -> None:
+    def __init__(
+        self,
+        config: FairConfig,
+        cluster: ClusterView,
+        tier: Callable[[JobView], int] | None = None,
+    ) -> None:
         super().__init__(config, cluster)
         self._config = config
+        self._tier = tier
         self._pools: dict[str, _Pool] = {}
-        self._keys: dict[JobId, _JobKey] = {}  #: those of jobs that want slots, as they are listed
+        self._keys: dict[
+            JobId, _JobKey
+        ] = {}  #: the keys under which jobs that want slots are listed
 
     def job_submitted(self, job: JobView) -> None:
         if job.queue not in self._pools:
@@ -118,7 +130,7 @@ class FairOrder(OrderPolicy):
     def attempt_ended(self, attempt: AttemptView) -> None:
         self._add(attempt.task.stage.job, -1)
 
-    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
             return (job for user in self.users() for _, job in user.wanting)
         return among if len(among) == 1 else sorted(among, key=self._path)
@@ -132,18 +144,11 @@ class FairOrder(OrderPolicy):
         )
         return f"{ahead} jobs ahead (holds {job.held} of {self.cluster.slots} slots)"
 
-    def rank(self, job: JobView) -> int:
-        """A user's jobs of lower rank go first, whatever their shares; all the same here.
-
-        May change while the job does not want slots, or with ``refile``.
-        """
-        return 0
-
     def refile(self, job: JobView) -> None:
-        """Put a job that wants slots in its place once more."""
+        """Sort a job that wants slots in again, since its share or tier has changed."""
         if job.id in self._keys:
-            FairOrder.job_rests(self, job)
-            FairOrder.job_wants(self, job)
+            self.job_rests(job)
+            self.job_wants(job)
 
     def users(self) -> Iterator[User]:
         """Users whose jobs want slots, the one that deserves one most first; sorted lazily."""
@@ -158,7 +163,7 @@ class FairOrder(OrderPolicy):
     def _key(self, job: JobView) -> _JobKey:
         # By length, then text: j9 came before j10.
         share = job.held / job.weight
-        return self.rank(job), share, job.submitted_s, len(job.id), job.id
+        return self._tier(job) if self._tier else 0, share, job.submitted_s, len(job.id), job.id
 
     def _user(self, job: JobView) -> User:
         return self._pools[job.queue].users[job.user]
@@ -166,7 +171,7 @@ class FairOrder(OrderPolicy):
     def _add(self, job: JobView, slots: int) -> None:
         self._pools[job.queue].held += slots
         self._user(job).held += slots
-        self.refile(job)  # its place among those that want slots is another now
+        self.refile(job)
 
 
 def _need(held: int, weight: float, min_slots: int) -> _Need:

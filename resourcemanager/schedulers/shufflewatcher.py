@@ -14,14 +14,15 @@ go to fewer racks.  Jobs are in the order of ``capacity``, so that only the rack
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId, rack_of
+from railyard.resourcemanager.interface.policies import Decision, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView
-from railyard.resourcemanager.schedulers.shared.rackbound import Bounds, RackBound, RackBoundConfig
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
+from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 
 
 class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +37,7 @@ class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_un
         require(self.sir >= 0, "shufflewatcher.sir", self.sir, "a number >= 0")
 
 
-class ShuffleWatcher(RackBound):
+class ShuffleWatcher(OrderPolicy, TaskPolicy):
     """Answers "order" and "tasks"."""
 
     Config = ShuffleWatcherConfig
@@ -46,9 +47,30 @@ class ShuffleWatcher(RackBound):
     def __init__(self, config: ShuffleWatcherConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._sir = config.sir
+        self._bound = RackBound(config, cluster)
+        self.parts = (self._bound,)
 
-    def bind(self, job: JobView) -> Bounds | None:
-        """The racks with the least bytes across racks; None for a job that has nothing to cut."""
+    # Order and tasks: those of ``capacity``, in the job's racks ----------------------------------
+    def admit(self, job: JobView) -> None:
+        self._bound.admit(job)
+
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        return self._bound.candidates(slot, among)
+
+    def why(self, job: JobView) -> str:
+        return self._bound.why(job)
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        return self._bound.offer(job, slot, now_s)
+
+    # Racks ---------------------------------------------------------------------------------------
+    def job_submitted(self, job: JobView) -> None:
+        racks = self._racks_for(job)
+        if racks:
+            self._bound.bind(job, racks)
+
+    def _racks_for(self, job: JobView) -> list[RackId]:
+        """The racks with the least bytes across racks; none for a job that has nothing to cut."""
         inputs = [task.input for stage in job.stages.values() for task in stage.tasks]
         sizes = [
             (each.input_bytes, frozenset(map(rack_of, each.nodes))) for each in inputs if each.nodes
@@ -56,7 +78,7 @@ class ShuffleWatcher(RackBound):
         input_bytes = sum(size_bytes for size_bytes, _ in sizes)
         shuffle_bytes = self._shuffle_bytes(job, sum(each.input_bytes for each in inputs))
         if not input_bytes and not shuffle_bytes:
-            return None
+            return []
         racks: list[RackId] = []
         best: tuple[float, int] | None = None
         local_bytes = 0
@@ -67,18 +89,18 @@ class ShuffleWatcher(RackBound):
             crossing_bytes = input_bytes - local_bytes + shuffle_bytes * (count - 1) / count
             if best is None or crossing_bytes < best[0]:
                 best = crossing_bytes, count
-        return Bounds(dict.fromkeys(racks[: best[1]])) if best else None
+        return racks[: best[1]] if best else []
 
     def _shuffle_bytes(self, job: JobView, input_bytes: int) -> float:
-        """What all stages of a job fetch."""
+        """Bytes that all stages of a job fetch."""
         if job.forecast is not None:
             return sum(stage.input_bytes for stage in job.forecast.stages if stage.reads)
         reading = sum(bool(stage.reads) for stage in job.stages.values())
         return self._sir * input_bytes * min(1, reading)
 
     def _by_input(self, sizes: list[tuple[int, frozenset[RackId]]]) -> Iterator[tuple[RackId, int]]:
-        """All racks, and how much of the input each adds to what those before it have."""
-        left = list(self._nodes)
+        """All racks, each with the bytes of input that it adds to what those before it have."""
+        left = [rack.id for rack in self.cluster.topology.rack_list()]
         self.cluster.random.shuffle(left)
         while left:
             added = dict.fromkeys(left, 0)

@@ -27,9 +27,9 @@ from railyard.scripts.terminal.options import (
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Workload
+    from railyard.resourcemanager.schedulers.corral.heuristics import Scenario
     from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
     from railyard.resourcemanager.schedulers.corral.planfile import Plan
-    from railyard.resourcemanager.schedulers.corral.prioritization import Scenario
     from railyard.resourcemanager.schedulers.corral.profiles import JobProfile
 
 
@@ -141,7 +141,7 @@ def _jobs(
             right = "a workload with recurring jobs, as with recurring=1"
             raise UsageError(f"workload {workload}: nothing was predicted: need {right}")
         return jobs
-    from railyard.resourcemanager.schedulers.corral.runs import load_runs, predict
+    from railyard.resourcemanager.schedulers.corral.prediction import load_runs, predict
 
     assert runs is not None
     assert day is not None
@@ -205,7 +205,7 @@ def _cov(jobs: Sequence[JobProfile], plan: Plan) -> float:
 def _bound(
     jobs: Sequence[JobProfile], cluster: RackCluster, options: PlanOptions, plan: Plan
 ) -> dict[str, Any]:
-    from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
+    from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
     from railyard.resourcemanager.schedulers.corral.planner import problem_of
 
     problem = problem_of(jobs, cluster, plan.scenario, options)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
-    Expected,
-    Guideline,
-    Hybrid,
-    guideline,
+from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+    DataGuideline,
+    ShuffleForecast,
+    data_guideline,
     latency_matrix,
     recurring_guideline,
     replica_racks,
 )
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 
 GB = 10**9
 ELEPHANT = 1_125_000_000
@@ -39,7 +39,7 @@ def hybrid(racks: int = 60, slots: int = 200, elephant: float = ELEPHANT) -> Hyb
 # Non-recurring jobs ------------------------------------------------------------------------------
 def test_a_terasort_of_10_gb_should_have_two_map_racks():
     """Section III-A: 2 map racks x 2 reduce racks give 4 flows of 2.5 GB; sqrt(10/1.125) = 2.98."""
-    assert guideline(10 * GB, 1.0, hybrid()) == Guideline(2)
+    assert data_guideline(10 * GB, 1.0, hybrid()) == DataGuideline(2)
     assert 10 * GB / (2 * 2) == 2.5 * GB >= ELEPHANT
 
 
@@ -55,13 +55,13 @@ def test_a_terasort_of_10_gb_should_have_two_map_racks():
     ],
 )
 def test_map_racks_of_a_job_of_which_only_the_size_is_known(input_gb, sir, racks):
-    found = guideline(input_gb * GB, sir, hybrid())
+    found = data_guideline(input_gb * GB, sir, hybrid())
     assert (found and found.map_racks) == racks
 
 
 @given(size=st.integers(0, 10**12), sir=st.floats(0, 5), elephant=st.integers(10**6, 2 * 10**9))
 def test_equation_7_leaves_every_flow_large_enough(size, sir, elephant):
-    found = guideline(size, sir, hybrid(elephant=elephant))
+    found = data_guideline(size, sir, hybrid(elephant=elephant))
     assert (found is not None) == (size * sir >= elephant)
     if found is not None:
         # eq. 4 for R_red = R_map
@@ -70,13 +70,15 @@ def test_equation_7_leaves_every_flow_large_enough(size, sir, elephant):
 
 
 def test_without_circuits_no_job_is_shuffle_heavy():
-    assert guideline(10**15, 1.0, hybrid(elephant=float("inf"))) is None
+    assert data_guideline(10**15, 1.0, hybrid(elephant=float("inf"))) is None
 
 
 # Recurring jobs ----------------------------------------------------------------------------------
-def fig_4(shuffle_gb: float = 78.0) -> Expected:
+def fig_4(shuffle_gb: float = 78.0) -> ShuffleForecast:
     """The job of Fig. 4.  Its sizes are not given: D_shu must be 74.25 to 81 GB, see below."""
-    return Expected(maps=3472, map_s=10, reduces=169, reduce_s=20, shuffle_bytes=shuffle_gb * GB)
+    return ShuffleForecast(
+        maps=3472, map_s=10, reduces=169, reduce_s=20, shuffle_bytes=shuffle_gb * GB
+    )
 
 
 FIG_4 = hybrid(racks=15, slots=600)
@@ -113,7 +115,7 @@ def test_equations_8_to_10_by_hand():
 
 def test_the_smallest_number_of_map_racks_in_the_zone_is_taken():
     """All maps at once needs 6 racks; at most 5 leave room for three replicas on 15."""
-    assert recurring_guideline(fig_4(), FIG_4, 1.1) == Guideline(3, tuple(range(1, 16)))
+    assert recurring_guideline(fig_4(), FIG_4, 1.1) == DataGuideline(3, tuple(range(1, 16)))
     three = Hybrid(
         racks=18,
         slots=600,
@@ -121,7 +123,7 @@ def test_the_smallest_number_of_map_racks_in_the_zone_is_taken():
         ocs_bytes_per_s=12.5 * GB,
         elephant_bytes=ELEPHANT,
     )
-    assert recurring_guideline(fig_4(), three, 1.1) == Guideline(6, tuple(range(1, 12)))
+    assert recurring_guideline(fig_4(), three, 1.1) == DataGuideline(6, tuple(range(1, 12)))
 
 
 def test_a_recurring_job_with_a_small_shuffle_has_no_guideline():
@@ -135,7 +137,9 @@ def test_a_recurring_job_with_a_small_shuffle_has_no_guideline():
     racks=st.integers(1, 60),
 )
 def test_the_zone_uses_circuits_and_is_nearly_as_fast_as_the_best(maps, reduces, shuffle_gb, racks):
-    job = Expected(maps=maps, map_s=3, reduces=reduces, reduce_s=5, shuffle_bytes=shuffle_gb * GB)
+    job = ShuffleForecast(
+        maps=maps, map_s=3, reduces=reduces, reduce_s=5, shuffle_bytes=shuffle_gb * GB
+    )
     place = hybrid(racks=racks, slots=20)
     found = recurring_guideline(job, place, 1.1)
     latency_s, circuits = latency_matrix(job, place)
@@ -171,16 +175,16 @@ def test_every_rack_gets_its_turn():
 
 def test_a_shuffle_may_be_predicted_to_take_as_long_as_its_largest_rack():
     """By eq. 10 one that goes to one rack is free; by eq. 2 that rack gets all of it."""
-    job = Expected(maps=40, map_s=1.0, reduces=40, reduce_s=1.0, shuffle_bytes=400 * GB)
+    job = ShuffleForecast(maps=40, map_s=1.0, reduces=40, reduce_s=1.0, shuffle_bytes=400 * GB)
     place = Hybrid(
         racks=12, slots=20, eps_bytes_per_s=1 * GB, ocs_bytes_per_s=10 * GB, elephant_bytes=1 * GB
     )
     printed_s, circuits = latency_matrix(job, place)
-    bounded_s, same = latency_matrix(job, replace(place, bounded=True))
+    bounded_s, same = latency_matrix(job, replace(place, shuffle_bound=True))
     assert (circuits == same).all()
     assert printed_s[3, 0] == 1.0 + 2.0
     assert bounded_s[3, 0] == 1.0 + 2.0 + 400 / 10  # the one rack gets all
     assert bounded_s[0, 3] == 2.0 + 1.0 + 400 / 10  # the one rack sends all
     assert bounded_s[3, 3] == 1.0 + 1.0 + 100 / 10
-    found = recurring_guideline(job, replace(place, bounded=True), 1.1)
-    assert found == Guideline(4, tuple(range(4, 13)))
+    found = recurring_guideline(job, replace(place, shuffle_bound=True), 1.1)
+    assert found == DataGuideline(4, tuple(range(4, 13)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement, permutations
 
 import numpy as np
@@ -11,24 +12,38 @@ from hypothesis import strategies as st
 
 from railyard.cluster.ids import AttemptId, RackId, StageId
 from railyard.netemu.circuits.bounds import lower_bound_s
-from railyard.resourcemanager.schedulers.co_scheduler.explore import (
-    UNKNOWN_S,
-    ReleaseTimes,
-    best_schedule,
-    explore_schedule,
-)
-from railyard.resourcemanager.schedulers.co_scheduler.reduces import (
-    Circuits,
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
+from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
     Schedule,
+    best_schedule,
     cct_s,
+    explore_schedule,
     placement,
     possible_schedules,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.releases import Releases
+from railyard.resourcemanager.schedulers.co_scheduler.releases import (
+    UNKNOWN_S,
+    Releases,
+    ReleaseTimes,
+)
 
 GB = 10**9
-CIRCUITS = Circuits(port_bytes_per_s=12.5 * GB, reconfigure_s=0.01, elephant_bytes=1.125 * GB)
-UNIT = Circuits(port_bytes_per_s=1.0, reconfigure_s=0.25, elephant_bytes=1.0)
+
+
+def circuits_of(rate: float, delta_s: float, elephant: float, racks: int = 60, **more) -> Hybrid:
+    return Hybrid(
+        racks=racks,
+        slots=200,
+        eps_bytes_per_s=rate / 10,
+        ocs_bytes_per_s=rate,
+        reconfigure_s=delta_s,
+        elephant_bytes=elephant,
+        **more,
+    )
+
+
+CIRCUITS = circuits_of(12.5 * GB, 0.01, 1.125 * GB)
+UNIT = circuits_of(1.0, 0.25, 1.0)
 
 outputs = st.lists(st.integers(10, 200).map(lambda tenths: tenths / 10), min_size=1, max_size=5)
 
@@ -45,7 +60,7 @@ def traffic(sizes, tasks) -> np.ndarray:
 def test_the_terasort_of_10_gb():
     """5 GB on each of 2 racks, 10 reduces: R_red up to 4; 4 fails since 10 = 3 + 3 + 2 + 2 gives
     2 x 0.5 GB, which is no elephant."""
-    found = possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS, racks=60)
+    found = possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS)
     assert [schedule.tasks for schedule in found] == [(10,), (5, 5), (4, 3, 3)]
     assert found[1].cct_s == pytest.approx(5 / 12.5 + 2 * 0.01)  # 4 flows of 2.5 GB
     assert found[0].cct_s == pytest.approx(10 / 12.5 + 2 * 0.01)
@@ -59,14 +74,14 @@ def test_a_width_for_which_no_whole_numbers_exist_is_left_out():
 
 
 def test_small_outputs_are_left_to_packets():
-    with_small = possible_schedules([5 * GB, 0.2 * GB, 5 * GB], 10, CIRCUITS, racks=60)
-    assert with_small == possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS, racks=60)
-    assert possible_schedules([1.1 * GB] * 9, 10, CIRCUITS, racks=60) == []
+    with_small = possible_schedules([5 * GB, 0.2 * GB, 5 * GB], 10, CIRCUITS)
+    assert with_small == possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS)
+    assert possible_schedules([1.1 * GB] * 9, 10, CIRCUITS) == []
 
 
 def test_what_was_predicted_counts_as_far_as_the_output_bears_it():
     def widths(among):
-        found = possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS, racks=60, among=among)
+        found = possible_schedules([5 * GB, 5 * GB], 10, CIRCUITS, among=among)
         return [len(schedule.tasks) for schedule in found]
 
     assert widths((2, 3, 4, 9)) == [2, 3]
@@ -111,10 +126,8 @@ def test_no_other_placement_has_a_smaller_cct(sizes, reduces, width):
 
 @given(sizes=outputs, reduces=st.integers(1, 40), wavelengths=st.integers(1, 4))
 def test_cct_is_t_of_c(sizes, reduces, wavelengths):
-    circuits = Circuits(
-        port_bytes_per_s=2.0, reconfigure_s=0.1, elephant_bytes=1.0, wavelengths=wavelengths
-    )
-    for schedule in possible_schedules(sizes, reduces, circuits, racks=8):
+    circuits = circuits_of(2.0, 0.1, 1.0, racks=8, wavelengths=wavelengths)
+    for schedule in possible_schedules(sizes, reduces, circuits):
         bound_s = lower_bound_s(traffic(sizes, schedule.tasks), 2.0, 0.1, wavelengths)
         assert schedule.cct_s == pytest.approx(bound_s)  # eq. 2 and 15
         flows = traffic(sizes, schedule.tasks)
@@ -145,8 +158,8 @@ def test_fig_2_the_even_placement_is_the_one_that_is_chosen():
     """Goal 2: of the jobs' three reduces one goes to each rack, as in case 2."""
     for each_map in (3.0, 5.0):
         sizes = [3 * each_map] * 3  # a map on each of 3 racks, for 3 reduces
-        circuits = Circuits(port_bytes_per_s=1.0, reconfigure_s=0.01, elephant_bytes=1.0)
-        found = possible_schedules(sizes, 3, circuits, racks=3)
+        circuits = circuits_of(1.0, 0.01, 1.0, racks=3)
+        found = possible_schedules(sizes, 3, circuits)
         idle = np.zeros((3, 3))
         choice = best_schedule(found, ReleaseTimes(idle))
         assert choice is not None
@@ -185,7 +198,7 @@ def test_no_other_racks_release_the_slots_earlier(release_s, data):
 
 @given(release_s=releases(), sizes=outputs, reduces=st.integers(1, 8))
 def test_the_best_schedule_is_the_best_of_all_racks_and_widths(release_s, sizes, reduces):
-    found = possible_schedules(sizes, reduces, UNIT, racks=len(release_s))
+    found = possible_schedules(sizes, reduces, replace(UNIT, racks=len(release_s)))
     choice = best_schedule(found, ReleaseTimes(release_s))
     every = [
         schedule.cct_s + max(release_s[r, d - 1] for r, d in zip(at, schedule.tasks, strict=True))

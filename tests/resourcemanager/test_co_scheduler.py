@@ -14,6 +14,7 @@ from railyard.cluster.topology import Ocs
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
+from railyard.resourcemanager.schedulers.co_scheduler.scheduler import first_line
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_rules_under_faults import random_scenario
 
@@ -172,17 +173,17 @@ def test_the_order_of_a_users_tasks():
     c.submit("j3", input="there", reduces=2)
     c.submit("j1", input="here", reduces=2)
     c.submit("j5", maps=1)
-    planner = c.core.state.policies.tasks.planner
-    schedules = {job: planner.jobs[job].reduces["r"] for job in ("j4", "j6")}
+    guidelines = c.core.state.policies.tasks.guidelines
+    schedules = {job: guidelines.jobs[job].reduces["r"] for job in ("j4", "j6")}
     for job, racks in (("j4", ["r0"]), ("j6", ["r3"])):
         schedules[job].groups = [(2, tuple(racks))]
     node = c.core.state.nodes[NodeId("r0n0")]
-    turns = list(c.core.state.policies.order.turns(node, None))
-    lines = [(job.id, int(planner.guides(job).line(RackId("r0"))[0])) for job in turns]
+    jobs = list(c.core.state.policies.order.candidates(node, None))
+    lines = [(job.id, int(first_line(guidelines.jobs[job.id], RackId("r0"))[0])) for job in jobs]
     assert lines[0][0] == "j9"
     assert lines[1:] == [("j4", 4), ("j1", 5), ("j2", 6), ("j5", 7), ("j6", 8), ("j3", 9)]
     some = [c.core.state.jobs[job] for job in ("j6", "j5", "j9", "j4", "j1")]
-    asked = [job.id for job in c.core.state.policies.order.turns(node, some)]
+    asked = [job.id for job in c.core.state.policies.order.candidates(node, some)]
     assert asked == ["j9", "j4", "j1", "j5", "j6"]
 
 
@@ -301,7 +302,7 @@ def test_reduces_of_a_recurring_job_go_by_its_zone():
     store(c, "in", 40, planned(c, 40 * BLOCK, expected))
     c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10, forecast=expected)
     run = c.run(until_s=5.5)
-    guides = c.core.state.policies.tasks.planner.jobs["j0"]
+    guides = c.core.state.policies.tasks.guidelines.jobs["j0"]
     assert guides.predicted.map_racks == 2
     assert len(racks_of(run.nodes_of("j0.r"))) in guides.predicted.reduce_racks
 
@@ -323,7 +324,7 @@ def test_wrong_remaining_times_can_be_had():
             tell = AttemptProgressed(attempt=order.attempt, progress=0.25)
             c.at(5.0, lambda tell=tell: c.tell(tell))
         c.run(until_s=5.0)
-        return c.core.state.policies.tasks.planner.releases.release_s(5.0).ravel().tolist()
+        return c.core.state.policies.tasks.guidelines.releases.release_s(5.0).ravel().tolist()
 
     assert set(left_s()) == {15.0}
     assert sorted(set(left_s(remaining_error=0.4))) == pytest.approx([9.0, 21.0])
@@ -351,7 +352,7 @@ def test_with_more_wavelengths_more_racks_may_take_a_group():
     c = hybrid(ocs=Ocs(port=12.5 * GB, reconfigure=0.01, elephant=1_125_000_000, wavelengths=2))
     terasort(c)
     c.run(until_s=5.0)
-    guide = c.core.state.policies.tasks.planner.jobs["j0"].reduces["r"]
+    guide = c.core.state.policies.tasks.guidelines.jobs["j0"].reduces["r"]
     assert [count for count, _ in guide.groups] == [4, 3, 3]
     assert [len(racks) for _, racks in guide.groups] == [2, 2, 2]
     run = c.run()
@@ -379,9 +380,9 @@ def test_rules_hold_under_faults_with_circuits(scheduler: str, seed: int):
     assert run.unfinished == []
     assert all(reason in ("", "killed by its user") for reason in run.ended.values())
     assert c.core.state.free == c.core.state.slots
-    planner = c.core.state.policies.tasks.planner
-    assert not planner.jobs
-    assert not planner.releases.attempts
+    guidelines = c.core.state.policies.tasks.guidelines
+    assert not guidelines.jobs
+    assert not guidelines.releases.attempts
 
 
 # Settings ----------------------------------------------------------------------------------------

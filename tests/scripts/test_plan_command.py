@@ -5,8 +5,8 @@ import json
 import pytest
 
 from railyard.resourcemanager.schedulers.corral.planfile import load_plan
+from railyard.resourcemanager.schedulers.corral.prediction import Run, record
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
-from railyard.resourcemanager.schedulers.corral.runs import Run, record
 
 
 def test_a_workload_is_planned_into_a_file(railyard, tmp_path):

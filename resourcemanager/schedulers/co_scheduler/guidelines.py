@@ -1,121 +1,212 @@
-"""On how many racks a job's input and its maps should be.
+"""The guidelines of all running jobs, kept up to date with what happens.
 
-Source: Co-scheduler (Li and Shen, IEEE/ACM Transactions on Networking, 2022), section IV-D,
-equations 3 to 10.  R_map is the number of racks that run maps, R_red that run reduces, R_data that
-hold one replica of the input; T_e is the least size of a flow that rides a circuit.
-Left open there, chosen here: R_data is at least 1 for a shuffle-heavy job and at most what leaves
-every replica racks of its own; a flow of exactly T_e is large enough.
+Source: Co-scheduler, sections IV-C to IV-F: made when a job is submitted (IV-D.1 and 2), its maps'
+R_map again as maps end, its reduces' best schedule when all that they read is done (IV-E.2, IV-F).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isqrt
-from random import Random
+import zlib
+from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
-from railyard.cluster.ids import RackId
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hybrid:
-    """What a guideline asks of the network and of the racks."""
-
-    racks: int
-    slots: int  #: of a rack
-    eps_bytes_per_s: float  #: BW_EPS: a rack's link to the packet-switched core
-    ocs_bytes_per_s: float  #: BW_OCS: a circuit
-    elephant_bytes: float  #: T_e
-    replicas: int = 3
-    bounded: bool = False  #: a shuffle takes as long as its largest rack, rather than by eq. 10
-
-    @property
-    def racks_max(self) -> int:
-        """The most racks for one replica, so that all replicas' racks are disjoint; at least 1."""
-        return max(1, self.racks // self.replicas)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """A communication stage of a recurring job: maps, reduces and what is between them."""
-
-    maps: int
-    map_s: float  #: time of one of them
-    reduces: int
-    reduce_s: float
-    shuffle_bytes: float  #: D_shu
+from railyard.cluster.ids import JobId, RackId
+from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.forecast import Forecast
+from railyard.resourcemanager.interface.policies import Policy
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+    DataGuideline,
+    data_guideline,
+    recurring_guideline,
+    replica_racks,
+    shuffle_forecast,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.guides import (
+    JobGuides,
+    MapGuide,
+    ReduceGuide,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import CoConfig, Hybrid
+from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
+    best_schedule,
+    possible_schedules,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.releases import (
+    UNKNOWN_S,
+    Releases,
+    ReleaseTimes,
+)
 
 
-@dataclass(frozen=True)
-class Guideline:
-    """How many racks run maps, and how many may run reduces."""
+class Guidelines(Policy):
+    """A part of Co-scheduler's policy; calls ``changed`` with a job whose guidelines are new."""
 
-    map_racks: int  #: R_map, and R_data by equation 3
-    reduce_racks: tuple[int, ...] = ()  #: the values of R_red to choose from; () = not predicted
+    def __init__(
+        self, config: CoConfig, cluster: ClusterView, changed: Callable[[JobView], None]
+    ) -> None:
+        super().__init__(config, cluster)
+        self._config = config
+        self._changed = changed
+        self._racks = tuple(rack.id for rack in cluster.topology.rack_list())
+        self._hybrid = Hybrid.of(cluster.topology, shuffle_bound=config.shuffle_bound)
+        self._salt = cluster.random.getrandbits(32)  #: of the errors
+        self.releases = Releases(self._racks)
+        self.jobs: dict[JobId, JobGuides] = {}  #: those that have not ended
+
+    def data_racks(self, data: DataAnnounced) -> tuple[tuple[RackId, ...], ...]:
+        """Section IV-D.3: the racks of each replica; () if the data's job is not shuffle-heavy."""
+        if self._config.guidelines == "none":
+            return ()
+        if data.forecast is not None:
+            found = self._predicted(data.forecast)
+        else:
+            found = data_guideline(data.size_bytes, self._config.sir, self._hybrid)
+        if found is None or not found.map_racks:
+            return ()
+        alive = [rack for rack in self._racks if self.releases.slots(rack)] or self._racks
+        dice = self.cluster.random
+        return replica_racks(alive, found.map_racks, self._hybrid.replicas, dice)
+
+    def has_racks(self, stage: StageView) -> bool:
+        """Whether a guideline says on which racks a stage should run."""
+        guide = self.jobs[stage.job.id].of(stage)
+        return guide is not None and guide.bound
+
+    def ready_s(self, stage: StageView) -> float:
+        """When the racks of a stage's guideline should have a slot; ``UNKNOWN_S`` if unknown.
+
+        For reduces as it was estimated when they were scheduled, for maps as it looks now.
+        """
+        guide = self.jobs[stage.job.id].of(stage)
+        if isinstance(guide, ReduceGuide):
+            return guide.ready_s
+        assert guide is not None, f"{stage.id} reads no stage"
+        now_s = self.cluster.now_s
+        first_s = zip(self._racks, self.releases.first_release_s(now_s).tolist(), strict=True)
+        return now_s + min((s for rack, s in first_s if guide.admits(rack)), default=UNKNOWN_S)
+
+    # Guidelines are made -------------------------------------------------------------------------
+    def job_submitted(self, job: JobView) -> None:
+        predicted = None
+        if job.forecast is not None:
+            predicted = self._predicted(job.forecast) or DataGuideline(0)
+        guides = self.jobs[job.id] = JobGuides(job, predicted)
+        guided = self._config.guidelines != "none"
+        for stage in job.stages.values():
+            if not stage.reads:
+                guide = MapGuide(stage, predicted, self._config.sir, guided=guided)
+                guide.estimate(self._hybrid)
+                guides.maps.append(guide)
+
+    def task_done(self, task: TaskView) -> None:
+        winner, stage = task.winner, task.stage
+        assert winner is not None, f"{task.id} is not done"
+        if winner.ended_s is not None:
+            self.releases.task_took(stage.id, winner.ended_s - winner.launched_s)
+        self._count(winner, +1)
+        changed = False
+        guides = self.jobs[stage.job.id]
+        for guide in guides.maps:
+            if guide.stage is stage:
+                guide.map_done(task)
+                changed = guide.estimate(self._hybrid)
+        for reader in stage.readers:
+            if all(source.done == source.size for source in reader.reads):
+                self._schedule(guides, reader)
+                changed = True
+        if changed:
+            self._changed(stage.job)
+
+    def node_lost(self, node: SlotView) -> None:
+        self.releases.add_slots(node.rack, -node.slots)
+        left = {rack: self.releases.slots(rack) for rack in self._racks}
+        for guides in self.jobs.values():
+            changed = False
+            for guide in guides.maps:
+                if node.rack in guide.used:
+                    guide.recount()
+                    changed = True
+            for reduces in guides.reduces.values():
+                if reduces.bound and not reduces.fits(left):
+                    self._schedule(guides, reduces.stage)
+                    changed = True
+            if changed:
+                self._changed(guides.job)
+
+    def _predicted(self, forecast: Forecast) -> DataGuideline | None:
+        """IV-D.2; None if the job can't use circuits."""
+        error = self._error(forecast.name, self._config.forecast_error)
+        shuffle = shuffle_forecast(forecast, self.cluster.topology.compute, error)
+        if shuffle is None:
+            return None
+        return recurring_guideline(shuffle, self._hybrid, self._config.zone_factor)
+
+    def _schedule(self, guides: JobGuides, stage: StageView) -> None:
+        """IV-E.2 and IV-F: choose the best schedule for the pending tasks of a stage."""
+        outputs = _output_by_rack(stage)
+        heavy = sum(outputs.values()) >= self._hybrid.elephant_bytes
+        guide = guides.reduces[stage.name] = ReduceGuide(stage, heavy)
+        pending = stage.pending.count
+        if not (heavy and pending and self._config.guidelines == "all"):
+            return
+        share = pending / stage.size  # less than 1 if some run already: a rack of theirs was lost
+        sizes = [size * share for size in outputs.values()]
+        among = guides.predicted.reduce_racks if guides.predicted else ()
+        schedules = possible_schedules(sizes, pending, self._hybrid, among)
+        times = ReleaseTimes(self.releases.release_s(self.cluster.now_s))
+        choice = best_schedule(schedules, times, self._hybrid.wavelengths)
+        if choice is not None:
+            known = choice.released_s < UNKNOWN_S
+            guide.follow(choice, self._racks, self.cluster.now_s, known=known)
+
+    # Tasks and slots are counted -----------------------------------------------------------------
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        stage, rack = attempt.task.stage, attempt.node.rack
+        error = self._error(attempt.id, self._config.remaining_error)
+        self.releases.launched(attempt.id, rack, stage.id, self.cluster.now_s, error)
+        self._count(attempt, +1)
+
+    def attempt_progressed(self, attempt: AttemptView) -> None:
+        self.releases.progressed(attempt.id, attempt.progress, self.cluster.now_s)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self.releases.ended(attempt.id)
+        self._count(attempt, -1)  # if it succeeded, ``task_done`` counts it in again
+
+    def node_joined(self, node: SlotView) -> None:
+        self.releases.add_slots(node.rack, node.slots)
+
+    def job_ended(self, job: JobView) -> None:
+        del self.jobs[job.id]  # its last attempts may still hold slots
+        for stage in job.stages.values():
+            self.releases.forget(stage.id)
+
+    def _count(self, attempt: AttemptView, by: int) -> None:
+        stage, rack = attempt.task.stage, attempt.node.rack
+        guides = self.jobs.get(stage.job.id)
+        guide = None if guides is None else guides.of(stage)
+        if guide is not None:
+            guide.took(rack) if by > 0 else guide.gave_back(rack)
+
+    def _error(self, name: str, most: float) -> float:
+        """The factor of an estimate: 1 + ``most`` or 1 - ``most``, always the same for a name."""
+        up = zlib.crc32(f"{self._salt} {name}".encode()) % 2
+        return 1.0 + most if up else 1.0 - most
 
 
-def guideline(input_bytes: float, sir: float, hybrid: Hybrid) -> Guideline | None:
-    """Equation 7, for a job of which only the input size is known; ``sir`` is shuffle / input.
-
-    None for a job that is not shuffle-heavy: its whole shuffle is less than T_e.
-    """
-    shuffle_bytes = input_bytes * sir
-    if shuffle_bytes < hybrid.elephant_bytes:
-        return None
-    # floor(sqrt(x)) is isqrt(floor(x)); at least 1 as x is
-    racks = isqrt(int(shuffle_bytes // hybrid.elephant_bytes))
-    return Guideline(min(racks, hybrid.racks_max))
-
-
-def latency_matrix(job: Expected, hybrid: Hybrid) -> tuple[Floats, Flags]:
-    """L(R_map, R_red) of equation 8 in seconds, and where the shuffle uses circuits.
-
-    Row i and column j stand for R_map = i + 1 and R_red = j + 1.  O(racks^2), in numpy.
-    """
-    counts = np.arange(1, hybrid.racks + 1, dtype=np.float64)
-    map_racks, reduce_racks = counts[:, np.newaxis], counts[np.newaxis, :]
-    maps_s = np.ceil(job.maps / (map_racks * hybrid.slots)) * job.map_s
-    reduces_s = np.ceil(job.reduces / (reduce_racks * hybrid.slots)) * job.reduce_s
-    flow_bytes = job.shuffle_bytes / (map_racks * reduce_racks)
-    circuits = flow_bytes >= hybrid.elephant_bytes
-    rate = np.where(circuits, hybrid.ocs_bytes_per_s, hybrid.eps_bytes_per_s)
-    crossing_bytes = flow_bytes * (reduce_racks - 1)  # eq. 10
-    if hybrid.bounded:
-        # What a rack sends or gets at least, of which eq. 10 has only the sending and not all of it
-        crossing_bytes = flow_bytes * np.maximum(map_racks, reduce_racks)
-    return maps_s + crossing_bytes / rate + reduces_s, circuits  # eq. 9, 8
-
-
-def recurring_guideline(job: Expected, hybrid: Hybrid, factor: float) -> Guideline | None:
-    """The smallest R_map of the zone in which the shuffle uses circuits and latency is low.
-
-    That zone (green in Fig. 4, not defined there) is taken to be all entries with circuits whose
-    latency is at most ``factor`` times the best of them.  None if the job can't use circuits.
-    """
-    latency_s, circuits = latency_matrix(job, hybrid)
-    latency_s = np.where(circuits, latency_s, np.inf)[: hybrid.racks_max]
-    best_s = latency_s.min()
-    if not np.isfinite(best_s):
-        return None
-    zone = latency_s <= factor * best_s
-    row = int(zone.any(axis=1).argmax())
-    return Guideline(row + 1, tuple((np.flatnonzero(zone[row]) + 1).tolist()))
-
-
-def replica_racks(
-    racks: Sequence[RackId], count: int, replicas: int, dice: Random
-) -> tuple[tuple[RackId, ...], ...]:
-    """Disjoint sets of ``count`` of the racks, one for each replica, by chance.
-
-    As many as there are racks for: where a set would not be whole there is none.
-    """
-    count = min(count, max(1, len(racks) // replicas))
-    chosen = dice.sample(racks, min(len(racks), count * replicas))
-    sets = [tuple(chosen[at : at + count]) for at in range(0, len(chosen), count)]
-    return tuple(each for each in sets if len(each) == count)
+def _output_by_rack(stage: StageView) -> dict[RackId, int]:
+    """SM_i: {rack: bytes that a stage has to fetch from it}.  O(tasks that it reads)."""
+    outputs: dict[RackId, int] = {}
+    for source in stage.reads:
+        for task in source.tasks:
+            if task.winner is not None:
+                rack = task.winner.node.rack
+                outputs[rack] = outputs.get(rack, 0) + task.winner.shuffle_bytes
+    return outputs

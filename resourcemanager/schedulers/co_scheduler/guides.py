@@ -1,4 +1,4 @@
-"""What a stage of a running job is held to: its maps to few racks, its reduces to a schedule.
+"""The guideline of one stage of a running job: few racks for its maps, a schedule for its reduces.
 
 Source: Co-scheduler, sections IV-D to IV-G; for a DAG of stages (section VI) each stage that reads
 files is a map stage, and each that reads stages has a schedule of its own.
@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railyard.cluster.ids import RackId, rack_of
-from railyard.resourcemanager.interface.views import StageView, TaskView
-from railyard.resourcemanager.schedulers.co_scheduler.explore import Choice
-from railyard.resourcemanager.schedulers.co_scheduler.guidelines import Guideline, Hybrid, guideline
+from railyard.resourcemanager.interface.views import JobView, StageView, TaskView
+from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+    DataGuideline,
+    data_guideline,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
+from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import RackChoice
 
 #: A rack that adds at least this share of the input that the best one would add is as good.
 _NEARLY = 0.9
@@ -28,38 +32,38 @@ class MapGuide:
     """
 
     def __init__(
-        self, stage: StageView, predicted: Guideline | None, sir: float, *, guided: bool
+        self, stage: StageView, predicted: DataGuideline | None, sir: float, *, guided: bool
     ) -> None:
         self.stage = stage
         self.racks_max = 0  #: R_map by the latest estimate; 0 = not shuffle-heavy
-        self.used: Counter[RackId] = Counter()  #: racks with running or done maps, and how many
+        self.used: Counter[RackId] = Counter()  #: {rack: number of its running and done maps}
         self._predicted = predicted
         self._guided = guided
-        self._sir = sir  #: shuffle / input, so far as is known
+        self._sir = sir  #: shuffle / input, of the maps that are done
         self._done_input_bytes = 0
         self._done_shuffle_bytes = 0
         self._places = [_racks_of(task) for task in stage.tasks]
         self._input_bytes = sum(task.input.input_bytes for task in stage.tasks)
-        #: {rack: input on it that no rack in use holds}; None until it is asked for
+        #: {rack: bytes of input on it that no rack in use holds}; None = to be computed
         self._gain_bytes: Counter[RackId] | None = None
 
     @property
     def bound(self) -> bool:
-        """Whether there are racks to hold it to."""
+        """Whether its maps are to run on some racks only."""
         return self._guided and self.racks_max > 0 and any(self._places)
 
     def estimate(self, hybrid: Hybrid) -> bool:
-        """Work out R_map anew (eq. 3 to 7, or as it was predicted); whether it has changed."""
+        """Compute R_map anew (eq. 3 to 7, or as predicted); returns whether it has changed."""
         before = self.racks_max
         if self._predicted is not None:
             self.racks_max = self._predicted.map_racks
         elif self.stage.readers:
-            found = guideline(self._input_bytes, self._sir, hybrid)
+            found = data_guideline(self._input_bytes, self._sir, hybrid)
             self.racks_max = 0 if found is None else found.map_racks
         return self.racks_max != before
 
     def map_done(self, task: TaskView) -> None:
-        """Learn SIR from a map that has ended."""
+        """Update SIR with a map that has ended."""
         assert task.winner is not None, f"{task.id} is not done"
         self._done_input_bytes += task.input.input_bytes
         self._done_shuffle_bytes += task.winner.shuffle_bytes
@@ -79,13 +83,13 @@ class MapGuide:
         return self.stage.pending.in_rack(rack) is not None
 
     def took(self, rack: RackId) -> None:
-        """A map runs on, or its output is on, a rack."""
+        """A map runs on a rack, or has left its output there."""
         self.used[rack] += 1
         if self.used[rack] == 1:
             self._gain_bytes = None
 
     def gave_back(self, rack: RackId) -> None:
-        """It does not run there any more, or its output is lost."""
+        """A map no longer runs there, or its output is lost."""
         self.used[rack] -= 1
         if self.used[rack] <= 0:
             del self.used[rack]
@@ -98,7 +102,7 @@ class MapGuide:
         self._gain_bytes = None
 
     def _gains(self) -> Counter[RackId]:
-        """O(blocks x replicas), once for each rack that is taken into use."""
+        """``_gain_bytes``, computed once for each rack taken into use.  O(blocks x replicas)."""
         if self._gain_bytes is None:
             self._gain_bytes = Counter()
             for task, racks in zip(self.stage.tasks, self._places, strict=True):
@@ -117,20 +121,23 @@ class ReduceGuide:
     """A stage that reads stages, once all of these are done: where its tasks should run."""
 
     stage: StageView
-    heavy: bool  #: whether what it fetches is T_e or more
-    #: how many tasks each rack gets, and the racks that may do it, the first one best
+    heavy: bool  #: whether it fetches T_e or more
+    #: (number of tasks of a rack, the racks that may be that one, the best first)
     groups: list[tuple[int, tuple[RackId, ...]]] = field(default_factory=list)
-    ready_s: float = 0.0  #: when all of these racks should have the slots
-    taken: Counter[RackId] = field(default_factory=Counter)  #: running or done since it was made
-    _claims: dict[RackId, int] = field(default_factory=dict)  #: {rack: group that it serves}
+    ready_s: float = 0.0  #: when all of these racks are expected to have the slots
+    #: {rack: number of its tasks that run or are done}
+    taken: Counter[RackId] = field(default_factory=Counter)
+    _claims: dict[RackId, int] = field(default_factory=dict)  #: {rack: index of its group}
 
     @property
     def bound(self) -> bool:
         """Whether there is a schedule to follow."""
         return bool(self.groups)
 
-    def follow(self, choice: Choice, racks: Sequence[RackId], now_s: float, known: bool) -> None:
-        """Take on a schedule; ``known`` = its release time is more than a guess."""
+    def follow(
+        self, choice: RackChoice, racks: Sequence[RackId], now_s: float, *, known: bool
+    ) -> None:
+        """Adopt a schedule; ``known``: its release time is estimated from reported progress."""
         self.groups = [
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)
@@ -152,18 +159,18 @@ class ReduceGuide:
         self.taken[rack] += 1
 
     def gave_back(self, rack: RackId) -> None:
-        """It does not any more, and has to run again."""
+        """A task no longer runs there, and has to run again."""
         self.taken[rack] -= 1
         if self.taken[rack] <= 0:
             del self.taken[rack]
             self._claims.pop(rack, None)
 
     def fits(self, slots: Mapping[RackId, int]) -> bool:
-        """Whether racks can still have as many slots at once as the schedule wants of them."""
+        """Whether each rack still has the slots that the schedule needs; ``slots`` of each rack."""
         return all(any(slots[rack] >= count for rack in racks) for count, racks in self.groups)
 
     def _group(self, rack: RackId) -> int | None:
-        """The group that a rack serves, or could serve."""
+        """Index of the group that a rack serves, or could serve."""
         if rack in self._claims:
             return self._claims[rack]
         claimed = self._claims.values()
@@ -171,3 +178,20 @@ class ReduceGuide:
             if rack in racks and number not in claimed:
                 return number
         return None
+
+
+@dataclass
+class JobGuides:
+    """The guidelines of one job."""
+
+    job: JobView
+    predicted: DataGuideline | None  #: of a recurring job, from its forecast
+    maps: list[MapGuide] = field(default_factory=list)  #: of its stages that read no other
+    #: {stage: its guideline}, of stages whose sources are done
+    reduces: dict[str, ReduceGuide] = field(default_factory=dict)
+
+    def of(self, stage: StageView) -> MapGuide | ReduceGuide | None:
+        """The guideline of a stage; None if it reads stages that are not done."""
+        if stage.reads:
+            return self.reduces.get(stage.name)
+        return next(guide for guide in self.maps if guide.stage is stage)

@@ -1,8 +1,8 @@
-"""When slots will be free, estimated from how far the attempts are that hold them.
+"""When slots will be free, estimated from the progress of the attempts that hold them.
 
 Source: Co-scheduler, section IV-F, equation 12: an attempt goes on as fast as it went so far.
-Left open there, chosen here: of an attempt that has told no progress, the mean time of its stage's
-done tasks is expected, and nothing if none is done.
+Left open there, chosen here: an attempt that has reported no progress is expected to take the mean
+time of its stage's done tasks; if none is done, its end is unknown.
 """
 
 from __future__ import annotations
@@ -10,45 +10,82 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from railyard.cluster.ids import AttemptId, RackId, StageId
-from railyard.resourcemanager.schedulers.co_scheduler.explore import UNKNOWN_S
-from railyard.resourcemanager.schedulers.co_scheduler.guidelines import Floats
+
+Floats = npt.NDArray[np.float64]
+
+#: The release time, in seconds, of a slot of which nothing is known: later than any that is known.
+UNKNOWN_S = 1e12
+
+
+class ReleaseTimes:
+    """T_R of all racks, at one moment.
+
+    ``release_s[r, d - 1]`` is in how many seconds rack r has d slots free.  It ascends in each row;
+    infinite = the rack has fewer slots.
+    """
+
+    def __init__(self, release_s: Floats) -> None:
+        self._release_s = release_s
+        self._free = (release_s <= 0.0).sum(axis=1)
+        self._earliest: dict[int, list[int]] = {}
+
+    def of(self, rack: int, tasks: int) -> float:
+        """In how many seconds a rack has this many slots free."""
+        return float(self._release_s[rack, tasks - 1])
+
+    def earliest(self, tasks: int) -> list[int]:
+        """The racks that can have this many slots free, the earliest first."""
+        known = self._earliest.get(tasks)
+        if known is None:
+            known = self._earliest[tasks] = self._sorted(tasks)
+        return known
+
+    def _sorted(self, tasks: int) -> list[int]:
+        if tasks > self._release_s.shape[1]:
+            return []
+        times_s = self._release_s[:, tasks - 1]
+        order = np.lexsort((-self._free, times_s))
+        racks: list[int] = order[: np.isfinite(times_s).sum()].tolist()
+        return racks
 
 
 class Releases:
     """The slots of each rack, with the attempts that hold them.
 
-    Kept as arrays, a row a rack, its attempts in the first columns in no order: a look at all of a
-    large cluster is a few operations of numpy, and an event changes one cell.
+    Kept as arrays with a row for each rack, its attempts in the first columns in no order: a look
+    at all of a large cluster takes a few operations of numpy, and an event changes one cell.
     """
 
     def __init__(self, racks: Sequence[RackId]) -> None:
         self._row = {rack: row for row, rack in enumerate(racks)}
-        self._slots = [0] * len(racks)  #: of each rack's nodes that are alive
+        self._slots = [0] * len(racks)  #: of each rack: those of its nodes that are alive
         self._held: list[list[AttemptId]] = [[] for _ in racks]  #: attempts by column
         self._at: dict[AttemptId, tuple[int, int]] = {}
         shape = (len(racks), 1)
         self._launched_s = np.zeros(shape)
-        self._ends_s = np.zeros(shape)  #: nan until the attempt has told its progress
-        self._error = np.ones(shape)  #: by which the estimate is multiplied
-        self._stage = np.zeros(shape, np.intp)  #: row of ``_mean_s``
+        self._ends_s = np.zeros(shape)  #: nan until the attempt has reported progress
+        self._error = np.ones(shape)  #: factor of the estimate
+        self._stage = np.zeros(shape, np.intp)  #: index into ``_mean_s``
         self._stages: dict[StageId, int] = {}
-        self._took: list[tuple[int, float]] = []  #: done tasks and their time in all, by stage
-        self._unused: list[int] = []  #: rows of stages that were forgotten
+        #: of each stage: number of done tasks, and the sum of their times
+        self._took: list[tuple[int, float]] = []
+        self._unused: list[int] = []  #: indices of stages that were forgotten
         self._mean_s = np.full(1, np.nan)
 
     @property
     def attempts(self) -> int:
-        """How many hold slots."""
+        """Number of attempts that hold slots."""
         return len(self._at)
 
     def slots(self, rack: RackId) -> int:
-        """How many slots a rack has."""
+        """Number of slots of a rack."""
         return self._slots[self._row[rack]]
 
     def add_slots(self, rack: RackId, count: int) -> None:
-        """A node joined, or (below 0) was lost, its attempts having ended."""
+        """A node joined, or was lost (``count`` < 0) after its attempts ended."""
         row = self._row[rack]
         self._slots[row] += count
         more = max(self._slots[row], len(self._held[row])) - self._ends_s.shape[1]
@@ -58,7 +95,7 @@ class Releases:
     def launched(
         self, attempt: AttemptId, rack: RackId, stage: StageId, now_s: float, error: float = 1.0
     ) -> None:
-        """An attempt took a slot; ``error`` falsifies what is estimated of it."""
+        """An attempt took a slot; its estimated remaining time is multiplied by ``error``."""
         row = self._row[rack]
         column = len(self._held[row])
         if column >= self._ends_s.shape[1]:
@@ -71,7 +108,7 @@ class Releases:
         self._stage[row, column] = self._number(stage)
 
     def progressed(self, attempt: AttemptId, progress: float, now_s: float) -> None:
-        """It told how far it is, 0 to 1."""
+        """The attempt reported its done share, 0 to 1."""
         at = self._at[attempt]
         elapsed_s = now_s - self._launched_s[at]
         if progress > 0:
@@ -79,7 +116,7 @@ class Releases:
             self._ends_s[at] = self._launched_s[at] + elapsed_s / progress
 
     def ended(self, attempt: AttemptId) -> None:
-        """It gave its slot up; the last of its rack takes over its column."""
+        """The attempt gave its slot up; the last one of its rack moves to its column."""
         row, column = self._at.pop(attempt)
         last = self._held[row].pop()
         if last != attempt:
@@ -90,7 +127,7 @@ class Releases:
                 table[row, column] = table[row, end]
 
     def task_took(self, stage: StageId, seconds: float) -> None:
-        """A task of a stage was done in so many seconds."""
+        """A task of a stage took this many seconds."""
         number = self._number(stage)
         done, total_s = self._took[number]
         self._took[number] = done + 1, total_s + seconds
@@ -105,7 +142,7 @@ class Releases:
             self._unused.append(number)
 
     def release_s(self, now_s: float) -> Floats:
-        """T_R: ``[r, d - 1]`` is in how many seconds rack r has d slots free, 0 = it has.
+        """T_R: ``[r, d - 1]`` is in how many seconds rack r has d slots free, 0 = now.
 
         Infinite where it has fewer slots than d.
         """
@@ -114,13 +151,13 @@ class Releases:
         return left_s
 
     def first_release_s(self, now_s: float) -> Floats:
-        """Its first column: in how many seconds each rack has a slot free."""
+        """Of each rack: in how many seconds it has a slot free, 0 = now."""
         first_s: Floats = self._left_s(now_s).min(axis=1)
         return first_s
 
     # ---------------------------------------------------------------------------------------------
     def _left_s(self, now_s: float) -> Floats:
-        """In how many seconds each slot is free, by rack; infinite where there is no slot."""
+        """``[r, column]``: in how many seconds a slot of rack r is free; infinite = no slot."""
         ends_s = np.where(
             np.isnan(self._ends_s), self._launched_s + self._mean_s[self._stage], self._ends_s
         )

@@ -1,10 +1,11 @@
-"""Co-scheduler: few racks for a job's data, maps and reduces, so that its shuffle rides circuits.
+"""Co-scheduler: few racks for a job's data, maps and reduces, so that its shuffle uses circuits.
 
-Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022, Algorithm 2 (OCAS); how many racks
-and which is in ``resourcemanager.coscheduling``.  T_e, delta, W and both networks' bandwidths are
-the topology's; without [ocs] no job is shuffle-heavy.
+Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here is Algorithm 2, the OCS and
+coflow aware scheduling (OCAS, section IV-G).  On how many racks a job's data and maps should be
+(IV-D) is in ``dataguideline``; which racks its reduces should take (IV-E, and IV-F with Algorithm
+1) in ``reduceschedule``; ``guidelines`` keeps both for all running jobs.
 Left open there, chosen here: a task of a shuffle-heavy job takes a slot off its guideline (lines 8
-and 9) only once it has let such slots pass for ``hold_out_s``, reduces from when their racks should
+and 9) only once it has refused such slots for ``hold_out_s``, reduces from when their racks should
 have been free; to the letter (``hold_out_s`` = 0) a job would spread over every idle cluster.  "On
 fewer than R_map racks" does not keep maps off the racks in use.  Maps that reduces with slots wait
 for take any slot.  A map-only job is not shuffle-heavy.
@@ -13,15 +14,15 @@ for take any slot.  A map-only job is not shuffle-heavy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 from math import inf
-from typing import ClassVar, Literal
 
-from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import (
     DataPolicy,
     Decision,
+    OrderPolicy,
     Pass,
     Place,
     TaskPolicy,
@@ -29,45 +30,78 @@ from railyard.resourcemanager.interface.policies import (
 )
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
-    AttemptView,
     ClusterView,
     JobView,
     SlotView,
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.explore import UNKNOWN_S
-from railyard.resourcemanager.schedulers.co_scheduler.planner import Figures, Line, Planner
-from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder, User
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import Guidelines
+from railyard.resourcemanager.schedulers.co_scheduler.guides import (
+    JobGuides,
+    MapGuide,
+    ReduceGuide,
+)
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import CoConfig
+from railyard.resourcemanager.schedulers.co_scheduler.releases import UNKNOWN_S
+from railyard.resourcemanager.schedulers.fair import FairOrder, User
 from railyard.resourcemanager.schedulers.shared.latestart import LateStart
 
-_OFF = (Line.ANY_REDUCE, Line.ANY_MAP)
+
+# Algorithm 2, lines 4 to 9 -----------------------------------------------------------------------
+class Line(IntEnum):
+    """The line of Algorithm 2 by which a task may have a slot of a rack."""
+
+    SCHEDULED_REDUCE = 4  #: of a shuffle-heavy job whose best schedule contains the rack
+    GUIDED_MAP = (
+        5  #: of a shuffle-heavy job with data on the rack, on fewer than R_map racks so far
+    )
+    LIGHT_REDUCE = 6  #: of a job that is not shuffle-heavy
+    LIGHT_MAP = 7  #: of a job that is not shuffle-heavy
+    ANY_REDUCE = 8
+    ANY_MAP = 9
+    NONE = 10  #: no task of the job is ready
 
 
-class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings "co-scheduler.*"; those of the fair order of users are as in "fair.*"."""
-
-    section: ClassVar[str] = "co-scheduler"
-
-    guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
-    sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
-    zone_factor: float = 1.1  #: a recurring job's latency may be so much above its best
-    shuffle_bound: bool = False  #: predict shuffles by eq. 2 (without delta) instead of eq. 10
-    hold_out_s: float = 30.0  #: how long a job lets slots off its guideline pass; 0 = never
-    remaining_error: float = 0.0  #: by which share T_rem is wrong, up or down
-    forecast_error: float = 0.0  #: by which share predicted sizes are wrong, up or down
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.sir >= 0, "co-scheduler.sir", self.sir, "a number >= 0")
-        require(self.zone_factor >= 1, "co-scheduler.zone_factor", self.zone_factor, "at least 1")
-        require(self.hold_out_s >= 0, "co-scheduler.hold_out_s", self.hold_out_s, "seconds >= 0")
-        for name in ("remaining_error", "forecast_error"):
-            error = getattr(self, name)
-            require(0 <= error < 1, f"co-scheduler.{name}", error, "a share in [0, 1)")
+_OFF_GUIDELINE = (Line.ANY_REDUCE, Line.ANY_MAP)
 
 
-class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
+def first_line(job: JobGuides, rack: RackId) -> tuple[Line, StageView | None]:
+    """The first line that has a task of this job for a slot of this rack, and that task's stage."""
+    best, where = Line.NONE, None
+    for reduces in job.reduces.values():
+        line = _line_of_reduce(reduces, rack)
+        if line < best and reduces.stage.next_reduce() is not None:
+            best, where = line, reduces.stage
+    for maps in job.maps:
+        if maps.stage.pending.count:
+            line = _line_of_map(maps, rack)
+            if line < best:
+                best, where = line, maps.stage
+    return best, where
+
+
+def _line_of_reduce(guide: ReduceGuide, rack: RackId) -> Line:
+    if not guide.heavy:
+        return Line.LIGHT_REDUCE
+    return Line.SCHEDULED_REDUCE if guide.wants(rack) else Line.ANY_REDUCE
+
+
+def _line_of_map(guide: MapGuide, rack: RackId) -> Line:
+    if not guide.racks_max:
+        return Line.LIGHT_MAP
+    return Line.GUIDED_MAP if guide.bound and guide.admits(rack) else Line.ANY_MAP
+
+
+def tier(job: JobGuides) -> int:
+    """The earliest line that any rack's slot could give the job: 0 = 4 or 5, 1 = 6, 2 = 7."""
+    if any(guide.racks_max and guide.stage.pending.count for guide in job.maps):
+        return 0
+    waiting = [guide for guide in job.reduces.values() if guide.stage.pending.count]
+    return 0 if any(guide.heavy for guide in waiting) else 1 if waiting else 2
+
+
+class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
     """Answers "data", "order" and "tasks"."""
 
     Config = CoConfig
@@ -77,35 +111,24 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._hold_out_s = config.hold_out_s
-        self.planner = Planner(
-            Figures(
-                sir=config.sir,
-                factor=config.zone_factor,
-                guide_maps=config.guidelines != "none",
-                guide_reduces=config.guidelines == "all",
-                remaining_error=config.remaining_error,
-                forecast_error=config.forecast_error,
-                bounded=config.shuffle_bound,
-            ),
-            cluster,
-        )
-        #: jobs that let slots off their guideline pass: since when they could have had one on it,
+        self.guidelines = Guidelines(config, cluster, self._guidelines_changed)
+        self._fair = FairOrder(config, cluster, lambda job: tier(self.guidelines.jobs[job.id]))
+        self.parts = (self.guidelines, self._fair)
+        #: jobs that refuse slots off their guideline: since when they could have had one on it,
         #: and until when
-        self._passing: dict[JobId, tuple[float, float]] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs whose guides are others now
+        self._refusing: dict[JobId, tuple[float, float]] = {}
+        self._changed: dict[JobId, JobView] = {}  #: jobs whose guidelines have changed
 
-    # Data ----------------------------------------------------------------------------------------
+    # Data: section IV-D.3 ------------------------------------------------------------------------
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        return self.planner.data_racks(data)
+        return self.guidelines.data_racks(data)
 
     # Order: Algorithm 2 --------------------------------------------------------------------------
-    def rank(self, job: JobView) -> int:
-        return self.planner.guides(job).rank()
-
-    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
-            return (job for user in self.users() for job in self._of_user(user, slot))
-        jobs = super().turns(slot, among)
+            # line 3: the first user; the next one, if no task of the first takes the slot
+            return (job for user in self._fair.users() for job in self._of_user(user, slot))
+        jobs = self._fair.candidates(slot, among)
         if len(among) == 1:
             return jobs
         first: dict[str, int] = {}  # users come one after the other
@@ -116,11 +139,11 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         )
 
     def _of_user(self, user: User, slot: SlotView) -> Iterator[JobView]:
-        """Lines 4 to 9; jobs that are letting such slots pass are not asked again."""
+        """A user's jobs by lines 4 to 9, but for those that would only refuse the slot again."""
         heavy: list[tuple[Line, JobView]] = []
         light_from = len(user.wanting)
         for at, (key, job) in enumerate(user.wanting):
-            if key[0] > 0:
+            if key[0] > 0:  # its tier
                 light_from = at
                 break
             heavy.append((self._line(job, slot), job))
@@ -129,87 +152,62 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         yield from [job for _, job in user.wanting[light_from:]]
         now_s = self.cluster.now_s
         for line, job in heavy:
-            if line in _OFF and not self._lets_pass(job, now_s):
+            if line in _OFF_GUIDELINE and not self._still_refuses(job, now_s):
                 yield job
 
-    def _lets_pass(self, job: JobView, now_s: float) -> bool:
-        """Whether a job would only say again that it waits.
+    def _still_refuses(self, job: JobView, now_s: float) -> bool:
+        """Whether a job would only answer again that it waits.
 
-        One that is not to be woken has to: an older wait ended while no slot was free.
+        One without a timer is asked: its last wait ended while no slot was free.
         """
-        return job.wake_s is not None and now_s < self._passing.get(job.id, (now_s, now_s))[1]
+        return job.wake_s is not None and now_s < self._refusing.get(job.id, (now_s, now_s))[1]
 
     def _line(self, job: JobView, slot: SlotView) -> Line:
-        return self.planner.guides(job).line(slot.rack)[0]
+        return first_line(self.guidelines.jobs[job.id], slot.rack)[0]
+
+    def why(self, job: JobView) -> str:
+        return self._fair.why(job)
 
     # Tasks ---------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         rerun = _urgent_rerun(job)
         if rerun is not None:
             return Place(rerun, "reduces that hold slots wait for it")
-        line, stage = self.planner.guides(job).line(slot.rack)
+        line, stage = first_line(self.guidelines.jobs[job.id], slot.rack)
         if stage is None:
             return Pass("no task is ready for a slot")
-        if line in _OFF:
-            until_s = self._holds_out_until_s(job, stage, now_s)
+        if line in _OFF_GUIDELINE:
+            until_s = self._refuses_until_s(job, stage, now_s)
             if now_s < until_s:
                 reason = f"{slot.rack} is off its guideline"
                 return Wait(reason, until_s=None if until_s == inf else until_s)
         else:
-            self._passing.pop(job.id, None)
+            self._refusing.pop(job.id, None)
         return _place(stage, slot, line)
 
-    def _holds_out_until_s(self, job: JobView, stage: StageView, now_s: float) -> float:
-        """Until when a job lets slots off its guideline pass; not in the future = no more."""
-        since_s, until_s = self._passing.get(job.id, (now_s, now_s))
-        if now_s < until_s or not self.planner.has_racks(job, stage):
+    def _refuses_until_s(self, job: JobView, stage: StageView, now_s: float) -> float:
+        """Until when a job refuses slots off its guideline; if not in the future, it takes them."""
+        since_s, until_s = self._refusing.get(job.id, (now_s, now_s))
+        if now_s < until_s or not self.guidelines.has_racks(stage):
             return until_s
         # Its racks' slots may be held for longer than it would wait: that is no reason to give up
         # as long as it is known when they come free.
-        if stage.reads or job.id in self._passing:
-            ready_s = self.planner.ready_s(job, stage)
+        if stage.reads or job.id in self._refusing:
+            ready_s = self.guidelines.ready_s(stage)
             since_s = ready_s if now_s < ready_s < UNKNOWN_S else since_s
         until_s = since_s + self._hold_out_s
-        self._passing[job.id] = since_s, until_s
+        self._refusing[job.id] = since_s, until_s
         return until_s
 
     # What happens --------------------------------------------------------------------------------
-    def job_submitted(self, job: JobView) -> None:
-        super().job_submitted(job)
-        self.planner.job_submitted(job)
-
     def job_ended(self, job: JobView) -> None:
-        self.planner.job_ended(job)
-        self._passing.pop(job.id, None)
+        self._refusing.pop(job.id, None)
         self._changed.pop(job.id, None)
 
-    def attempt_launched(self, attempt: AttemptView) -> None:
-        self.planner.attempt_launched(attempt)
-        super().attempt_launched(attempt)
-
-    def attempt_progressed(self, attempt: AttemptView) -> None:
-        self.planner.attempt_progressed(attempt)
-
-    def attempt_ended(self, attempt: AttemptView) -> None:
-        self.planner.attempt_ended(attempt)
-        super().attempt_ended(attempt)
-
-    def task_done(self, task: TaskView) -> None:
-        job = task.stage.job
-        if self.planner.task_done(task):
-            self._change(job)
-
-    def node_joined(self, node: SlotView) -> None:
-        self.planner.node_joined(node.rack, node.slots)
-
-    def node_lost(self, node: SlotView) -> None:
-        for job in self.planner.node_lost(node.rack, node.slots):
-            self._change(job)
-
-    def _change(self, job: JobView) -> None:
-        self.refile(job)
+    def _guidelines_changed(self, job: JobView) -> None:
+        self._fair.refile(job)
         self._changed[job.id] = job
-        self._passing.pop(job.id, None)
+        self._refusing.pop(job.id, None)
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, {}
@@ -217,6 +215,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
 
 def _urgent_rerun(job: JobView) -> TaskView | None:
+    """A task to run again that reduces with slots wait for."""
     rerun = job.next_rerun()
     return rerun if rerun and any(reader.held for reader in rerun.stage.readers) else None
 

@@ -15,7 +15,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.ids import RackId, rack_id
 from railyard.cluster.tomlfile import load_toml
-from railyard.resourcemanager.schedulers.corral.prioritization import Scenario
+from railyard.resourcemanager.schedulers.corral.heuristics import Scenario
 
 
 class PlannedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,9 +1,9 @@
 """The offline planner: {R_j, p_j, T_j} for all jobs that are known ahead.
 
-Source: Corral, sections 3.1 and 4.  The phases are ``provisioning`` and ``prioritization``; the
-response functions with their penalty for imbalance are ``latency``.
+Source: Corral, sections 3.1 and 4.  The problem and its heuristics are ``heuristics``; the response
+functions with their penalty for imbalance are ``latency``.
 Left open there, chosen here: the penalty counts in all that is planned, lengths too; a plan also
-tells the time without it.
+has the time without it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,13 @@ import numpy as np
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.ids import rack_id
+from railyard.resourcemanager.schedulers.corral.heuristics import (
+    Problem,
+    Scenario,
+    Widths,
+    plain_provisioning,
+    prioritize,
+)
 from railyard.resourcemanager.schedulers.corral.latency import (
     PlanOptions,
     RackCluster,
@@ -21,14 +28,7 @@ from railyard.resourcemanager.schedulers.corral.latency import (
     job_s,
 )
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
-from railyard.resourcemanager.schedulers.corral.prioritization import (
-    Problem,
-    Scenario,
-    Widths,
-    prioritize,
-)
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile
-from railyard.resourcemanager.schedulers.corral.provisioning import plain_provisioning
 from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 
 AS_PUBLISHED = PlanOptions()
@@ -45,7 +45,7 @@ def plan(
 ) -> Plan:
     """Plan these jobs.
 
-    ``busy_until_s`` says of each rack until when an earlier plan keeps it busy, for planning anew
+    ``busy_until_s``: of each rack, until when an earlier plan keeps it busy, for planning again
     while jobs run.  ``plain`` tries every allocation, as the paper does; the answer is the same.
 
     Raises ``UsageError`` if there is no job, or two of one name.
@@ -55,7 +55,7 @@ def plan(
     lengths_s = problem.lengths_at(widths)
     ways = zip(jobs, lengths_s, widths, strict=True)
     latencies_s = [s - imbalance_s(j, r, cluster, options.imbalance) for j, s, r in ways]
-    return _told(jobs, problem, widths, latencies_s)
+    return _as_plan(jobs, problem, widths, latencies_s)
 
 
 def problem_of(
@@ -68,7 +68,7 @@ def problem_of(
 ) -> Problem:
     """The planning problem of section 4.1 for these jobs."""
     if not jobs:
-        raise UsageError("a plan of no jobs: need jobs that were predicted")
+        raise UsageError("a plan of no jobs: need jobs with forecasts")
     names = [job.name for job in jobs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -91,7 +91,7 @@ def problem_of(
     )
 
 
-def _told(
+def _as_plan(
     jobs: Sequence[JobProfile], problem: Problem, widths: Widths, latencies_s: Sequence[float]
 ) -> Plan:
     schedule = prioritize(problem, widths)

@@ -1,9 +1,9 @@
-"""The best allocation on the provisioning phase's path, without trying them all.
+"""The best allocation of the provisioning phase, without trying them all.
 
 The same answer as ``plain_provisioning``: bounds say which allocations can't be better than one
 that was tried.  Two things make it quick:
 
-* A job starts no earlier than the one before it in the order: those racks that it leaves out were
+* A job starts no earlier than the one before it in the order: the racks that it leaves out are
   free later than those that it takes.  So a heap of running jobs stands for the racks' F_i, and an
   allocation is tried in O(J log J), whatever R.
 * Bounds.  Batch: makespan >= the longest job, all work / R, the jobs wider than R/2 one after the
@@ -17,12 +17,12 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from railyard.resourcemanager.schedulers.corral.heuristics import Problem, Widths
 from railyard.resourcemanager.schedulers.corral.latency import Array
-from railyard.resourcemanager.schedulers.corral.prioritization import Problem, Widths
-from railyard.resourcemanager.schedulers.corral.provisioning import Path
 
 #: bounds that were summed up in another order than what they bound
 _ROUNDING = 1 - 1e-9
+_MARK_EVERY = 256
 
 
 def quick_provisioning(problem: Problem) -> Widths:
@@ -31,6 +31,41 @@ def quick_provisioning(problem: Problem) -> Widths:
     if problem.scenario == "batch":
         return path.widths(_best_of_batch(problem, path))
     return path.widths(_Online(problem, path).best())
+
+
+class Path:
+    """The allocations of ``heuristics.allocations``, computed at once; number 0 is one rack each.
+
+    At each step the longest job that can grow does.  A job that got longer by it is the longest
+    again, so what matters of a step from r racks to r + 1 is the shortest that the job has been
+    with up to r racks: steps come in descending order of that.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._jobs, racks = problem.jobs, problem.racks
+        self.shortest_s: Array = np.minimum.accumulate(problem.lengths_s, axis=1)
+        job = np.repeat(np.arange(self._jobs), racks - 1)
+        width = np.tile(np.arange(1, racks), self._jobs)
+        steps = np.lexsort((width, job, -self.shortest_s[:, :-1].ravel()))
+        self.job = job[steps]  #: which job grows in each step
+        self.width = width[steps]  #: from how many racks
+        self._marks = [
+            np.ones(self._jobs, dtype=np.int64)
+        ]  #: r_j after every ``_MARK_EVERY`` steps
+        for begin in range(0, len(steps), _MARK_EVERY):
+            grown = self.job[begin : begin + _MARK_EVERY]
+            self._marks.append(self._marks[-1] + np.bincount(grown, minlength=self._jobs))
+
+    def __len__(self) -> int:
+        """Number of allocations."""
+        return len(self.job) + 1
+
+    def widths(self, number: int) -> Widths:
+        """r_j in the allocation of that number."""
+        mark = number // _MARK_EVERY
+        grown = self.job[mark * _MARK_EVERY : number]
+        widths: Widths = self._marks[mark] + np.bincount(grown, minlength=self._jobs)
+        return widths
 
 
 # Batch -------------------------------------------------------------------------------------------

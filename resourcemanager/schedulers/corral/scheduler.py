@@ -1,9 +1,10 @@
 """Corral: racks for a job's data and tasks, and its priority, are planned before the job comes.
 
 Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
-SIGCOMM 2015, sections 3.1 and 5; the planner is ``resourcemanager.planning``, and where tasks of
-planned jobs may run is ``rackbound``.  The plan is read from the file ``corral.plan`` (see
-``railyard plan``), or made of what is predicted: of all jobs at once, or of each as it comes.
+SIGCOMM 2015.  Here is what section 5 changes in Yarn and HDFS.  The offline planner (section 4) is
+``planner``, its response functions (4.3) are ``latency``; where tasks of planned jobs may run (3.1,
+5) is ``shared.rackbound``.  The plan is read from the file ``corral.plan`` (see ``railyard plan``),
+or made from forecasts: of all jobs at once, or of each as it comes.
 ``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
 Left open there, chosen here: one replica goes to R_j, spread evenly over its racks; where the
 others go, together in another rack, is the block store's rule: to its emptiest nodes (section 4.5
@@ -12,7 +13,7 @@ has the least loaded rack).  A job's output goes where HDFS puts it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -22,13 +23,18 @@ from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob
-from railyard.resourcemanager.interface.policies import DataPolicy
+from railyard.resourcemanager.interface.policies import (
+    DataPolicy,
+    Decision,
+    OrderPolicy,
+    TaskPolicy,
+)
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
+from railyard.resourcemanager.schedulers.corral.currentplan import Aim, CurrentPlan
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
-from railyard.resourcemanager.schedulers.corral.planbook import Aim, PlanBook
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, load_plan
-from railyard.resourcemanager.schedulers.shared.rackbound import Bounds, RackBound, RackBoundConfig
+from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 
 
 class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,7 +44,7 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
 
     plan: str = ""  #: a plan's file; jobs that are not in it are ad hoc.  "" = from forecasts
     scenario: Aim = "auto"  #: of plans made of forecasts; "auto": batch if all come at once
-    imbalance: float = 1.0  #: these two as in ``planning.latency.PlanOptions``
+    imbalance: float = 1.0  #: these two as in ``latency.PlanOptions``
     shuffle_in_waves: bool = True
 
     def __post_init__(self) -> None:
@@ -46,11 +52,11 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
         self.options()
 
     def options(self) -> PlanOptions:
-        """Those of the planner."""
+        """The planner's options."""
         return PlanOptions(imbalance=self.imbalance, shuffle_in_waves=self.shuffle_in_waves)
 
 
-class Corral(RackBound, DataPolicy):
+class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     """Answers "data", "order" and "tasks"."""
 
     Config = CorralConfig
@@ -58,28 +64,43 @@ class Corral(RackBound, DataPolicy):
 
     def __init__(self, config: CorralConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        racks = len(self._nodes)
+        self._bound = RackBound(config, cluster)
+        self.parts = (self._bound,)
+        racks = len(cluster.topology.rack_list())
         written = _read(config.plan, racks) if config.plan else None
-        self._book = PlanBook(cluster.topology, config.scenario, config.options(), written)
+        self._plan = CurrentPlan(cluster.topology, config.scenario, config.options(), written)
 
-    def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
-        self._book.predicted(jobs, self.cluster.now_s)
-
+    # Data placement policy (section 5): one replica in R_j ---------------------------------------
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        guideline = self._book.settle(data.job, data.forecast, self.cluster.now_s)
-        if guideline is None:
-            return ()
-        lost = sum(len(self._lost[rack]) for rack in guideline.racks)
-        nodes = sum(len(self._nodes[rack]) for rack in guideline.racks)
-        return () if lost > self._lost_share * nodes else (guideline.racks,)
+        planned = self._plan.settle(data.job, data.forecast, self.cluster.now_s)
+        return (
+            () if planned is None or self._bound.are_lost(planned.racks, {}) else (planned.racks,)
+        )
 
-    def bind(self, job: JobView) -> Bounds | None:
-        guideline = self._book.settle(job.name, job.forecast, self.cluster.now_s)
-        return Bounds(dict.fromkeys(guideline.racks), guideline.rank) if guideline else None
+    # Task placement policy (section 5): in R_j, the job with the highest priority first ----------
+    def admit(self, job: JobView) -> None:
+        self._bound.admit(job)
+
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        return self._bound.candidates(slot, among)
+
+    def why(self, job: JobView) -> str:
+        return self._bound.why(job)
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        return self._bound.offer(job, slot, now_s)
+
+    # The plan (section 3.1): made from forecasts, followed by jobs that come ---------------------
+    def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
+        self._plan.replan(jobs, self.cluster.now_s)
+
+    def job_submitted(self, job: JobView) -> None:
+        planned = self._plan.settle(job.name, job.forecast, self.cluster.now_s)
+        if planned is not None:
+            self._bound.bind(job, planned.racks, planned.priority)
 
     def job_ended(self, job: JobView) -> None:
-        super().job_ended(job)
-        self._book.over(job.name, job.forecast)
+        self._plan.over(job.name, job.forecast)
 
 
 def _read(path: str, racks: int) -> Plan:

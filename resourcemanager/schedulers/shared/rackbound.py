@@ -3,34 +3,38 @@
 Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
 reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
 priority; within its racks a job holds out for its data as in delay scheduling.  When most machines
-of its racks can't be had, the job runs anywhere.  All other jobs are as under ``capacity``.
-Left open there, chosen here: jobs with a priority and those without stand in one line, the queue's,
-as they came; of those with one, who goes first is first in priority, and so on.  So planned jobs
-take nothing from ad hoc ones, which are served as Yarn does (6.4).  Once enough machines are back,
-a job keeps to its racks again; machines that the job avoids, since its attempts fail there, can't
-be had either.  A map whose input is in none of the racks does not wait, as no slot
-would be nearer.  While tasks that they read are pending, reduces take at most ``reduce_share`` of
-the slots that the job could have in its racks; as published systems leave that open, none: in a
+of its racks are lost, the job runs anywhere.  All other jobs are as under ``capacity``.
+Left open there, chosen here: jobs with a priority and jobs without share their queue.  Those with
+one hold the positions that their ages give them, but the highest priority is at the first of these,
+and so on: planned jobs take nothing from ad hoc ones, which are served as Yarn does (6.4).  Once
+enough machines are back, a job keeps to its racks again; machines that the job avoids, since its
+attempts fail there, count as lost.  A map with its input in none of the racks does not wait, as no
+slot would be nearer.  While tasks that they read are pending, reduces take at most ``reduce_share``
+of the slots that the job could have in its racks; as published systems leave that open, none: in a
 rack or two a job's maps come in many waves, and a reduce that waits for them keeps others' maps
 from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
 to ``capacity``.)
 With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
-job in line whose own racks are full.  Corral's paper can be read both ways: tasks are constrained
+job whose own racks are full.  Corral's paper can be read both ways: tasks are constrained
 to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to ensure work
 conservation during job execution", a job's allocation may change (4.1).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
-from railyard.resourcemanager.interface.policies import Decision, Pass, Place, TaskPolicy
+from railyard.resourcemanager.interface.policies import (
+    Decision,
+    OrderPolicy,
+    Pass,
+    Place,
+    TaskPolicy,
+)
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
@@ -41,28 +45,27 @@ from railyard.resourcemanager.interface.views import (
 from railyard.resourcemanager.schedulers.capacity import (
     CapacityConfig,
     CapacityOrder,
-    Turn,
-    turn_by_age,
+    Position,
+    by_age,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 
-Rank = tuple[float, int]
-_Key = tuple[Rank, Turn]
+Priority = tuple[float, int]  #: the least goes first
+_Key = tuple[Priority, Position]
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The racks that a job keeps to, and its place among jobs with a priority."""
+class _Binding(NamedTuple):
+    """The racks that a job keeps to, and its place among the jobs that have a priority."""
 
     racks: dict[RackId, None]
-    rank: Rank | None = None  #: the least goes first; None = in the order of ``capacity``
+    key: _Key | None  #: None = it is in the order of ``capacity``
 
 
 class _Planned(NamedTuple):
-    """The jobs of a queue with a rank, until they end: the n-th of them has the n-th turn."""
+    """The jobs of a queue with a priority, until they end: the n-th key has the n-th position."""
 
     keys: list[_Key]
-    turns: list[Turn]
+    positions: list[Position]
 
 
 class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,67 +91,93 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
         require(0 <= share <= 1, f"{self.section}.reduce_share", share, "a share in [0, 1]")
 
 
-class RackBound(CapacityOrder, TaskPolicy):
-    """Answers "order" and "tasks".  A subclass says who keeps to which racks."""
+class RackBound(OrderPolicy, TaskPolicy):
+    """Answers "order" and "tasks" as a part of a scheduler, which says who keeps to which racks."""
 
     def __init__(self, config: RackBoundConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._lost_share = config.lost_share
-        self._reduce_share = config.reduce_share
-        self._work_conserving = config.work_conserving
+        self._config = config
+        self._order = CapacityOrder(config, cluster, self._position)
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)
+        self.parts = (self._order, self._delay)
         racks = cluster.topology.rack_list()
         self._nodes = {rack.id: tuple(node.id for node in rack.nodes) for rack in racks}
         self._lost: dict[RackId, dict[NodeId, None]] = {rack: {} for rack in self._nodes}
-        self._bounds: dict[JobId, Bounds] = {}
-        self._planned: dict[str, _Planned] = {}  #: by queue
-        self._freed: dict[JobId, JobView] = {}  #: jobs that may run anywhere, as of now
+        self._bindings: dict[JobId, _Binding] = {}
+        self._planned: dict[str, _Planned] = {}  #: {queue: its jobs with a priority}
+        self._freed: dict[JobId, JobView] = {}  #: jobs that may run anywhere since the last event
 
-    @abstractmethod
-    def bind(self, job: JobView) -> Bounds | None:
-        """The racks for a job that has just been submitted; None = it may run anywhere."""
+    def bind(self, job: JobView, racks: Iterable[RackId], priority: Priority | None = None) -> None:
+        """Keep a job that has just been submitted to these racks.
+
+        ``priority``: its place among the jobs that have one; None = it has the place of its age.
+        """
+        key = None if priority is None else (priority, by_age(job))
+        self._bindings[job.id] = _Binding(dict.fromkeys(racks), key)
+        if key is not None:
+            planned = self._planned.setdefault(job.queue, _Planned([], []))
+            insort(planned.keys, key)
+            insort(planned.positions, by_age(job))
+            self._order.resort(job.queue)
 
     def racks_of(self, job: JobView) -> dict[RackId, None] | None:
         """The racks that a job keeps to now; None = it may run anywhere."""
-        bounds = self._bounds.get(job.id)
-        return bounds.racks if bounds and not self._is_lost(bounds, job) else None
+        binding = self._bindings.get(job.id)
+        return binding.racks if binding and not self.are_lost(binding.racks, job.avoid) else None
+
+    def are_lost(self, racks: Iterable[RackId], avoid: Mapping[NodeId, None]) -> bool:
+        """Whether more than ``lost_share`` of the racks' machines is lost, or to be avoided."""
+        if not avoid and not any(map(self._lost.__getitem__, racks)):
+            return False
+        nodes = [(node, rack) for rack in racks for node in self._nodes[rack]]
+        lost = sum(node in avoid or node in self._lost[rack] for node, rack in nodes)
+        return lost > self._config.lost_share * len(nodes)
 
     # Order ---------------------------------------------------------------------------------------
-    def turns(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+    def admit(self, job: JobView) -> None:
+        self._order.admit(job)
+
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         elsewhere = []
-        for job in super().turns(slot, among):
+        for job in self._order.candidates(slot, among):
             racks = self.racks_of(job)
             if racks is None or slot.rack in racks:
                 yield job
-            elif self._work_conserving:
+            elif self._config.work_conserving:
                 elsewhere.append(job)
         yield from [job for job in elsewhere if self._may_leave(job)]
 
     def _may_leave(self, job: JobView) -> bool:
         """Whether all slots of the racks that a job keeps to are taken."""
-        nodes, racks = self.cluster.nodes, self.racks_of(job)
-        return racks is not None and not any(
+        racks = self.racks_of(job)
+        return racks is not None and not self._free_in(racks)
+
+    def _free_in(self, racks: Iterable[RackId]) -> int:
+        """Number of free slots in these racks."""
+        nodes = self.cluster.nodes
+        return sum(
             nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
         )
 
-    def turn_of(self, job: JobView) -> Turn:
-        planned, key = self._planned.get(job.queue), self._key(job)
-        if planned is None or key is None:
-            return super().turn_of(job)
-        return planned.turns[bisect_left(planned.keys, key)]
+    def _position(self, job: JobView) -> Position:
+        key = self._key(job)
+        if key is None:
+            return by_age(job)
+        planned = self._planned[job.queue]
+        return planned.positions[bisect_left(planned.keys, key)]
 
     def why(self, job: JobView) -> str:
         racks, key = self.racks_of(job), self._key(job)
         where = f" on {' '.join(racks)}" if racks is not None else ""
         if key is None:
-            return super().why(job) + where
+            return self._order.why(job) + where
         ahead = bisect_left(self._planned[job.queue].keys, key)
-        return f"{ahead} planned jobs before it, {super().why(job)}{where}"
+        return f"{ahead} planned jobs before it, {self._order.why(job)}{where}"
 
     def _key(self, job: JobView) -> _Key | None:
-        bounds = self._bounds.get(job.id)
-        return (bounds.rank, turn_by_age(job)) if bounds and bounds.rank is not None else None
+        binding = self._bindings.get(job.id)
+        return binding.key if binding else None
 
     # Tasks ---------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
@@ -175,41 +204,23 @@ class RackBound(CapacityOrder, TaskPolicy):
         if not any(source.pending.count for source in reduce.stage.reads):
             return True
         held = sum(stage.held for stage in job.stages.values() if stage.reads)
-        nodes = self.cluster.nodes
-        free = sum(
-            nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
-        )
-        return held < int(self._reduce_share * (job.held + free))
+        return held < int(self._config.reduce_share * (job.held + self._free_in(racks)))
 
     # What happens --------------------------------------------------------------------------------
-    def job_submitted(self, job: JobView) -> None:
-        bounds = self.bind(job)
-        if bounds is None:
-            return
-        self._bounds[job.id] = bounds
-        key = self._key(job)
-        if key is not None:
-            planned = self._planned.setdefault(job.queue, _Planned([], []))
-            insort(planned.keys, key)
-            insort(planned.turns, turn_by_age(job))
-            self.turns_changed(job.queue)
-
     def job_ended(self, job: JobView) -> None:
         key = self._key(job)
         if key is not None:
             planned = self._planned[job.queue]
             at = bisect_left(planned.keys, key)
-            del planned.keys[at], planned.turns[at]
-            self.turns_changed(job.queue)
-        self._bounds.pop(job.id, None)
+            del planned.keys[at], planned.positions[at]
+            self._order.resort(job.queue)
+        self._bindings.pop(job.id, None)
         self._freed.pop(job.id, None)
-        self._delay.job_ended(job)
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        super().attempt_ended(attempt)
         job = attempt.task.stage.job
-        bounds = self._bounds.get(job.id)
-        if bounds and job.avoid and self._is_lost(bounds, job):
+        binding = self._bindings.get(job.id)
+        if binding and job.avoid and self.are_lost(binding.racks, job.avoid):
             self._freed[job.id] = job
 
     def node_joined(self, node: SlotView) -> None:
@@ -220,29 +231,15 @@ class RackBound(CapacityOrder, TaskPolicy):
 
     def node_lost(self, node: SlotView) -> None:
         self._lost[node.rack][node.id] = None
-        for job, bounds in self._bounds.items():
-            if node.rack in bounds.racks and job in self.cluster.jobs:
+        for job, binding in self._bindings.items():
+            if node.rack in binding.racks and job in self.cluster.jobs:
                 self._freed[job] = self.cluster.jobs[job]
 
     def reconsider(self) -> Iterable[JobView]:
         freed, self._freed = self._freed, {}
-        yield from super().reconsider()
         yield from [job for job in freed.values() if self.racks_of(job) is None]
-        if self._work_conserving and self.cluster.free:
-            wanting = [job for queue in self._queues.values() for _, job in queue.wanting]
-            yield from [job for job in wanting if self._may_leave(job)]
-
-    def _is_lost(self, bounds: Bounds, job: JobView) -> bool:
-        """Whether too many machines of a job's racks can't be had."""
-        if not job.avoid and not any(map(self._lost.__getitem__, bounds.racks)):
-            return False
-        nodes = [node for rack in bounds.racks for node in self._nodes[rack]]
-        lost = sum(
-            node in job.avoid or node in self._lost[rack]
-            for rack in bounds.racks
-            for node in self._nodes[rack]
-        )
-        return lost > self._lost_share * len(nodes)
+        if self._config.work_conserving and self.cluster.free:
+            yield from [job for job in self._order.wanting() if self._may_leave(job)]
 
 
 def _has_input_in(job: JobView, racks: Iterable[RackId]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from railyard.resourcemanager.schedulers.corral.prioritization import Problem, Scenario
+from railyard.resourcemanager.schedulers.corral.heuristics import Problem, Scenario
 
 
 def problem(

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.schedulers.corral.bounds import lp_batch, online_bound
+from railyard.resourcemanager.schedulers.corral.heuristics import Problem, allocations, prioritize
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
-from railyard.resourcemanager.schedulers.corral.prioritization import Problem, prioritize
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
-from railyard.resourcemanager.schedulers.corral.provisioning import allocations
 from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 from tests.resourcemanager.planning.problems import problem, problems
 

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 
 from railyard.cluster.errors import UsageError
-from railyard.resourcemanager.schedulers.corral.latency import RackCluster
-from railyard.resourcemanager.schedulers.corral.planner import plan
-from railyard.resourcemanager.schedulers.corral.prioritization import prioritize
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
-from railyard.resourcemanager.schedulers.corral.provisioning import (
-    Path,
+from railyard.resourcemanager.schedulers.corral.heuristics import (
     allocations,
     plain_provisioning,
+    prioritize,
 )
-from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
+from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.planner import plan
+from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+from railyard.resourcemanager.schedulers.corral.quicksearch import Path, quick_provisioning
 from tests.resourcemanager.planning.problems import problem, problems
 
 

@@ -10,18 +10,18 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Compute
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster, job_s
-from railyard.resourcemanager.schedulers.corral.profiles import (
-    JobProfile,
-    StageProfile,
-    predicted_profiles,
-    profile_of,
-)
-from railyard.resourcemanager.schedulers.corral.runs import (
+from railyard.resourcemanager.schedulers.corral.prediction import (
     Run,
     load_runs,
     predict,
     record,
     with_errors,
+)
+from railyard.resourcemanager.schedulers.corral.profiles import (
+    JobProfile,
+    StageProfile,
+    predicted_profiles,
+    profile_of,
 )
 
 COMPUTE = Compute(map_rate=50e6, reduce_rate=25e6)

@@ -1,10 +1,10 @@
-"""The plan of a cluster that runs: read from a file, or made of what is predicted, and made anew.
+"""The plan that a running cluster goes by: read from a file, or made from forecasts and remade.
 
 Source: Corral, section 3.1: the planner gets new estimates from time to time, plans again, and
 hands new guidelines to the scheduler.
-Left open there, chosen here: a job whose data has been placed, or that has come, keeps its
-guideline; in a new plan its racks are busy until it was planned to be done.  A job that was not
-predicted, but has a forecast when it or its data comes, is planned then, behind those.
+Left open there, chosen here: a job that has come, or whose data has been placed, keeps its racks;
+in a new plan these are busy until it was planned to be done.  A job without a forecast in the plan,
+but with one when it or its data comes, is planned then, behind the others.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
 from railyard.resourcemanager.schedulers.corral.planner import AS_PUBLISHED, plan
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profile
 
-#: As ``prioritization.Scenario``; "auto" = a batch if all jobs that are predicted come at once.
+#: As ``planner.Scenario``; "auto" = a batch if all jobs with forecasts come at once.
 Aim = Literal["auto", "batch", "online"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guideline:
+class RackAssignment:
     """Where a job should run, and before whom."""
 
     racks: tuple[RackId, ...]  #: R_j
-    rank: tuple[float, int]  #: the least goes first: T_j, then p_j; of a plan in a file p_j alone
+    priority: tuple[float, int]  #: the least goes first: (T_j, p_j); of a plan's file (p_j, 0)
     end_s: float  #: when it is planned to be done
 
 
-class PlanBook:
-    """The guidelines of all jobs that are planned.
+class CurrentPlan:
+    """The assignments of all jobs that are planned.
 
-    ``fixed``: a plan that somebody wrote, which then is all of it: no other job is planned.
-    Raises ``UsageError`` if racks differ, so that none can be planned.
+    ``written``: a plan from a file; then no other job is planned.
+    Raises ``UsageError`` if the racks differ, as the planner needs racks that are alike.
     """
 
     def __init__(
@@ -48,34 +48,34 @@ class PlanBook:
         topology: Topology,
         aim: Aim = "auto",
         options: PlanOptions = AS_PUBLISHED,
-        fixed: Plan | None = None,
+        written: Plan | None = None,
     ) -> None:
-        self._cluster = RackCluster.of(topology, options.slots) if fixed is None else None
+        self._cluster = RackCluster.of(topology, options.slots) if written is None else None
         self._compute = topology.compute
         self._aim = aim
         self._options = options
         self._planned = 0  #: jobs so far: of equal starts the one that was planned first goes first
-        self._open: dict[str, Guideline] = {}  #: of jobs that a new plan may move
-        self._settled: dict[str, Guideline] = {}  #: of those whose data is placed or that are there
-        self._fixed = {job.name: _of_file(job) for job in fixed.jobs} if fixed else {}
+        self._open: dict[str, RackAssignment] = {}  #: of jobs that a new plan may move
+        self._settled: dict[str, RackAssignment] = {}  #: of jobs that have come, or their data
+        self._written = {job.name: _as_written(job) for job in written.jobs} if written else {}
 
-    def predicted(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
-        """Plan these jobs, instead of those that were predicted before and are not settled."""
+    def replan(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
+        """Plan these jobs, and drop what was planned for others that have not come."""
         if self._cluster is None:
             return
         self._open.clear()
         coming = [job for job in jobs if job.job not in self._settled]
         self._plan([predicted_profile(job, self._compute, now_s) for job in coming], now_s)
 
-    def settle(self, job: str, forecast: Forecast | None, now_s: float) -> Guideline | None:
-        """A job comes, or its data does: what it is to go by from now on; None = it is ad hoc.
+    def settle(self, job: str, forecast: Forecast | None, now_s: float) -> RackAssignment | None:
+        """A job comes, or its data does: its assignment from now on; None = it is ad hoc.
 
         It is looked up by its own name, then by that of the recurring job.
         """
         names = [name for name in (job, forecast.name if forecast else "") if name]
-        known = [name for name in names if name in self._fixed or name in self._settled]
+        known = [name for name in names if name in self._written or name in self._settled]
         for name in known:
-            return self._fixed.get(name) or self._settled[name]
+            return self._written.get(name) or self._settled[name]
         if self._cluster is None or not names:
             return None
         name = next((name for name in names if name in self._open), names[0])
@@ -93,7 +93,6 @@ class PlanBook:
         for name in (job, forecast.name if forecast else ""):
             self._settled.pop(name, None)
 
-    # ---------------------------------------------------------------------------------------------
     def _plan(self, profiles: Sequence[JobProfile], now_s: float) -> None:
         if not profiles or self._cluster is None:
             return
@@ -105,8 +104,10 @@ class PlanBook:
         made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
         for job in sorted(made.jobs, key=lambda job: job.priority):
             self._planned += 1
-            rank = (job.start_s, self._planned)
-            self._open[job.name] = Guideline(racks=job.racks, rank=rank, end_s=job.end_s)
+            priority = (job.start_s, self._planned)
+            self._open[job.name] = RackAssignment(
+                racks=job.racks, priority=priority, end_s=job.end_s
+            )
 
     def _busy_until_s(self, cluster: RackCluster, now_s: float) -> Iterator[float]:
         for number in range(cluster.racks):
@@ -114,5 +115,5 @@ class PlanBook:
             yield max(now_s, max(here, default=now_s))
 
 
-def _of_file(job: PlannedJob) -> Guideline:
-    return Guideline(racks=job.racks, rank=(job.priority, 0), end_s=job.end_s)
+def _as_written(job: PlannedJob) -> RackAssignment:
+    return RackAssignment(racks=job.racks, priority=(job.priority, 0), end_s=job.end_s)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.resourcemanager.schedulers.corral.heuristics import Problem
 from railyard.resourcemanager.schedulers.corral.latency import Array
-from railyard.resourcemanager.schedulers.corral.prioritization import Problem
 
 
 def lp_batch(problem: Problem) -> float:

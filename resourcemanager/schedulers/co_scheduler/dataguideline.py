@@ -1,0 +1,148 @@
+"""The data placement guideline: on how many racks a job's input and its maps should be.
+
+Source: Co-scheduler, section IV-D, equations 3 to 10.  R_map is the number of racks that run maps,
+R_red of those that run reduces, R_data of those that hold one replica of the input.  Task times of
+recurring jobs are as in Corral's latency response function: the bytes of a task by the rate of a
+slot.  Of a DAG of stages (section VI) the stages that read files count, and the stage that reads
+most of their output; later stages go by their real input.
+Left open there, chosen here: R_data is at least 1 for a shuffle-heavy job and at most what leaves
+every replica racks of its own; a flow of exactly T_e is large enough for a circuit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.ids import RackId
+from railyard.cluster.topology import Compute
+from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
+from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class DataGuideline:
+    """How many racks run a job's maps, and how many may run its reduces."""
+
+    map_racks: int  #: R_map, and R_data by equation 3; 0 = the job is not shuffle-heavy
+    reduce_racks: tuple[int, ...] = ()  #: values of R_red to choose from; () = all that fit
+
+
+# Non-recurring jobs: IV-D.1 ----------------------------------------------------------------------
+def data_guideline(input_bytes: float, sir: float, hybrid: Hybrid) -> DataGuideline | None:
+    """Equation 7, for a job of which only the input size is known; ``sir`` is shuffle / input.
+
+    None for a job that is not shuffle-heavy: its whole shuffle is less than T_e.
+    """
+    shuffle_bytes = input_bytes * sir
+    if shuffle_bytes < hybrid.elephant_bytes:
+        return None
+    # floor(sqrt(x)) is isqrt(floor(x)); at least 1 as x is
+    racks = isqrt(int(shuffle_bytes // hybrid.elephant_bytes))
+    return DataGuideline(min(racks, hybrid.racks_max))
+
+
+# Recurring jobs: IV-D.2 --------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class ShuffleForecast:
+    """The maps and reduces of a recurring job, and what is shuffled between them."""
+
+    maps: int
+    map_s: float  #: mean time of one map
+    reduces: int
+    reduce_s: float  #: time of one reduce
+    shuffle_bytes: float  #: D_shu
+
+
+def shuffle_forecast(
+    forecast: Forecast, compute: Compute, error: float = 1.0
+) -> ShuffleForecast | None:
+    """The largest shuffle of a job's maps; None if nothing reads what maps write.
+
+    ``error`` is what predicted sizes are multiplied by, to see what wrong forecasts do.
+    """
+    maps = {stage.name: stage for stage in forecast.stages if not stage.reads}
+    read_bytes = {
+        stage.name: sum(maps[name].output_bytes for name in stage.reads if name in maps)
+        for stage in forecast.stages
+        if stage.reads
+    }
+    if not any(read_bytes.values()):
+        return None
+    most = max(read_bytes, key=lambda name: read_bytes[name])
+    [reduces] = [stage for stage in forecast.stages if stage.name == most]
+    parents = [maps[name] for name in reduces.reads if name in maps]
+    tasks = sum(stage.tasks for stage in parents)
+    work_s = sum(stage.tasks * _task_s(stage, compute.map_rate, error) for stage in parents)
+    return ShuffleForecast(
+        maps=tasks,
+        map_s=work_s / tasks,
+        reduces=reduces.tasks,
+        reduce_s=_task_s(reduces, compute.reduce_rate, error),
+        shuffle_bytes=read_bytes[most] * error,
+    )
+
+
+def _task_s(stage: StageForecast, rate_bytes_per_s: float, error: float) -> float:
+    """How long one task of the stage computes."""
+    rate_bytes_per_s = stage.rate_bytes_per_s or rate_bytes_per_s
+    return stage.task_s + stage.input_bytes * error / stage.tasks / rate_bytes_per_s
+
+
+def latency_matrix(job: ShuffleForecast, hybrid: Hybrid) -> tuple[Floats, Flags]:
+    """L(R_map, R_red) of equation 8 in seconds, and where the shuffle uses circuits.
+
+    Row i and column j stand for R_map = i + 1 and R_red = j + 1.  O(racks^2), in numpy.
+    """
+    counts = np.arange(1, hybrid.racks + 1, dtype=np.float64)
+    map_racks, reduce_racks = counts[:, np.newaxis], counts[np.newaxis, :]
+    maps_s = np.ceil(job.maps / (map_racks * hybrid.slots)) * job.map_s
+    reduces_s = np.ceil(job.reduces / (reduce_racks * hybrid.slots)) * job.reduce_s
+    flow_bytes = job.shuffle_bytes / (map_racks * reduce_racks)
+    circuits = flow_bytes >= hybrid.elephant_bytes
+    rate = np.where(circuits, hybrid.ocs_bytes_per_s, hybrid.eps_bytes_per_s)
+    crossing_bytes = flow_bytes * (reduce_racks - 1)  # eq. 10
+    if hybrid.shuffle_bound:
+        # the least that the busiest rack sends or receives: eq. 10 has only part of the sending
+        crossing_bytes = flow_bytes * np.maximum(map_racks, reduce_racks)
+    return maps_s + crossing_bytes / rate + reduces_s, circuits  # eq. 9, 8
+
+
+def recurring_guideline(
+    job: ShuffleForecast, hybrid: Hybrid, factor: float
+) -> DataGuideline | None:
+    """The smallest R_map of the zone in which the shuffle uses circuits and latency is low.
+
+    That zone (green in Fig. 4, not defined there) is taken to be all entries with circuits whose
+    latency is at most ``factor`` times the best of them.  None if the job can't use circuits.
+    """
+    latency_s, circuits = latency_matrix(job, hybrid)
+    latency_s = np.where(circuits, latency_s, np.inf)[: hybrid.racks_max]
+    best_s = latency_s.min()
+    if not np.isfinite(best_s):
+        return None
+    zone = latency_s <= factor * best_s
+    row = int(zone.any(axis=1).argmax())
+    return DataGuideline(row + 1, tuple((np.flatnonzero(zone[row]) + 1).tolist()))
+
+
+# Input data: IV-D.3 ------------------------------------------------------------------------------
+def replica_racks(
+    racks: Sequence[RackId], count: int, replicas: int, dice: Random
+) -> tuple[tuple[RackId, ...], ...]:
+    """Random disjoint sets of ``count`` racks, one set for each replica.
+
+    With too few racks there are fewer sets: only whole ones.
+    """
+    count = min(count, max(1, len(racks) // replicas))
+    chosen = dice.sample(racks, min(len(racks), count * replicas))
+    sets = [tuple(chosen[at : at + count]) for at in range(0, len(chosen), count)]
+    return tuple(each for each in sets if len(each) == count)
