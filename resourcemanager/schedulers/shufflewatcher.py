@@ -47,27 +47,27 @@ class ShuffleWatcher(OrderPolicy, TaskPolicy):
     def __init__(self, config: ShuffleWatcherConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._sir = config.sir
-        self._bound = RackBound(config, cluster)
-        self.parts = (self._bound,)
+        self.bound = RackBound(config, cluster)
+        self.parts = (self.bound,)
 
     # Order and tasks: those of ``capacity``, in the job's racks ----------------------------------
     def admit(self, job: JobView) -> None:
-        self._bound.admit(job)
+        self.bound.admit(job)
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        return self._bound.candidates(slot, among)
+        return self.bound.candidates(slot, among)
 
     def why(self, job: JobView) -> str:
-        return self._bound.why(job)
+        return self.bound.why(job)
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        return self._bound.offer(job, slot, now_s)
+        return self.bound.offer(job, slot, now_s)
 
     # Racks ---------------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
         racks = self._racks_for(job)
         if racks:
-            self._bound.bind(job, racks)
+            self.bound.bind(job, racks)
 
     def _racks_for(self, job: JobView) -> list[RackId]:
         """The racks with the least bytes across racks; none for a job that has nothing to cut."""

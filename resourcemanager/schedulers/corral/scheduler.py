@@ -64,8 +64,8 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
 
     def __init__(self, config: CorralConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._bound = RackBound(config, cluster)
-        self.parts = (self._bound,)
+        self.bound = RackBound(config, cluster)
+        self.parts = (self.bound,)
         racks = len(cluster.topology.rack_list())
         written = _read(config.plan, racks) if config.plan else None
         self._plan = CurrentPlan(cluster.topology, config.scenario, config.options(), written)
@@ -73,22 +73,20 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     # Data placement policy (section 5): one replica in R_j ---------------------------------------
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         planned = self._plan.settle(data.job, data.forecast, self.cluster.now_s)
-        return (
-            () if planned is None or self._bound.are_lost(planned.racks, {}) else (planned.racks,)
-        )
+        return () if planned is None or self.bound.are_lost(planned.racks, {}) else (planned.racks,)
 
     # Task placement policy (section 5): in R_j, the job with the highest priority first ----------
     def admit(self, job: JobView) -> None:
-        self._bound.admit(job)
+        self.bound.admit(job)
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        return self._bound.candidates(slot, among)
+        return self.bound.candidates(slot, among)
 
     def why(self, job: JobView) -> str:
-        return self._bound.why(job)
+        return self.bound.why(job)
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        return self._bound.offer(job, slot, now_s)
+        return self.bound.offer(job, slot, now_s)
 
     # The plan (section 3.1): made from forecasts, followed by jobs that come ---------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
@@ -97,7 +95,7 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     def job_submitted(self, job: JobView) -> None:
         planned = self._plan.settle(job.name, job.forecast, self.cluster.now_s)
         if planned is not None:
-            self._bound.bind(job, planned.racks, planned.priority)
+            self.bound.bind(job, planned.racks, planned.priority)
 
     def job_ended(self, job: JobView) -> None:
         self._plan.over(job.name, job.forecast)
