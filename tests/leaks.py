@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ import pytest
 _VARIABLE = "RAILYARD_TESTS"
 #: What is in the checkout, or comes into it, and is no file of the project.
 _IGNORED = {".git", ".venv", ".hypothesis", "__pycache__", "build", "dist", "railyard.egg-info"}
+_SOURCES = (".py", ".md")
 #: For how long processes that are about to end are waited for.
 _PATIENCE_S = 5.0
 #: Helpers of a pool in the test process, which end with it.
@@ -56,8 +58,8 @@ class Session:
         if self.tmp_path is not None:
             self.left += [f"socket {path}" for path in _sockets(self.tmp_path)]
         if self.files is not None:
-            new = sorted(_files(self.checkout, self.tmp_path) - self.files)
-            self.left += [f"{_kind(path)} {path}" for path in new]
+            new = _files(self.checkout, self.tmp_path) - self.files - _tracked(self.checkout)
+            self.left += [f"{_kind(path)} {path}" for path in sorted(new)]
 
     def close(self) -> None:
         """Give back what the session had."""
@@ -173,7 +175,7 @@ def _belongs(folder: Path, session: str) -> bool:
 
 
 def _files(checkout: Path, tmp_path: Path | None) -> set[Path]:
-    """The files and folders of the checkout."""
+    """The files and empty folders of the checkout, but for sources: people write them meanwhile."""
     found: set[Path] = set()
     for folder, folders, files in os.walk(checkout):
         folders[:] = [
@@ -183,8 +185,16 @@ def _files(checkout: Path, tmp_path: Path | None) -> set[Path]:
             and not name.endswith("_cache")
             and Path(folder, name) != tmp_path
         ]
-        found.update(Path(folder, name) for name in (*folders, *files))
+        found.update(Path(folder, name) for name in files if not name.endswith(_SOURCES))
+        if not folders and not files:
+            found.add(Path(folder))
     return found
+
+
+def _tracked(checkout: Path) -> set[Path]:
+    """The files of the checkout that git knows: they may have come by a change of branches."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=checkout, capture_output=True)
+    return {checkout / os.fsdecode(name) for name in listed.stdout.split(b"\0")}
 
 
 def _sockets(folder: Path) -> list[Path]:

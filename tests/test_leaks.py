@@ -42,6 +42,7 @@ import pathlib
 
 def test_checkout():
     pathlib.Path("made.txt").touch()
+    pathlib.Path("empty").mkdir()
 """
 NOTHING = """
 import subprocess, tempfile
@@ -58,7 +59,12 @@ def test_what_is_left_behind_fails_the_session_and_is_named(session):
     result.assert_outcomes(passed=3)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["LEFT BEHIND: process *", "LEFT BEHIND: folder */mine*", "LEFT BEHIND: file */made.txt"]
+        [
+            "LEFT BEHIND: process *",
+            "LEFT BEHIND: folder */mine*",
+            "LEFT BEHIND: folder */empty",
+            "LEFT BEHIND: file */made.txt",
+        ]
     )
 
 
