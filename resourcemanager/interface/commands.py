@@ -1,4 +1,4 @@
-"""The orders that the core gives, besides those to the NodeManagers (``messages/execution.py``).
+"""The core's commands, besides those to the NodeManagers (``messages/execution.py``).
 
 A command is in the imperative.  Whoever drives the core (the ResourceManager process, the
 simulator, a test) carries out each one, in the order in which they were returned.
@@ -11,43 +11,43 @@ from railyard.cluster.messaging.wire import Command
 
 
 class SetTimer(Command, frozen=True, kw_only=True):
-    """Say ``TimerFired`` at ``at_s``.  A later order for the same timer replaces this one."""
+    """Send ``TimerFired`` at ``at_s``.  A later command for the same timer replaces this one."""
 
     timer: str
     at_s: float
 
 
 class PlaceData(Command, frozen=True, kw_only=True):
-    """Tell whoever announced data where its replicas should go."""
+    """Answer whoever announced data: where its replicas should go."""
 
     path: str
-    #: for the first replica, the second, ...: racks for it; empty or missing = the store's own rule
+    #: of each replica, the racks for it; empty or missing = the block store's own rule
     racks: tuple[tuple[RackId, ...], ...]
 
 
 class OpenCoflow(Command, frozen=True, kw_only=True):
-    """Tell the network that flows of this coflow are about to come: a stage's shuffle."""
+    """Open a coflow in the network, the shuffle of one stage, before its first flow."""
 
     coflow: CoflowId
     job: JobId
 
 
 class CloseCoflow(Command, frozen=True, kw_only=True):
-    """Tell the network that no more flows of this coflow will come."""
+    """Close a coflow in the network: no more flows of it will come."""
 
     coflow: CoflowId
 
 
 class CommitJob(Command, frozen=True, kw_only=True):
-    """Put the output of the winners in its place, then say ``JobCommitted`` or that it failed."""
+    """Move the winners' output into its place; answer ``JobCommitted`` or ``JobCommitFailed``."""
 
     job: JobId
-    output_path: str  #: "" = there is none
+    output_path: str  #: folder for the output; "" = there is none
     winners: tuple[AttemptId, ...]  #: attempts of the last stages, by stage and task
 
 
 class EndJob(Command, frozen=True, kw_only=True):
-    """Tell whoever watches that the job is over; ``reason`` says why it failed, "" if it did not.
+    """Report the end of a job to whoever watches it; ``reason`` says why it failed, else "".
 
     A ``DiscardJob`` follows once its last attempt is gone.
     """

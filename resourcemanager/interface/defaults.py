@@ -31,15 +31,15 @@ from railyard.resourcemanager.interface.views import (
 
 
 def ready_first(job: JobView) -> TaskView | None:
-    """What goes before pending maps: re-runs that readers wait for, then reduces that may run.
+    """The task that goes before pending maps: a re-run that readers wait for, or a reduce.
 
-    That is the order of priorities of Hadoop's MRAppMaster: failed maps, reduces, maps.
+    Hadoop's MRAppMaster has the same priorities: failed maps, reduces, maps.
     """
     return job.next_rerun() or job.next_pending_reduce()
 
 
 class ClosestTasks(TaskPolicy):
-    """Answers "tasks": whatever is nearest to its input, without waiting for anything better."""
+    """Answers "tasks": the task nearest to its input, without waiting for a better slot."""
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         task = ready_first(job)
@@ -54,10 +54,10 @@ class SlowStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     #: share of the tasks read that must be done; mapreduce.job.reduce.slowstart.completedmaps
     slowstart: float = 0.05
-    #: most of a job's slots for reduces while maps are pending;
+    #: largest share of a job's slots for reduces while maps are pending;
     #: yarn.app.mapreduce.am.job.reduce.rampup.limit
     ramp_up: float = 0.5
-    #: how long reduces keep slots while maps that they wait for get none, in seconds
+    #: seconds for which reduces keep slots while maps that they wait for have none
     patience_s: float = 5.0
 
     def __post_init__(self) -> None:

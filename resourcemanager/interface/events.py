@@ -1,4 +1,4 @@
-"""The facts that the core is told, besides those of the NodeManagers (``messages/execution.py``).
+"""The events that the core handles, besides those of the NodeManagers (``messages/execution.py``).
 
 An event is in the past tense and holds all that the core needs to know: events and their times,
 fed to a fresh core, give the same commands again.  All ``_bytes`` are the model's.
@@ -43,13 +43,13 @@ from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task reads from the block store, and where that is."""
+    """What one task reads from the block store, and the nodes that hold it."""
 
     splits: Annotated[tuple[Split, ...], ENTRIES] = ()
     input_bytes: ModelBytes = 0
     nodes: Annotated[
         tuple[NodeId, ...], FEW
-    ] = ()  #: those that hold a replica; none = it may run anywhere
+    ] = ()  #: nodes with a replica; none = it may run anywhere
 
 
 class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Tasks
     inputs: Annotated[
         tuple[TaskInput, ...], ENTRIES
-    ] = ()  #: one a task if it reads the block store, otherwise none
+    ] = ()  #: one per task if it reads the block store, otherwise none
 
 
 class JobsPredicted(Event, frozen=True, kw_only=True):
@@ -74,32 +74,32 @@ class DataAnnounced(Event, frozen=True, kw_only=True):
 
     path: Path  #: of the file, or of the folder whose files all are the job's input
     size_bytes: ModelBytes
-    job: Name = ""  #: the name of the job that will read it; "" = that is not known
+    job: Name = ""  #: the name of the job that will read it; "" = unknown
     forecast: Forecast | None = None  #: of that job, if there is one
 
 
 class JobSubmitted(Event, frozen=True, kw_only=True):
-    """Somebody wants a job to be run; its input is there and its stages are a sound DAG."""
+    """A job was submitted; its input is stored and its stages are a sound DAG."""
 
     job: JobId
     name: Name
     user: Name
-    queue: Name  #: pool or queue, for schedulers that have them
+    queue: Name  #: queue or pool, for schedulers that have them
     stages: Annotated[tuple[StagePlan, ...], FEW]
     output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
     output_replication: Replicas = 0  #: 0 = the cluster's
-    #: for each replica of its output, the racks for it; empty or missing = the store's own rule
+    #: of each replica of its output, the racks for it; empty or missing = the store's own rule
     output_racks: ReplicaRacks = ()
     max_attempts: Tasks = 4  #: failures of one task that end the job
     weight: Weight = 1.0  #: its share against other jobs of the same user
-    forecast: Forecast | None = None  #: None: nothing is known of it
-    #: shuffles of more pairs of tasks are merged to about so many flows, see ``merging.py``;
-    #: 0 = a flow from each node to each reader.  Only simulated nodes can do it
+    forecast: Forecast | None = None  #: None for an ad hoc job
+    #: a shuffle of more pairs of tasks is merged to about this many flows, see ``merging.py``;
+    #: 0 = a flow from each node to each reader.  For simulated nodes only
     shuffle_flows: Tasks = 0
 
 
 class JobKilled(Event, frozen=True, kw_only=True):
-    """Somebody does not want the job any more."""
+    """Somebody asked for the end of a job."""
 
     job: JobId
     reason: Text
@@ -119,7 +119,7 @@ class JobCommitFailed(Event, frozen=True, kw_only=True):
 
 
 class TimerFired(Event, frozen=True, kw_only=True):
-    """A moment that a ``SetTimer`` asked for has come."""
+    """The time that a ``SetTimer`` named has come."""
 
     timer: Name
 

@@ -1,7 +1,7 @@
-"""What is predicted of a job before it runs, from earlier runs of the same recurring job.
+"""Forecasts: the predicted sizes and times of a job, from earlier runs of the same recurring job.
 
-All ``_bytes`` are the model's.  A job of which nothing is known has no forecast.  What a workload
-predicts of its jobs is told in the same words on either clock.
+All ``_bytes`` are the model's.  An ad hoc job has no forecast.  ``predicted_jobs`` makes the
+forecasts of a workload, for the simulator and for real clusters alike.
 """
 
 from __future__ import annotations
@@ -16,43 +16,42 @@ from railyard.jobs.workloads.model import WorkloadJob
 
 
 class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage as it is expected to be."""
+    """The predicted sizes of one stage."""
 
     name: Name  #: as the job's stage is called
     reads: Annotated[
         tuple[Name, ...], FEW
-    ] = ()  #: the stages whose output it fetches; none: it reads files
+    ] = ()  #: the stages whose output it fetches; none = it reads files
     tasks: Tasks
-    input_bytes: ModelBytes  #: what all its tasks read or fetch
-    output_bytes: (
-        ModelBytes  #: what each of its readers fetches, or what is stored if nobody reads it
-    )
-    #: a task takes ``task_s`` and besides its input / ``rate``; None = the topology's compute rate
+    input_bytes: ModelBytes  #: what all its tasks together read or fetch
+    #: what each stage that reads it fetches; if none does, what it stores
+    output_bytes: ModelBytes
+    #: a task takes ``task_s`` plus its input / ``rate_bytes_per_s``; None = the topology's rate
     task_s: Seconds = 0.0
     rate_bytes_per_s: BytesPerS | None = None
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it is expected to be."""
+    """The predicted stages of one job, and when it comes."""
 
-    name: Name  #: of the recurring job; its instances share it
+    name: Name  #: of the recurring job; all its runs share it
     stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
-    submit_s: Seconds | None = None  #: when it is expected to come, by the core's clock
+    submit_s: Seconds | None = None  #: when it should be submitted, by the core's clock
 
     def stage(self, name: str) -> StageForecast | None:
-        """The stage of that name, if it is predicted."""
+        """The forecast of the stage of that name, if there is one."""
         return next((stage for stage in self.stages if stage.name == name), None)
 
 
 class PredictedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is expected to be submitted under a name of its own."""
+    """A forecast with the name of the job to come."""
 
     job: Name  #: the name that it will be submitted under
     forecast: Forecast
 
 
 def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
-    """The forecast of a workload's job; None if nothing is known of it before it comes.
+    """The forecast of a workload's job; None for an ad hoc job.
 
     ``begin_s``: when the workload begins, by the core's clock.
     """
@@ -79,7 +78,7 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
 
 
 def predicted_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[PredictedJob, ...]:
-    """Those of a workload's jobs that are predicted."""
+    """The forecasts of a workload's jobs, but for ad hoc ones."""
     forecasts = ((job.name, forecast_of(job, begin_s)) for job in jobs)
     return tuple(
         PredictedJob(job=name, forecast=forecast)

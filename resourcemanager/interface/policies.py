@@ -1,19 +1,21 @@
 """What a scheduler is made of: six policies, each answering one question.
 
-    data     on which nodes do a file's replicas go?
-    order    whose turn is it?
+    data     on which racks do a file's replicas go?
+    order    which jobs may have this slot, and which of them first?
     tasks    which of the job's tasks runs in this slot, if any?
     shuffle  when may reduces take slots, and when may they fetch?
     copies   which running task gets a second attempt?
     flows    what weight and priority does a fetch ask of the network?
 
-A policy sees read-only views and answers; the core checks the answer and changes the state.  An
-answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is freed
-again, until more tasks of the job are ready for slots, until ``Wait.until_s``, or until a policy
-names the job in ``reconsider``; only then is the slot offered to that job again.  A ``Wait`` with
-a ``level`` stands for all slots that are as near to the job's input, until the job is given one.
+A policy sees read-only views (``views``) and answers; the core checks the answer and carries it
+out.  An answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is
+freed again, until more tasks of the job are ready for slots, until ``Wait.until_s``, or until a
+policy names the job in ``reconsider``; only then is the slot offered to that job again.  A ``Wait``
+with a ``level`` stands for all slots that are as near to the job's input, until the job is given
+one.
 
-A class that answers several questions is listed under each; the core makes one object of it.
+A class that answers several questions is listed in the recipe under each; the core makes one object
+of it.  A policy may be made of others, as Corral's has the order of ``capacity``: see ``parts``.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from railyard.resourcemanager.interface.views import (
 )
 
 
+# Answers -----------------------------------------------------------------------------------------
 class Place(msgspec.Struct, frozen=True):
     """Run an attempt of ``task`` in this slot, or in a free slot of ``node``."""
 
@@ -50,7 +53,7 @@ class Wait(msgspec.Struct, frozen=True):
     """The job could use this slot and hopes for a better one."""
 
     reason: str
-    until_s: float | None = None  #: when to ask again
+    until_s: float | None = None  #: when to offer it again, by the core's clock
     #: how near the slot is to the job's input, if the answer to all slots as near is the same now
     level: Level | None = None
 
@@ -65,27 +68,28 @@ Decision = Place | Wait | Pass
 
 
 class InvalidDecision(InvariantError):
-    """A policy proposed what cannot be: tells its name, what, where, and what led there."""
+    """A policy's answer that is impossible: says whose, what, where, and what led to it."""
 
 
+# Policies ----------------------------------------------------------------------------------------
 class NoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A policy without settings."""
 
 
 class Policy:
-    """Base of all policies: what they are made with, and what they get told.
+    """Base of all policies: what they are made with, and what they are notified of.
 
     The core calls only those of these methods that a class overrides.
     """
 
-    #: its settings: a frozen ``msgspec.Struct`` whose fields have defaults and are validated
+    #: the type of its settings: a frozen ``msgspec.Struct``, all fields with validated defaults
     Config: ClassVar[type[msgspec.Struct]] = NoConfig
     #: the prefix of its settings in ``scheduler_options``, such as "delay" of "delay.node_wait_s"
     section: ClassVar[str] = ""
-    #: whether it looks at jobs' forecasts; for those who do not, nobody takes the trouble to make
-    #: any.  A policy that overrides ``jobs_predicted`` need not say so
+    #: whether it looks at jobs' forecasts; without such a policy none are made.  A policy that
+    #: overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
-    #: policies that this one is made of; each is told what happens before this one is
+    #: the policies that this one is made of; each is notified of an event before this one is
     parts: tuple[Policy, ...] = ()
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
@@ -98,10 +102,10 @@ class Policy:
         yield self
 
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
-        """These jobs are expected; they replace those predicted before that have not come."""
+        """Jobs are expected; they replace all predicted before that have not come."""
 
     def job_submitted(self, job: JobView) -> None:
-        """A job is there."""
+        """A job was submitted and admitted."""
 
     def job_ended(self, job: JobView) -> None:
         """A job has succeeded or failed; some of its attempts may still hold slots."""
@@ -116,7 +120,7 @@ class Policy:
         """An attempt took a slot."""
 
     def attempt_progressed(self, attempt: AttemptView) -> None:
-        """An attempt told how far it is."""
+        """An attempt reported its progress."""
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         """An attempt gave up its slot, whatever its outcome."""
@@ -125,10 +129,10 @@ class Policy:
         """A task has a winner."""
 
     def node_joined(self, node: SlotView) -> None:
-        """A node is there."""
+        """A node joined, for the first time or again."""
 
     def node_lost(self, node: SlotView) -> None:
-        """A node is gone; its attempts and its output have been written off."""
+        """A node is lost, and so are its attempts and the map output on it."""
 
     def reconsider(self) -> Iterable[JobView]:
         """Jobs whose earlier answers may no longer hold; asked after every event.
@@ -139,77 +143,77 @@ class Policy:
         return ()
 
     def wake_s(self) -> float | None:
-        """When ``reconsider`` should be asked even if nothing happens; None = never.
+        """The time at which ``reconsider`` should be asked even if nothing happens; None = never.
 
-        Asked after every event; the answer before does not count any more.
+        Asked after every event; each answer replaces the one before.
         """
         return None
 
 
 class DataPolicy(Policy):
-    """Answers "data"."""
+    """Answers "data": before a job's input is written."""
 
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        """For each replica of data that is about to be written, the racks for its blocks.
+        """The racks for the blocks of data that is about to be written: a list for each replica.
 
-        Empty or missing for a replica = the store's own rule.
+        An empty or missing list = the block store's own rule, which is HDFS's.
         """
         raise NotImplementedError
 
 
 class OrderPolicy(Policy):
-    """Answers "order"."""
+    """Answers "order": a slot is free and several jobs want it."""
 
     def admit(self, job: JobView) -> None:
         """Raise ``UsageError`` if a job cannot be taken, say because there is no such queue."""
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        """The jobs that may have the slot, first things first.
+        """The jobs that may have the slot, in the order in which they are asked.
 
-        ``among`` are the only ones to choose from; None = all jobs that want slots (of which the
-        policy is told by ``job_wants`` and ``job_rests``).  Taken from lazily: work done for jobs
-        behind the first is often wasted.
+        ``among`` are the only ones to choose from; None = all jobs that want slots, which the
+        policy knows by ``job_wants`` and ``job_rests``.  Read lazily: most often the first job
+        takes the slot, and work for those behind it is wasted.
         """
         raise NotImplementedError
 
     def why(self, job: JobView) -> str:
-        """How the job stands in the order, such as "2 jobs ahead (share 3/4)"."""
+        """What is before the job in the order, such as "2 jobs ahead (share 3/4)"."""
         raise NotImplementedError
 
 
 class TaskPolicy(Policy):
-    """Answers "tasks"."""
+    """Answers "tasks": a slot is offered to one job."""
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        """A slot is free and it is the job's turn."""
+        """A free slot is offered to this job: place one of its tasks, wait or pass."""
         raise NotImplementedError
 
 
 class ShufflePolicy(Policy):
-    """Answers "shuffle"."""
+    """Answers "shuffle": when reduces start, and when they fetch."""
 
     def limit(self, stage: StageView) -> int:
-        """How many slots the attempts of a reading stage may hold now; 0 = not yet."""
+        """The number of slots that attempts of a stage that reads others may hold now; 0 = none yet."""
         raise NotImplementedError
 
     def why(self, stage: StageView) -> str:
-        """Why ``limit`` is no higher."""
+        """The reason why ``limit`` is no higher."""
         raise NotImplementedError
 
     def may_fetch(self, stage: StageView) -> bool:
-        """Whether the running attempts of the stage may start to fetch; never taken back."""
+        """Whether the stage's running attempts may start to fetch; once True, it stays so."""
         raise NotImplementedError
 
     def patience_s(self, job: JobView) -> float:
-        """How long reduces keep their slots while tasks that they wait for can't get any.
+        """Seconds for which reduces keep their slots while no task that they wait for has one.
 
-        After it the youngest of them gives its slot up to such a task of the same job.
+        Then the youngest of them gives its slot up to such a task of the same job.
         """
         raise NotImplementedError
 
 
 class CopyPolicy(Policy):
-    """Answers "copies".  Of two attempts of a task, the first that succeeds counts."""
+    """Answers "copies".  Of two attempts of a task, the first to succeed counts."""
 
     def offer(self, slot: SlotView, now_s: float) -> Decision:
         """A slot is free that no job wants; ``Place`` names a task that is running."""
@@ -217,15 +221,15 @@ class CopyPolicy(Policy):
 
 
 class FlowPolicy(Policy):
-    """Answers "flows"."""
+    """Answers "flows": each fetch of a reduce is a flow."""
 
     def weight(self, reader: AttemptView) -> float:
-        """The share that the reader's fetches get where they meet others; above 0."""
+        """The weight of the reader's fetches where they share a link with others; above 0."""
         raise NotImplementedError
 
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
-        """The place of a fetch of so many bytes, if the flow scheduler goes by priority.
+        """The priority of a fetch of ``size_bytes``, for flow schedulers that serve by priority.
 
-        The smaller is served first, compared item by item, at most 8 of them; () is before all.
+        At most 8 numbers, compared one by one, the smallest first; () is before all.
         """
         return ()

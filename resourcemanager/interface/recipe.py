@@ -31,7 +31,7 @@ from railyard.resourcemanager.interface.views import ClusterView
 
 Option = str | int | float | bool
 
-#: What the field of ``_wrapped`` is called in Python, where a section's name may be none.
+#: Name of the one field of ``_wrapped``; a section's name may be no name in Python.
 _FIELD = "config"
 
 
@@ -51,7 +51,7 @@ class Recipe:
     settings: Mapping[str, Option] = field(default_factory=dict)
 
     def variant(self, name: str, source: str, settings: Mapping[str, Option]) -> Recipe:
-        """The same scheduler, called "SELF:NAME", with other settings: a paper's ablation, say."""
+        """The same scheduler with other settings, called "SELF:NAME": for a paper's ablations."""
         return replace(
             self,
             name=f"{self.name}:{name}",
@@ -61,20 +61,20 @@ class Recipe:
 
     @property
     def uses_forecasts(self) -> bool:
-        """Whether any of its policies makes something of what is predicted of jobs."""
+        """Whether any of its policies looks at jobs' forecasts."""
         return any(
             kind.uses_forecasts or kind.jobs_predicted is not Policy.jobs_predicted
             for kind in self.classes()
         )
 
     def classes(self) -> tuple[type[Policy], ...]:
-        """Its policies, each class once."""
+        """The classes of its policies, each once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
         return tuple(dict.fromkeys(roles))
 
 
 class Policies:
-    """The living policies of a recipe."""
+    """The policies of a recipe, made for one core."""
 
     def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
         configs = read_options(recipe, options)
@@ -117,10 +117,10 @@ class Policies:
 def read_options(
     recipe: Recipe, options: Mapping[str, Option]
 ) -> dict[type[Policy], msgspec.Struct]:
-    """The settings of each policy: its defaults, changed by ``options``.
+    """{policy: its settings}: its defaults, changed by ``options``.
 
     An option is "section.field", or "section.field.key" where the field is a mapping.  Raises
-    ``UsageError`` for a name that is none of this recipe's and for an impossible value.
+    ``UsageError`` for a name that this recipe does not have and for an impossible value.
     """
     sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
     nested: dict[str, dict[str, Any]] = {}
@@ -145,7 +145,7 @@ def read_options(
 
 
 def option_names(recipe: Recipe) -> list[str]:
-    """Every setting of a recipe, such as "delay.node_wait_s"."""
+    """The names of all settings of a recipe, such as "delay.node_wait_s"."""
     return _names({kind.section: kind.Config for kind in recipe.classes() if kind.section})
 
 

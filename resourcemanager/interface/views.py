@@ -1,10 +1,11 @@
 """What policies see: the core's state, read-only.
 
-In plain MapReduce a "map" is a task of the stage that reads the block store and a "reduce" one of
-the stage that reads the maps.  In a DAG of stages, a map is any task that reads no other stage
-and a reduce any that does; a stage in the middle is made of reduces that others read.
+In plain MapReduce a "map" is a task of the stage that reads the block store and a "reduce" a task
+of the stage that reads the maps.  In a DAG of stages, a map is any task that reads no other stage
+and a reduce any that does; a stage in the middle consists of reduces that others read.
 
-The type checker refuses a policy that changes what it sees.  All ``_bytes`` are the model's.
+The type checker refuses a policy that changes what it sees.  All ``_bytes`` are the model's, all
+``_s`` are seconds of the core's clock.
 """
 
 from __future__ import annotations
@@ -26,32 +27,48 @@ class SlotView(Protocol):
     """A node, seen as the place of free slots."""
 
     @property
-    def id(self) -> NodeId: ...
+    def id(self) -> NodeId:
+        """The node's name, such as "r0n1"."""
+
     @property
-    def rack(self) -> RackId: ...
+    def rack(self) -> RackId:
+        """The node's rack, such as "r0"."""
+
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """Number of its slots, held or free."""
+
     @property
     def free(self) -> int:
-        """How many of its slots nobody holds; 0 once it is lost."""
+        """Number of its slots that nobody holds; 0 once the node is lost."""
 
 
 class AttemptView(Protocol):
     """One run of a task."""
 
     @property
-    def id(self) -> AttemptId: ...
+    def id(self) -> AttemptId:
+        """Its name, such as "j3.m7.0"."""
+
     @property
-    def task(self) -> TaskView: ...
+    def task(self) -> TaskView:
+        """The task that it runs."""
+
     @property
-    def node(self) -> SlotView: ...
+    def node(self) -> SlotView:
+        """The node with the slot that it holds or held."""
+
     @property
-    def launched_s(self) -> float: ...
+    def launched_s(self) -> float:
+        """When it took its slot."""
+
     @property
-    def ended_s(self) -> float | None: ...
+    def ended_s(self) -> float | None:
+        """When it gave its slot up; None while it holds it."""
+
     @property
     def progress(self) -> float:
-        """Its done share, 0 to 1, as it last told."""
+        """The done share that it reported last, 0 to 1."""
 
     @property
     def killing(self) -> str:
@@ -59,125 +76,165 @@ class AttemptView(Protocol):
 
     @property
     def partition_bytes(self) -> tuple[int, ...]:
-        """Its shuffle output for each partition, once it has succeeded."""
+        """Bytes of shuffle output for each reader, once it has succeeded."""
 
     @property
     def shuffle_bytes(self) -> int:
-        """All of its shuffle output, once it has succeeded."""
+        """Bytes of shuffle output for all readers together, once it has succeeded."""
 
 
 class TaskView(Protocol):
     """A piece of a stage."""
 
     @property
-    def id(self) -> TaskId: ...
+    def id(self) -> TaskId:
+        """Its name, such as "j3.m7"."""
+
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Its number in its stage, from 0."""
+
     @property
-    def stage(self) -> StageView: ...
+    def stage(self) -> StageView:
+        """The stage that it belongs to."""
+
     @property
     def state(self) -> str:
-        """Where it is: "pending", "running" or "done"."""
+        """One of "pending", "running" and "done"."""
 
     @property
     def input(self) -> TaskInput:
         """What it reads from the block store: bytes, and the nodes that hold them."""
 
     @property
-    def failures(self) -> int: ...
+    def failures(self) -> int:
+        """Number of its attempts that have failed."""
+
     @property
-    def pending_since_s(self) -> float: ...
+    def pending_since_s(self) -> float:
+        """When it became pending last."""
+
     @property
     def live(self) -> Sequence[AttemptView]:
         """Its attempts that hold a slot."""
 
     @property
     def winner(self) -> AttemptView | None:
-        """The attempt whose output counts."""
+        """The attempt that succeeded and has its output counted; None before."""
 
 
 class PendingView(Protocol):
-    """The pending tasks of a stage: their numbers, found by place."""
+    """The numbers of a stage's pending tasks, found by the place of their input."""
 
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many tasks are pending."""
+
     def __contains__(self, index: int) -> bool: ...
     def __iter__(self) -> Iterator[int]: ...
     def first(self) -> int | None:
-        """The lowest of them."""
+        """The lowest number; None if no task is pending."""
 
     def in_rack(self, rack: RackId) -> int | None:
-        """The lowest of those whose input is in a rack."""
+        """The lowest number of a task with input in a rack; None if there is none."""
 
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
-        """The one whose input is nearest to ``node``, and how near that is."""
+        """The number of the task with its input nearest to ``node``, and how near that is."""
 
 
 class StageView(Protocol):
     """Equal tasks of a job."""
 
     @property
-    def id(self) -> StageId: ...
+    def id(self) -> StageId:
+        """The stage's name with its job's, such as "j3.m"."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name in its job, such as "m"."""
+
     @property
-    def job(self) -> JobView: ...
+    def job(self) -> JobView:
+        """The job that it belongs to."""
+
     @property
     def reads(self) -> Sequence[StageView]:
         """The stages whose output its tasks fetch."""
 
     @property
-    def readers(self) -> Sequence[StageView]: ...
-    @property
-    def tasks(self) -> Sequence[TaskView]: ...
-    @property
-    def size(self) -> int:
-        """How many tasks it has."""
+    def readers(self) -> Sequence[StageView]:
+        """The stages that fetch its tasks' output."""
 
     @property
-    def pending(self) -> PendingView: ...
+    def tasks(self) -> Sequence[TaskView]:
+        """Its tasks, by their numbers."""
+
+    @property
+    def size(self) -> int:
+        """Number of its tasks."""
+
+    @property
+    def pending(self) -> PendingView:
+        """Its tasks that neither run nor are done."""
+
     @property
     def open(self) -> bool:
         """Whether its tasks may ask for slots."""
 
     @property
-    def running(self) -> int: ...
+    def running(self) -> int:
+        """Number of tasks with live attempts and no winner."""
+
     @property
-    def done(self) -> int: ...
+    def done(self) -> int:
+        """Number of tasks with a winner."""
+
     @property
     def held(self) -> int:
-        """Slots that its attempts hold."""
+        """Number of slots that its attempts hold."""
 
     @property
     def progress(self) -> float:
-        """Its done share, 0 to 1, running attempts' own progress included."""
+        """Its done share, 0 to 1, with the progress of running attempts."""
 
     @property
     def outputs(self) -> Mapping[NodeId, Sequence[AttemptView]]:
-        """Attempts whose shuffle output lies on each node."""
+        """{node: the attempts that left their shuffle output there}."""
 
     def next_reduce(self) -> TaskView | None:
         """Its first pending task, if it reads stages and may have another slot."""
 
 
 class JobView(Protocol):
-    """What somebody submitted."""
+    """A submitted job that has not ended."""
 
     @property
-    def id(self) -> JobId: ...
+    def id(self) -> JobId:
+        """Its number with a "j", such as "j3", in the order of submission."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that it was submitted under; jobs may share one."""
+
     @property
-    def user(self) -> str: ...
+    def user(self) -> str:
+        """Who submitted it."""
+
     @property
-    def queue(self) -> str: ...
+    def queue(self) -> str:
+        """Its queue or pool, for schedulers that have them."""
+
     @property
-    def weight(self) -> float: ...
+    def weight(self) -> float:
+        """Its share against other jobs of the same user, above 0."""
+
     @property
-    def submitted_s(self) -> float: ...
+    def submitted_s(self) -> float:
+        """When it was submitted."""
+
     @property
     def held(self) -> int:
-        """Slots that it holds."""
+        """Number of slots that its attempts hold."""
 
     @property
     def avoid(self) -> Mapping[NodeId, None]:
@@ -189,46 +246,52 @@ class JobView(Protocol):
 
     @property
     def forecast(self) -> Forecast | None:
-        """What was predicted of it; None if nothing is known."""
+        """Its predicted sizes and times; None for an ad hoc job."""
 
     @property
     def stages(self) -> Mapping[str, StageView]:
-        """By name, sources before their readers."""
+        """{name: stage}, sources before their readers."""
 
     def next_rerun(self) -> TaskView | None:
-        """A task that failed, or whose output was lost, and that readers may wait for."""
+        """A task that failed, or lost its output, and that readers may wait for."""
 
     def next_pending_reduce(self) -> TaskView | None:
-        """The first pending reduce of a stage that the shuffle policy lets have another slot."""
+        """The first pending reduce of a stage that may have another slot."""
 
     def closest_pending_map(self, slot: SlotView) -> tuple[TaskView | None, Level]:
-        """The pending map whose input is nearest to the slot, and how near that is."""
+        """The pending map with its input nearest to the slot, and how near that is."""
 
 
 class ClusterView(Protocol):
-    """All of it."""
+    """The topology, the nodes that have joined, and the jobs that run."""
 
     @property
-    def topology(self) -> Topology: ...
+    def topology(self) -> Topology:
+        """Racks, nodes, links and optical switch as configured."""
+
     @property
     def random(self) -> Random:
-        """The only dice: seeded at birth."""
+        """The only source of chance: seeded when the core is made."""
 
     @property
-    def now_s(self) -> float: ...
+    def now_s(self) -> float:
+        """The time of the event that is being handled."""
+
     @property
     def slots(self) -> int:
-        """Slots of the nodes that are alive."""
+        """Number of slots of the nodes that are alive."""
 
     @property
     def free(self) -> int:
-        """Those that nobody holds."""
+        """Number of those slots that nobody holds."""
 
     @property
-    def nodes(self) -> Mapping[NodeId, SlotView]: ...
+    def nodes(self) -> Mapping[NodeId, SlotView]:
+        """{name: node}, of every node that ever joined."""
+
     @property
     def jobs(self) -> Mapping[JobId, JobView]:
-        """Those that have not ended, in the order in which they were submitted."""
+        """{id: job}, of jobs that have not ended, in the order of submission."""
 
     def free_nodes(self) -> Iterable[SlotView]:
         """Nodes with free slots, in the order in which they will be offered."""
