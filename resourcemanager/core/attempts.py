@@ -82,7 +82,7 @@ class Attempts:
         elif level == "remote":
             record.locality.remote += 1
         state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
-        state.policies.tell("attempt_launched", attempt)
+        state.policies.notify("attempt_launched", attempt)
         if stage.reads:
             self._shuffle.reader_launched(attempt)
         if not stage.pending.count:
@@ -102,7 +102,7 @@ class Attempts:
             progress = min(1.0, max(0.0, event.progress))
             attempt.task.stage.progress_sum += progress - attempt.progress
             attempt.progress = progress
-            self._state.policies.tell("attempt_progressed", attempt)
+            self._state.policies.notify("attempt_progressed", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
         """It did its task."""
@@ -215,7 +215,7 @@ class Attempts:
         task.winner = attempt
         stage.running -= 1
         stage.done += 1
-        self._state.policies.tell("task_done", task)
+        self._state.policies.notify("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
         if stage.readers:

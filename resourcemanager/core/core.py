@@ -76,7 +76,7 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
-            JobsPredicted: lambda event: self.state.policies.tell("jobs_predicted", event.jobs),
+            JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,
@@ -145,7 +145,7 @@ class Core:
         if known is not None and known.alive:
             self._node_lost(NodeLost(node=event.node, reason="it started anew"))
         node = self.state.add_node(event.node, event.rack, event.slots)
-        self.state.policies.tell("node_joined", node)
+        self.state.policies.notify("node_joined", node)
 
     def _node_lost(self, event: NodeLost) -> None:
         node = self.state.nodes.get(event.node)
@@ -154,7 +154,7 @@ class Core:
         if node.alive:
             self.state.drop_node(node, event.reason)
             self._attempts.node_lost(node)
-            self.state.policies.tell("node_lost", node)
+            self.state.policies.notify("node_lost", node)
 
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):

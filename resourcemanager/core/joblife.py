@@ -42,7 +42,7 @@ class JobLife:
         state.jobs[job.id] = job
         state.records[job.id] = job.record
         self._shuffle.job_submitted(job)
-        state.policies.tell("job_submitted", job)
+        state.policies.notify("job_submitted", job)
         for stage in job.stages.values():
             stage.pending.add_all()
             if stage.reads and state.policies.shuffle.limit(stage) > 0:
@@ -114,7 +114,7 @@ class JobLife:
         record.reason = reason
         del state.jobs[job.id]
         self._shuffle.job_ended(job)
-        state.policies.tell("job_ended", job)
+        state.policies.notify("job_ended", job)
         path = job.submission.output_path
         state.emit(EndJob(job=job.id, ok=record.ok, reason=reason, output_path=path))
         if job.held:

@@ -193,7 +193,7 @@ class ShufflePolicy(Policy):
     """Answers "shuffle": when reduces start, and when they fetch."""
 
     def limit(self, stage: StageView) -> int:
-        """The number of slots that attempts of a stage that reads others may hold now; 0 = none yet."""
+        """How many slots attempts of a stage that reads others may hold now; 0 = none yet."""
         raise NotImplementedError
 
     def why(self, stage: StageView) -> str:

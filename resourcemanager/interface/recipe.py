@@ -96,7 +96,7 @@ class Policies:
             if callable(plain) and not name.startswith("_")
         }
 
-    def tell(self, hook: str, about: object) -> None:
+    def notify(self, hook: str, about: object) -> None:
         """Call the method ``hook`` of those policies that override it.
 
         Raises ``InvalidDecision`` with the policy's name if one breaks.
@@ -107,7 +107,7 @@ class Policies:
             except Exception as error:  # third parties' code
                 who = f"{self.name}/{type(getattr(call, '__self__', None)).__name__}"
                 what = f"{type(error).__name__}: {error}"
-                raise InvalidDecision(f"{who} failed when told {hook}: {what}") from error
+                raise InvalidDecision(f"{who} failed in {hook}: {what}") from error
 
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""

@@ -284,7 +284,7 @@ def test_a_policy_that_breaks_when_it_is_told_something_is_named():
             self._nothing[job.id] = job
 
     c = tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=Forgetful))
-    with pytest.raises(InvalidDecision, match="mine/Forgetful failed when told job_wants: Attr"):
+    with pytest.raises(InvalidDecision, match="mine/Forgetful failed in job_wants: Attr"):
         c.submit("j0")
 
 

@@ -115,7 +115,7 @@ class ClusterState:
                 self._update_free(node)
             self.freed[node.id] = node
         self.touched[job.id] = job
-        self.policies.tell("attempt_ended", attempt)
+        self.policies.notify("attempt_ended", attempt)
         if not job.held and job.id in self.draining:
             del self.draining[job.id]
             self.discard(job)
@@ -155,7 +155,7 @@ class ClusterState:
         if wants != job.wanting:
             job.wanting = wants
             self.wanting += 1 if wants else -1
-            self.policies.tell("job_wants" if wants else "job_rests", job)
+            self.policies.notify("job_wants" if wants else "job_rests", job)
 
     def kill(self, attempt: Attempt, reason: str) -> None:
         """Ask for an attempt's end; it keeps its slot until that has come."""
