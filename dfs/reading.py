@@ -31,7 +31,7 @@ from railyard.dfs.messages import (
     ReplicaFailed,
 )
 from railyard.dfs.peers import Peers
-from railyard.dfs.placement import reading_rank
+from railyard.dfs.placement.rule import reading_rank
 
 #: A DataNode that sends nothing for so long is given up.
 STALLED_S = 60.0

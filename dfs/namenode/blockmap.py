@@ -22,8 +22,8 @@ import msgspec
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId
-from railyard.dfs.loads import Loads, Uses
 from railyard.dfs.messages import BlockId, HeldBlock
+from railyard.dfs.placement.loads import Loads
 
 State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]
 #: The states that a replica's DataNode is asked to look into, the most hopeful first.
@@ -112,11 +112,10 @@ class BlockMap:
         stored_length: int,
         wanted: int,
         nodes: tuple[NodeId, ...],
-        uses: Uses | None = None,
     ) -> None:
         """Know a block that is being written to these nodes, all of them alive."""
         self.blocks[block] = Block(stored_length, wanted, False, (), None, nodes)
-        self.load.add(stored_length, nodes, uses)
+        self.load.add(stored_length, nodes)
 
     def put(
         self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,6 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
-from railyard.dfs.loads import Uses
 from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -56,7 +55,7 @@ from railyard.dfs.namenode.orders import Order, Orders
 from railyard.dfs.namenode.replication import Replication
 from railyard.dfs.namenode.reports import Reports, status_of
 from railyard.dfs.paths import parse_path
-from railyard.dfs.placement import NO_HINT, PlacementPolicy, RackAware, StorageView
+from railyard.dfs.placement.rule import NO_HINT, RackAware
 
 
 class Ticked(Event, frozen=True):
@@ -95,12 +94,11 @@ class NameNode:
         journal: Journal,
         now_s: float,
         seed: int = 1,
-        policy: PlacementPolicy | None = None,
     ) -> None:
         self._block_bytes = topology.stored_block_bytes
         self._replicas = topology.storage.replication  #: of a file that asks for no other number
         self._nodes = {node.id: node.rack for node in topology.nodes()}
-        self._policy = policy or RackAware(random.Random(seed))
+        self._placement = RackAware(seed)
         starts, inodes = journal.load()
         self._namespace = Namespace(journal, inodes)
         self.blocks = BlockMap()
@@ -108,11 +106,10 @@ class NameNode:
             for block in inode.blocks:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
         patience_s = topology.liveness.expiry if inodes else 0.0
-        self._replication = Replication(self.blocks, self._policy, now_s + patience_s)
+        self._replication = Replication(self.blocks, self._placement, now_s + patience_s)
         self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
-        self._view = StorageView(load=self.blocks.load)  #: for a file's first block
         #: the upper half tells one start from another, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         self._orders = Orders(self._nodes)
@@ -255,15 +252,12 @@ class NameNode:
         if not 0 < stored_length <= self._block_bytes:
             right = f"1 to {self._block_bytes} bytes"
             raise PeerError(f"a block of {stored_length} bytes: need {right}")
-        view = self._view
-        if file.first:
-            if file.uses is None:
-                file.uses = Uses(dict.fromkeys(file.first, 1))
-            view = StorageView(load=self.blocks.load, of_file=file.uses)
         nodes = tuple(
-            self._policy.choose(
+            self._placement.choose(
+                (file.path, len(file.blocks)),
                 file.replication,
-                view,
+                self.blocks.load,
+                file.uses,
                 writer=file.writer,
                 exclude=exclude,
                 hint=file.hint,
@@ -276,8 +270,8 @@ class NameNode:
             self._forget([instead_of])
         block = BlockId(self._new_id())
         file.blocks[block] = stored_length
-        self.blocks.begin(block, stored_length, file.replication, nodes, file.uses)
-        file.first = file.first or nodes
+        self.blocks.begin(block, stored_length, file.replication, nodes)
+        file.uses.update(nodes)
         return BlockAdded(block=block, nodes=nodes)
 
     def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
@@ -289,7 +283,7 @@ class NameNode:
             if length is None:
                 why = f"block {stored.block} is not one of its blocks, or given twice"
                 raise PeerError(f"{file.path}: {why}")
-            if not self.blocks.load.has_any(stored.nodes):
+            if not any(map(self.blocks.is_alive, stored.nodes)):
                 why = f"block {stored.block} was written to no node that is alive"
                 raise PeerError(f"{file.path}: {why}")
             blocks.append(FileBlock(stored.block, length))
@@ -315,7 +309,7 @@ class NameNode:
             for nodes, length in zip(placed, lengths, strict=True):
                 known.load.add(length, nodes)
         else:
-            placed = self._policy.choose_all(lengths, self._replicas, known.load, message.hint)
+            placed = self._place(message.path, lengths, message.hint)
         first = self._next_id
         self._next_id += len(lengths)
         blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
@@ -325,6 +319,19 @@ class NameNode:
             stored.append(StoredBlock(block=block.block, nodes=tuple(nodes)))
         self._namespace.change(self._namespace.put_file, names, self._replicas, blocks, False)
         return BlocksStored(blocks=tuple(stored))
+
+    def _place(
+        self, path: str, stored_lengths: Sequence[int], hint: PlacementHint
+    ) -> list[list[NodeId]]:
+        """The nodes of all blocks of a file, which get their bytes."""
+        loads, uses, placed = self.blocks.load, Counter[NodeId](), list[list[NodeId]]()
+        for number, stored_length in enumerate(stored_lengths):
+            block = (path, number)
+            nodes = self._placement.choose(block, self._replicas, loads, uses, hint=hint)
+            loads.add(stored_length, nodes)
+            uses.update(nodes)
+            placed.append(nodes)
+        return placed
 
     def _abandon_file(self, message: AbandonFile, now_s: float) -> Done:
         self._give_up([self._open.get(message.file, now_s)])

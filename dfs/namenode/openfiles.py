@@ -6,11 +6,12 @@ the others are refused unless they overwrite.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
-from railyard.dfs.loads import Uses
 from railyard.dfs.messages import BlockId, PlacementHint
 from railyard.dfs.paths import parse_path
 
@@ -31,10 +32,8 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     touched_s: float
     #: {block: its length}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
-    #: the nodes that were given replicas of the first block
-    first: tuple[NodeId, ...] = ()
-    #: how many of the file's replicas nodes were given; of a file of one block, nobody asks
-    uses: Uses | None = None
+    #: {node: how many of the file's replicas it was given}
+    uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
 
 
 class OpenFiles:

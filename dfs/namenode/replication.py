@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
 from railyard.dfs.namenode.blockmap import Block, BlockMap
-from railyard.dfs.placement import PlacementPolicy, StorageView
+from railyard.dfs.placement.rule import RackAware
 
 #: How many copies a node may send at once: enough to be quick, few enough for others to get on.
 COPIES_A_SOURCE_MAX = 4
@@ -35,9 +35,9 @@ class _Copy:
 class Replication:
     """The copies under way, and the decisions about new ones."""
 
-    def __init__(self, blocks: BlockMap, policy: PlacementPolicy, not_before_s: float) -> None:
+    def __init__(self, blocks: BlockMap, placement: RackAware, not_before_s: float) -> None:
         self._blocks = blocks
-        self._policy = policy
+        self._placement = placement
         #: until then DataNodes are still reporting what they have, and nothing is decided
         self._not_before_s = not_before_s
         self._copies: dict[tuple[BlockId, NodeId], _Copy] = {}
@@ -106,8 +106,7 @@ class Replication:
             return self._delete_damaged(block, known) + copies, waits
         orders = self._delete_damaged(block, known)
         if len(sound) > known.wanted and not incoming:
-            view = StorageView(load=self._blocks.load)
-            for node in self._policy.surplus(sound, known.wanted, view):
+            for node in self._placement.surplus(sound, known.wanted, self._blocks.load):
                 self._blocks.set_replica(block, node, "leaving")
                 orders.append(DeleteReplicas(node=node, blocks=(block,)))
         return orders, False
@@ -134,10 +133,11 @@ class Replication:
     ) -> tuple[list[Decision], bool]:
         if not self._free_sources(known):
             return [], True  # before targets are chosen, which costs the more the more wait
-        view = StorageView(load=self._blocks.load)
         shunned = {*known.nodes("corrupt", "unreadable", "leaving"), *self._failed.pop(block, ())}
         present = known.nodes("sound", "incoming", "suspect")
-        targets = self._policy.choose(lacking, view, present=present, exclude=shunned)
+        targets = self._placement.choose(
+            (block, len(present)), lacking, self._blocks.load, {}, present, exclude=shunned
+        )
         orders: list[Decision] = []
         for target in targets:
             source = self._source(known, target)

@@ -33,7 +33,7 @@ from railyard.dfs.messages import (
 )
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from railyard.dfs.namenode.journal import NoJournal
-from railyard.dfs.placement import reading_rank
+from railyard.dfs.placement.rule import reading_rank
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks

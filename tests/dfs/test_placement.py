@@ -1,34 +1,51 @@
+"""The rule of ``dfs.placement``: what it promises of every block, and that chance is even."""
+
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.ids import NodeId, rack_of
-from railyard.dfs.loads import Loads, Uses
 from railyard.dfs.messages import PlacementHint
-from railyard.dfs.placement import PlacementPolicy, RackAware, Spread, StorageView, reading_rank
+from railyard.dfs.placement.draws import Draws
+from railyard.dfs.placement.loads import Loads
+from railyard.dfs.placement.rule import RackAware, reading_rank
+
+BLOCK = ("/file", 0)
 
 
 def nodes(racks, each):
     return [NodeId(f"r{r}n{n}") for r in range(racks) for n in range(each)]
 
 
-def view(alive, load=0):
-    return StorageView(load=dict.fromkeys(alive, load))
+def empty(racks, each):
+    return Loads(dict.fromkeys(nodes(racks, each), 0))
+
+
+def is_uniform(counts: Counter, choices: Iterable) -> bool:
+    """Whether counts of choices are as even as chance has them, by a chi-square test."""
+    choices = list(choices)
+    expected, freedom = counts.total() / len(choices), len(choices) - 1
+    chi_square = sum((counts[each] - expected) ** 2 / expected for each in choices)
+    return counts.keys() <= set(choices) and chi_square < freedom + 4 * math.sqrt(2 * freedom)
 
 
 @st.composite
 def situations(draw):
     everything = nodes(draw(st.integers(1, 5)), draw(st.integers(1, 4)))
     alive = draw(st.lists(st.sampled_from(everything), unique=True))
-    load = {node: draw(st.integers(0, 3)) for node in alive}
     some = st.lists(st.sampled_from(everything), unique=True, max_size=3)
     return {
-        "view": StorageView(load=load),
+        "block": ("/file", draw(st.integers(0, 99))),
+        "loads": Loads({node: draw(st.integers(0, 3)) for node in alive}),
+        "uses": draw(st.dictionaries(st.sampled_from(everything), st.integers(0, 3))),
         "count": draw(st.integers(0, 5)),
         "present": draw(some),
         "exclude": draw(some),
@@ -37,164 +54,146 @@ def situations(draw):
     }
 
 
-@pytest.mark.parametrize("policy", [RackAware, Spread])
-@given(situation=situations(), seed=st.integers(0, 9))
-def test_alive_nodes_only_and_none_twice_and_as_many_as_there_are(policy, situation, seed):
-    chosen = policy(random.Random(seed)).choose(**situation)
-    barred = {*situation["present"], *situation["exclude"]}
-    usable = set(situation["view"].load) - barred
+# The rule ----------------------------------------------------------------------------------------
+@given(situation=situations())
+def test_alive_nodes_only_and_none_twice_and_as_many_as_there_are(situation):
+    chosen = RackAware(1).choose(**situation)
+    usable = set(situation["loads"]) - {*situation["present"], *situation["exclude"]}
     assert len(set(chosen)) == len(chosen)
     assert set(chosen) <= usable
     assert len(chosen) == min(situation["count"], len(usable))
 
 
-@given(racks=st.integers(2, 5), each=st.integers(2, 4), seed=st.integers(0, 99))
-def test_three_replicas_writer_other_rack_that_rack(racks, each, seed):
-    alive = nodes(racks, each)
-    writer = random.Random(seed).choice(alive)
-    first, second, third = RackAware(random.Random(seed)).choose(3, view(alive), writer=writer)
+@given(racks=st.integers(2, 5), each=st.integers(2, 4), number=st.integers(0, 99))
+def test_three_replicas_writer_other_rack_that_rack(racks, each, number):
+    loads = empty(racks, each)
+    writer = random.Random(number).choice(list(loads))
+    first, second, third = RackAware(1).choose(("/f", number), 3, loads, {}, writer=writer)
     assert first == writer
     assert rack_of(second) != rack_of(first)
     assert rack_of(third) == rack_of(second)
 
 
-@given(situation=situations(), seed=st.integers(0, 9))
-def test_two_racks_whenever_two_are_alive(situation, seed):
+@given(situation=situations())
+def test_two_racks_whenever_two_are_alive(situation):
     situation |= {"exclude": (), "hint": PlacementHint(), "count": 3, "present": ()}
-    chosen = RackAware(random.Random(seed)).choose(**situation)
-    racks = {rack_of(node) for node in situation["view"].load}
+    chosen = RackAware(1).choose(**situation)
+    racks = {rack_of(node) for node in situation["loads"]}
     assert len({rack_of(node) for node in chosen}) >= min(2, len(racks), len(chosen))
 
 
-@given(
-    racks=st.integers(1, 5),
-    each=st.integers(1, 4),
-    count=st.integers(1, 4),
-    seed=st.integers(0, 99),
-    of_one_file=st.booleans(),
-)
-def test_new_blocks_go_where_the_general_rule_puts_them_and_by_the_same_chance(
-    racks, each, count, seed, of_one_file
-):
-    alive, dice = nodes(racks, each), random.Random(seed)
-    short, general = RackAware(random.Random(seed)), RackAware(random.Random(seed))
-    loads, uses = Loads(dict.fromkeys(alive, 0)), Uses()
-    for _ in range(40):
-        writer = dice.choice([None, NodeId("r9n9"), *alive])
-        view = StorageView(load=loads, of_file=uses if of_one_file else Uses())
-        chosen = short.choose(count, view, writer=writer)
-        plain = StorageView(load=dict(loads), of_file=dict(view.of_file))
-        assert chosen == PlacementPolicy.choose(general, count, plain, writer=writer)
-        loads.add(dice.randrange(3), chosen, uses)
-        if dice.random() < 0.1:
-            gone = dice.choice(alive)
-            loads.leave(gone)
-            loads.join(gone)
-
-
-@given(
-    racks=st.integers(1, 5),
-    each=st.integers(1, 8),
-    count=st.integers(1, 4),
-    blocks=st.lists(st.integers(1, 30), max_size=4),
-    seed=st.integers(0, 99),
-)
-def test_a_file_that_is_there_lies_where_its_blocks_would_go_one_by_one(
-    racks, each, count, blocks, seed
-):
-    short, general = RackAware(random.Random(seed)), RackAware(random.Random(seed))
-    loads, dice = Loads(dict.fromkeys(nodes(racks, each), 0)), random.Random(seed)
-    plain = dict(loads)
-    for number in blocks:
-        lengths, of_file = [*(dice.choice([5, 5, 7]) for _ in range(number)), 3], Counter()
-        placed = short.choose_all(lengths, count, loads)
-        for length, chosen in zip(lengths, placed, strict=True):
-            view = StorageView(load=plain, of_file=of_file)
-            assert chosen == PlacementPolicy.choose(general, count, view)
-            of_file.update(chosen)
-            for node in chosen:
-                plain[node] += length
-        assert dict(loads) == plain
+@given(racks=st.integers(3, 6), number=st.integers(0, 99), count=st.integers(4, 9))
+def test_from_the_fourth_on_replicas_go_where_fewest_are(racks, number, count):
+    chosen = RackAware(1).choose(("/f", number), count, empty(racks, 9), {})
+    for before in range(3, count):
+        replicas = Counter(rack_of(node) for node in chosen[:before])
+        fewest = min(replicas[f"r{rack}"] for rack in range(racks))
+        assert replicas[rack_of(chosen[before])] == fewest
 
 
 def test_a_lost_replica_comes_back_on_the_missing_rack():
-    alive = nodes(3, 3)
-    policy = RackAware(random.Random(1))
-    for _ in range(20):
-        (new,) = policy.choose(1, view(alive), present=[NodeId("r1n0"), NodeId("r1n2")])
+    for number in range(20):
+        (new,) = RackAware(1).choose((number,), 1, empty(3, 3), {}, ["r1n0", "r1n2"])
         assert rack_of(new) != "r1"
 
 
-def test_writers_outside_fill_the_cluster_evenly():
-    alive = nodes(8, 4)
-    policy = RackAware(random.Random(1))
-    load, firsts = dict.fromkeys(alive, 0), Counter()
-    for _ in range(64):
-        chosen = policy.choose(3, StorageView(load=load))
+# Chance ------------------------------------------------------------------------------------------
+def test_of_equal_nodes_each_is_taken_as_often_as_the_others():
+    loads, rule = empty(5, 4), RackAware(1)
+    blocks = [rule.choose(("/f", n), 3, loads, {}) for n in range(4000)]
+    assert is_uniform(Counter(first for first, _, _ in blocks), loads)
+    second_of_r0 = Counter(second for first, second, _ in blocks if rack_of(first) == "r0")
+    assert is_uniform(second_of_r0, [node for node in loads if rack_of(node) != "r0"])
+    third_of_r1n0 = Counter(third for _, second, third in blocks if second == "r1n0")
+    assert is_uniform(third_of_r1n0, ["r1n1", "r1n2", "r1n3"])
+
+
+def test_draws_are_even_over_long_sequences_and_over_keys():
+    one = Draws("a key")
+    assert is_uniform(Counter(one.one_of(range(7)) for _ in range(7000)), range(7))
+    assert is_uniform(Counter(Draws("key", n).one_of(range(7)) for n in range(7000)), range(7))
+    pairs = Counter(itertools.pairwise(one.one_of(range(5)) for _ in range(5000)))
+    assert is_uniform(pairs, itertools.product(range(5), repeat=2))
+
+
+def test_seed_file_and_block_decide_and_not_what_was_placed_before():
+    def placed(seed, file, number):
+        return RackAware(seed).choose((file, number), 3, empty(9, 9), {})
+
+    rule, loads = RackAware(1), empty(9, 9)
+    rule.choose(("/other", 0), 3, loads, {})
+    assert rule.choose(("/f", 0), 3, loads, {}) == placed(1, "/f", 0)
+    different = [placed(1, "/f", 0), placed(2, "/f", 0), placed(1, "/g", 0), placed(1, "/f", 1)]
+    assert len({tuple(each) for each in different}) == 4
+
+
+# Evenness ----------------------------------------------------------------------------------------
+def test_of_two_nodes_that_are_drawn_the_emptier_is_taken():
+    firsts = Counter()
+    loads = Loads({"r0n0": 5, "r1n0": 5, "r2n0": 0})
+    for number in range(900):
+        firsts.update(RackAware(1).choose((number,), 1, loads, {}))
+    assert firsts["r2n0"] == pytest.approx(600, abs=50)  # two of the three pairs have it
+    less_used = Counter()
+    for number in range(900):
+        less_used.update(RackAware(1).choose((number,), 1, loads, {"r2n0": 1}))
+    assert not less_used["r2n0"]  # each pair has another
+
+
+def test_a_cluster_is_filled_evenly():
+    loads, rule, firsts = empty(8, 4), RackAware(1), Counter()
+    for number in range(640):
+        chosen = rule.choose(("/f", number), 3, loads, {})
         firsts[chosen[0]] += 1
-        for node in chosen:
-            load[node] += 1
-    assert max(load.values()) - min(load.values()) <= 2
-    assert max(firsts.values()) <= 5
+        loads.add(1, chosen)
+    assert max(loads.values()) - min(loads.values()) <= 6  # of 60; by chance alone about 30
+    assert max(firsts.values()) <= 35  # of 20
 
 
-def test_a_file_is_spread_even_if_some_nodes_are_empty():
-    load = {node: 0 if node.startswith("r0") else 9 for node in nodes(4, 2)}
-    policy, of_file = Spread(random.Random(1)), Counter()
-    for _ in range(8):
-        of_file.update(policy.choose(1, StorageView(load=load, of_file=of_file)))
-    assert set(of_file.values()) == {1}
-
-
+# Hints and the rest -------------------------------------------------------------------------------
 def test_hints_are_followed_while_they_can_be():
-    alive = nodes(4, 2)
+    loads, rule = empty(4, 2), RackAware(1)
     hint = PlacementHint(first=(NodeId("r3n1"), NodeId("r2n0")), racks=((), ("r2",), ("r2", "r3")))
-    policy = RackAware(random.Random(1))
-    first, *others = policy.choose(3, view(alive), writer=NodeId("r0n0"), hint=hint)
+    first, *others = rule.choose(BLOCK, 3, loads, {}, writer=NodeId("r0n0"), hint=hint)
     assert first == "r3n1"
     assert {rack_of(n) for n in others} <= {"r2", "r3"}
-    alive.remove("r3n1")
-    assert policy.choose(1, view(alive), hint=hint) == ["r2n0"]
-    assert len(policy.choose(5, view(alive), hint=hint)) == 5
+    loads.leave(NodeId("r3n1"))
+    assert rule.choose(BLOCK, 1, loads, {}, hint=hint) == ["r2n0"]
+    assert len(rule.choose(BLOCK, 5, loads, {}, hint=hint)) == 5
 
 
 def test_each_replica_has_racks_of_its_own_and_fills_them_evenly():
     sets = (("r0", "r4"), ("r1", "r5"), ("r2", "r3"))
-    policy, of_file = RackAware(random.Random(1)), Counter()
-    for _ in range(12):
-        chosen = policy.choose(
-            3,
-            StorageView(load=dict.fromkeys(nodes(6, 2), 0), of_file=of_file),
-            hint=PlacementHint(racks=sets),
-        )
+    loads, uses = empty(6, 2), Counter()
+    for number in range(12):
+        hint = PlacementHint(racks=sets)
+        chosen = RackAware(1).choose(("/f", number), 3, loads, uses, hint=hint)
         assert all(rack_of(node) in racks for node, racks in zip(chosen, sets, strict=True))
-        of_file.update(chosen)
-    assert set(of_file.values()) == {3}
+        uses.update(chosen)
+    assert set(uses.values()) == {3}
 
 
 def test_files_of_one_block_are_spread_evenly_over_the_racks_of_a_hint():
-    alive = nodes(6, 4)
-    policy, load = RackAware(random.Random(1)), dict.fromkeys(alive, 0)
-    racks = Counter()
+    loads, racks = empty(6, 4), Counter()
     hint = PlacementHint(racks=(("r0", "r4"), ("r1", "r5"), ("r2", "r3")))
-    for _ in range(4):
-        for node in policy.choose(3, StorageView(load=load), hint=hint):
-            load[node] += 1
-            racks[rack_of(node)] += 1
+    for number in range(4):
+        chosen = RackAware(1).choose((f"/f{number}", 0), 3, loads, {}, hint=hint)
+        loads.add(1, chosen)
+        racks.update(map(rack_of, chosen))
     assert set(racks.values()) == {2}
 
 
-def test_replicas_without_racks_of_their_own_go_by_the_stores_rule():
-    policy = RackAware(random.Random(1))
-    first, *others = policy.choose(3, view(nodes(5, 3)), hint=PlacementHint(racks=(("r3",),)))
+def test_replicas_without_racks_of_their_own_go_by_the_rule():
+    hint = PlacementHint(racks=(("r3",),))
+    first, *others = RackAware(1).choose(BLOCK, 3, empty(5, 3), {}, hint=hint)
     assert rack_of(first) == "r3"
     assert len({rack_of(node) for node in others} - {"r3"}) == 1
 
 
 def test_surplus_goes_where_most_are_then_where_it_is_fullest():
-    load = {NodeId("r0n0"): 5, NodeId("r0n1"): 9, NodeId("r1n0"): 99}
-    assert RackAware(random.Random(1)).surplus(list(load), 2, StorageView(load=load)) == ["r0n1"]
-    assert RackAware(random.Random(1)).surplus(list(load), 3, StorageView(load=load)) == []
+    loads = Loads({NodeId("r0n0"): 5, NodeId("r0n1"): 9, NodeId("r1n0"): 99})
+    assert RackAware(1).surplus(list(loads), 2, loads) == ["r0n1"]
+    assert RackAware(1).surplus(list(loads), 3, loads) == []
 
 
 def first_choice(reader, replicas):
@@ -202,9 +201,7 @@ def first_choice(reader, replicas):
 
 
 @given(replicas=st.permutations(nodes(3, 1)), reader=st.none() | st.sampled_from(nodes(9, 2)))
-def test_a_reader_s_first_choice_does_not_depend_on_the_order_in_which_replicas_are_told(
-    replicas, reader
-):
+def test_a_reader_s_first_choice_does_not_depend_on_the_order_of_the_replicas(replicas, reader):
     assert first_choice(reader, replicas) == first_choice(reader, sorted(replicas))
 
 

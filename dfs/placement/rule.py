@@ -1,0 +1,189 @@
+"""HDFS's default placement rule: survive the loss of a rack, but cross racks only once.
+
+    1st replica   on the writer's node; on any node if the writer is outside of the cluster
+    2nd           on a node of another rack
+    3rd           on another node of the second replica's rack
+    4th and on    on a node of a rack that has the fewest of them
+
+Sources: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.  Of the
+nodes that the rule leaves, two different ones are drawn and the emptier one is taken, as HDFS's
+AvailableSpaceBlockPlacementPolicy does: a small cluster that is filled at random is far from even.
+Left open there, chosen here: "emptier" counts the replicas of the same file before bytes, so that
+a file's readers use many links; a scheduler's hints come before the rule, and its racks are filled
+evenly, node by node.
+
+Draws are keyed by (seed, file, block), so they do not depend on what else is placed, or when.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.dfs.messages import PlacementHint
+from railyard.dfs.placement.draws import Draws
+from railyard.dfs.placement.loads import Loads
+
+NO_HINT = PlacementHint()
+#: Draws among nodes of which some are not allowed, before those that are allowed are listed.
+_DRAWS_MAX = 8
+#: {node: replicas of the same file that it has been given}
+Uses = Mapping[NodeId, int]
+#: Nodes to draw from, and the racks whose nodes are not allowed.
+_Pool = tuple[Sequence[NodeId], Collection[RackId]]
+
+
+class RackAware:
+    """Chooses nodes; see the module.  Equal seeds choose equally."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def choose(
+        self,
+        block: tuple[object, ...],
+        count: int,
+        loads: Loads,
+        uses: Uses,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        """``count`` nodes for new replicas of a block that the nodes of ``present`` have already.
+
+        The first of them is the one that the writer sends to.  Fewer if not so many are alive;
+        never one twice, one of ``present`` or one of ``exclude``.  ``block``: the key of its draws.
+        """
+        draws = Draws(self._seed, *block)
+        chosen: list[NodeId] = []
+        racks = [rack_of(node) for node in present]
+        barred = {*present, *exclude}
+        for _ in range(count):
+            node = _next_node(racks, loads, uses, barred, writer, hint, draws)
+            if node is None:
+                break
+            chosen.append(node)
+            racks.append(rack_of(node))
+            barred.add(node)
+        return chosen
+
+    def surplus(self, nodes: Sequence[NodeId], wanted: int, loads: Loads) -> list[NodeId]:
+        """Which of ``nodes`` should give up their replica so that ``wanted`` are left.
+
+        The racks with most replicas give up first; in a rack, the fullest node.
+        """
+        left = sorted(nodes)
+        gone: list[NodeId] = []
+        while len(left) > max(wanted, 0):
+            in_rack = Counter(map(rack_of, left))
+            victim = max(left, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node))
+            left.remove(victim)
+            gone.append(victim)
+        return gone
+
+
+def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
+    """Of nodes equally near, a reader tries the replica on the one with the smallest rank first.
+
+    It differs from reader to reader, and depends on nothing but where the replicas are: numbers of
+    blocks that are written at the same time differ between the two clocks.
+    """
+    return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
+
+
+def _next_node(
+    racks: Sequence[RackId],
+    loads: Loads,
+    uses: Uses,
+    barred: Collection[NodeId],
+    writer: NodeId | None,
+    hint: PlacementHint,
+    draws: Draws,
+) -> NodeId | None:
+    """The node of the next replica, if any is left.  ``racks``: those of the replicas so far."""
+    hinted = _hinted(hint, len(racks), loads, uses, barred)
+    if not racks and writer in (hinted or loads) and writer not in barred:
+        return writer
+    if hinted:
+        fullness = {node: (uses.get(node, 0), loads[node]) for node in hinted}
+        least = min(fullness.values())
+        return draws.one_of([node for node in hinted if fullness[node] == least])
+    for nodes, avoided in _by_rule(racks, loads):
+        node = _emptier(nodes, avoided, loads, uses, barred, draws)
+        if node is not None:
+            return node
+    return None
+
+
+def _by_rule(racks: Sequence[RackId], loads: Loads) -> Iterator[_Pool]:
+    """From where the rule takes the next replica, then from where if there is no such node."""
+    if racks and len(set(racks)) == 1:
+        yield loads.nodes, racks[:1]
+    elif len(racks) == 2:
+        yield loads.racks().get(racks[1], ()), ()
+    elif racks:
+        replicas = Counter(racks)
+        fewest = min((replicas[rack] for rack in loads.racks()), default=0)
+        yield loads.nodes, [rack for rack in replicas if replicas[rack] > fewest]
+    yield loads.nodes, ()
+
+
+def _emptier(
+    nodes: Sequence[NodeId],
+    avoided: Collection[RackId],
+    loads: Loads,
+    uses: Uses,
+    barred: Collection[NodeId],
+    draws: Draws,
+) -> NodeId | None:
+    """The emptier of two different nodes drawn from those allowed; None if none is allowed."""
+    one = _drawn(nodes, avoided, barred, draws)
+    if one is None:
+        return None
+    other = _drawn(nodes, avoided, {*barred, one}, draws)
+    if other is None:
+        return one
+    other_is_emptier = (uses.get(other, 0), loads[other]) < (uses.get(one, 0), loads[one])
+    return other if other_is_emptier else one
+
+
+def _drawn(
+    nodes: Sequence[NodeId],
+    avoided: Collection[RackId],
+    barred: Collection[NodeId],
+    draws: Draws,
+) -> NodeId | None:
+    """Any of the nodes that are allowed, each with the same probability."""
+    for _ in range(_DRAWS_MAX if nodes else 0):
+        node = draws.one_of(nodes)
+        if node not in barred and rack_of(node) not in avoided:
+            return node
+    allowed = [node for node in nodes if node not in barred and rack_of(node) not in avoided]
+    return draws.one_of(allowed) if allowed else None
+
+
+def _hinted(
+    hint: PlacementHint, replica: int, loads: Loads, uses: Uses, barred: Collection[NodeId]
+) -> Sequence[NodeId]:
+    """The nodes that a hint names for a block's replica of that number and that are free.
+
+    Of its racks, the one with the fewest replicas of the file, then the fewest bytes on each node:
+    so a file, and the files of a folder, are spread evenly over the racks of a hint.
+    """
+    if replica == 0:
+        for node in hint.first:
+            if node in loads and node not in barred:
+                return [node]
+    racks = hint.racks[replica] if replica < len(hint.racks) else ()
+    if not racks:
+        return ()
+    free = {rack: [n for n in loads.racks().get(rack, ()) if n not in barred] for rack in racks}
+
+    def fullness(nodes: Sequence[NodeId]) -> tuple[int, float]:
+        of_file = sum([uses.get(node, 0) for node in nodes])
+        return of_file, sum([loads[node] for node in nodes]) / len(nodes)
+
+    return min(filter(None, free.values()), key=fullness, default=())
