@@ -1,5 +1,6 @@
-"""Co-scheduler: racks and circuits for jobs on a network of packets and circuits.
+"""Co-scheduler: racks and circuits for jobs on a network of packet and circuit switches.
 
 Not here: what other schedulers use as well (see ``shared``).
-Open ``scheduler`` first; ``planner`` is the paper's Algorithm 2.
+Open ``scheduler`` first, the paper's Algorithm 2; then ``dataguideline`` (IV-D), ``reduceschedule``
+(IV-E and F, Algorithm 1) and ``guidelines``, which keeps both for all running jobs.
 """

@@ -1,0 +1,44 @@
+"""docs/reading.md: each way into the code is as short as it says, and ends at files that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+#: {way: most files that a newcomer should have to open}
+FILES_MAX = {
+    "Corral beside its paper": 4,
+    "A scheduler of your own": 4,
+    "A flow scheduler of your own": 4,
+    "Which circuits there are": 3,
+    "A grant, from the fabric to the sender": 5,
+}
+
+
+def ways(text: str) -> dict[str, list[str]]:
+    """{heading: the files listed under it}."""
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
+    return {
+        heading: re.findall(r"^\d\. `([^`]+)`", body, flags=re.MULTILINE)
+        for heading, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_the_ways_are_short_and_lead_to_files():
+    found = ways((ROOT / "docs" / "reading.md").read_text(encoding="utf-8"))
+    assert list(found) == list(FILES_MAX)
+    for way, files in found.items():
+        assert 1 <= len(files) <= FILES_MAX[way], way
+        assert len(set(files)) == len(files), way
+        assert [file for file in files if not (ROOT / file).is_file()] == [], way
+
+
+def test_they_are_linked_from_where_newcomers_look():
+    for page in ("README.md", "ARCHITECTURE.md"):
+        assert "docs/reading.md" in (ROOT / page).read_text(encoding="utf-8"), page
+
+
+def test_a_way_is_read_as_it_is_written():
+    text = "# Title\n\n## A way\n\n1. `a/b.py`: first.\n2. `c.md`: then, not `d.py`.\n"
+    assert ways(text) == {"A way": ["a/b.py", "c.md"]}
