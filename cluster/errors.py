@@ -51,7 +51,19 @@ class ClusterFailed(RailyardError):
 
 
 class InvariantError(RailyardError):
-    """A rule that the code itself guarantees does not hold."""
+    """A rule that the code itself guarantees does not hold.
+
+    ``about``: the names of what it is about, such as a node and a job.  Whoever keeps a history
+    adds the last events that touched them.
+    """
+
+    def __init__(self, text: str, about: Iterable[str] = ()) -> None:
+        super().__init__(text)
+        self.about = tuple(about)
+
+    def add_events(self, lines: Iterable[str]) -> None:
+        """Add what led there to the text, a line for each event."""
+        self.args = ("\n".join([str(self), *lines]),)
 
 
 def require(holds: bool, where: str, value: object, right: str) -> None:

@@ -22,6 +22,7 @@ from railyard.cluster.messages.execution import (
     TaskSpec,
 )
 from railyard.resourcemanager.core.joblife import JobLife
+from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.output import attempt_file
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -42,9 +43,12 @@ ROOM = ".room."
 class Attempts:
     """The attempts of all jobs."""
 
-    def __init__(self, state: ClusterState, shuffle: Shuffle, jobs: JobLife) -> None:
+    def __init__(
+        self, state: ClusterState, shuffle: Shuffle, limits: Limits, jobs: JobLife
+    ) -> None:
         self._state = state
         self._shuffle = shuffle
+        self._limits = limits
         self._jobs = jobs
         self._summed: tuple[tuple[int, ...], int] = (), 0  #: a shuffle output, added up last
 
@@ -86,7 +90,7 @@ class Attempts:
         if stage.reads:
             self._shuffle.reader_launched(attempt)
         if not stage.pending.count:
-            self._review_readers(stage)
+            self._limits.review_readers(stage)
             state.review_wants(job)
         return attempt
 
@@ -160,7 +164,7 @@ class Attempts:
     def reconsider(self, job: Job) -> None:
         """Ask the policies again about a job that runs: its slots, its fetches, its tasks."""
         for stage in job.stages.values():
-            self._review_readers(stage)
+            self._limits.review_readers(stage)
         for stage in job.reduces:
             if stage.live:
                 self._shuffle.review(stage)
@@ -221,7 +225,7 @@ class Attempts:
         if stage.readers:
             stage.job.record.shuffle_bytes += _to_fetch(attempt)
             self._shuffle.output_ready(attempt)
-            self._review_readers(stage)
+            self._limits.review_readers(stage)
         if stage.done == stage.size:
             if stage.reads:
                 self._shuffle.stage_done(stage)
@@ -300,6 +304,8 @@ class Attempts:
         task.winner = None
         stage.done -= 1
         self._make_pending(task)
+        for reader in stage.readers:
+            self._limits.review(reader)
 
     def _make_pending(self, task: Task) -> None:
         """Add it to the pending ones, and what it reads with it where that is lost."""
@@ -339,13 +345,6 @@ class Attempts:
             self._run_again(task)
         else:
             stage.unreadable[task.index] = task
-
-    def _review_readers(self, stage: Stage) -> None:
-        """Ask the shuffle policy whether those who read this stage may have (more) slots."""
-        for reader in stage.readers:
-            if reader.pending.count and reader.held < stage.job.limit(reader):
-                reader.open = True
-                self._state.ask(stage.job)
 
 
 def _needs(reader_stage: Stage, task: Task) -> bool:

@@ -32,6 +32,7 @@ from railyard.resourcemanager.core.datasets import place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
 from railyard.resourcemanager.core.joblife import JobLife
+from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.outage import OUTAGE, Outage
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
@@ -69,9 +70,10 @@ class Core:
         self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
         self._history = History()
         self._shuffle = Shuffle(self.state)
-        self._jobs = JobLife(self.state, self._shuffle, records_kept)
-        self._attempts = Attempts(self.state, self._shuffle, self._jobs)
-        self._offers = Offers(self.state, self._attempts, self._history)
+        limits = Limits(self.state)
+        self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
+        self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs)
+        self._offers = Offers(self.state, self._attempts, limits)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
@@ -108,10 +110,14 @@ class Core:
         commands: list[Command] = []
         state.now_s, state.commands, state.emit = now_s, commands, commands.append
         self._history.add((now_s, event, commands))
-        handler(event)
-        if state.empty_since_s is not None:
-            self._outage.review()
-        self._offers.make()
+        try:
+            handler(event)
+            if state.empty_since_s is not None:
+                self._outage.review()
+            self._offers.make()
+        except InvariantError as error:
+            self._history.add_to(error)
+            raise
         if len(commands) > FEW_COMMANDS:
             self._history.shorten()
         return commands
@@ -129,7 +135,11 @@ class Core:
 
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""
-        check_invariants(self.state, self._shuffle)
+        try:
+            check_invariants(self.state, self._shuffle)
+        except InvariantError as error:
+            self._history.add_to(error)
+            raise
 
     def why_waiting(self, task: TaskId) -> str:
         """Why a pending task has no slot, in a few words."""

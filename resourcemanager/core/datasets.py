@@ -10,7 +10,6 @@ from railyard.cluster.ids import rack_id
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import InvalidDecision
 
 
 def place_data(state: ClusterState, data: DataAnnounced) -> None:
@@ -20,14 +19,15 @@ def place_data(state: ClusterState, data: DataAnnounced) -> None:
     """
     if data.size_bytes < 0:
         raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")
-    who = f"{state.policies.name}/data"
+    policies = state.policies
     try:
-        racks = tuple(tuple(each) for each in state.policies.data.replica_racks(data))
+        racks = tuple(tuple(each) for each in policies.data.replica_racks(data))
     except Exception as error:  # third parties' code
-        what = f"{type(error).__name__}: {error}"
-        raise InvalidDecision(f"{who} failed, placing {data.path}: {what}") from error
+        raise policies.failed("data", f"placing {data.path}", error, data.path) from error
     known = {rack_id(number) for number in range(state.topology.racks.count)}
     for rack in (rack for each in racks for rack in each):
         if rack not in known:
-            raise InvalidDecision(f"{who} placed {data.path} in {rack}, but there is no such rack")
+            raise policies.invalid(
+                "data", f"placed {data.path} in {rack}", "there is no such rack", data.path
+            )
     state.emit(PlaceData(path=data.path, racks=racks))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event, Message, to_map
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
@@ -35,12 +37,17 @@ class History:
         while many > _COMMANDS_KEPT and len(entries) > 1:
             many -= len(entries.popleft()[2])
 
-    def about(self, name: str) -> list[str]:
-        """The last events that touched a node, job or task, oldest first, one a line."""
+    def add_to(self, error: InvariantError) -> None:
+        """Add the last events that touched what an error is about; all, if it names nothing."""
+        error.add_events(self.about(error.about))
+
+    def about(self, names: Iterable[str]) -> list[str]:
+        """The last events that touched any of these nodes, jobs or tasks, a line each, in order."""
+        is_about = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names)).search
         lines: list[str] = []
         for now_s, event, commands in reversed(self._entries):
-            led_to = [text for text in map(_in_words, commands) if name in text]
-            if led_to or name in _in_words(event):
+            led_to = [text for text in map(_in_words, commands) if is_about(text)]
+            if led_to or is_about(_in_words(event)):
                 arrow = f"  ->  {'; '.join(led_to[:4])}" if led_to else ""
                 lines.append(f"    {now_s:.3f}  {_in_words(event)}{arrow}")
                 if len(lines) == _SHOWN:

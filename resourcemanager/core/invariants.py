@@ -10,9 +10,14 @@ from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
 
+#: What a law that does not hold is about (a node, job, task or flow; "" = all), and what is wrong.
+Broken = tuple[str, str]
+#: The last events are shown of so many of these.
+_NAMED = 3
+
 
 def check_invariants(state: ClusterState, shuffle: Shuffle) -> None:
-    """Raise ``InvariantError`` with every law that does not hold."""
+    """Raise ``InvariantError`` with every law that does not hold, and what these are about."""
     broken = [
         *_of_nodes(state),
         *_of_outage(state),
@@ -20,107 +25,109 @@ def check_invariants(state: ClusterState, shuffle: Shuffle) -> None:
         *_of_fetches(state, shuffle),
     ]
     if broken:
-        raise InvariantError(f"at {state.now_s:.3f} s: " + "; ".join(broken))
+        about = dict.fromkeys(name for name, _ in broken if name)
+        laws = "; ".join(law for _, law in broken)
+        raise InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
 
 
-def _of_nodes(state: ClusterState) -> Iterator[str]:
+def _of_nodes(state: ClusterState) -> Iterator[Broken]:
     nodes = state.nodes.values()
     if state.slots != sum(node.slots for node in nodes if node.alive):
-        yield f"slots = {state.slots} is not the sum of the nodes'"
+        yield "", f"slots = {state.slots} is not the sum of the nodes'"
     if state.free != sum(node.free for node in nodes):
-        yield f"free = {state.free} is not the sum of the nodes'"
+        yield "", f"free = {state.free} is not the sum of the nodes'"
     if state.wanting != sum(job.wanting for job in state.jobs.values()):
-        yield f"wanting = {state.wanting} is not the number of jobs that want slots"
+        yield "", f"wanting = {state.wanting} is not the number of jobs that want slots"
     if {node.id for node in state.free_nodes()} != {node.id for node in nodes if node.free}:
-        yield "the list of free nodes is not that of the nodes with free slots"
+        yield "", "the list of free nodes is not that of the nodes with free slots"
     jobs = [*state.jobs.values(), *state.draining.values()]
     stages = [stage for job in jobs for stage in job.stages.values()]
     holding = {attempt.id: attempt for stage in stages for attempt in stage.live.values()}
     if state.attempts != holding:
-        yield f"{len(state.attempts)} attempts are known, {len(holding)} by their stages"
+        yield "", f"{len(state.attempts)} attempts are known, {len(holding)} by their stages"
     for node in nodes:
         yield from _of_node(node, holding)
     held = sum(len(node.attempts) for node in nodes)
     if held != len(holding):
-        yield f"{held} slots are held by {len(holding)} attempts"
+        yield "", f"{held} slots are held by {len(holding)} attempts"
     for job in state.draining.values():
         if not job.held:
-            yield f"{job.id} has ended and has no attempts, and was not discarded"
+            yield job.id, f"{job.id} has ended and has no attempts, and was not discarded"
 
 
-def _of_outage(state: ClusterState) -> Iterator[str]:
+def _of_outage(state: ClusterState) -> Iterator[Broken]:
     if (state.empty_since_s is None) != any(node.alive for node in state.nodes.values()):
-        yield f"there is no node since {state.empty_since_s} s, which does not fit the nodes"
+        yield "", f"there is no node since {state.empty_since_s} s, which does not fit the nodes"
 
 
-def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[str]:
+def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
     if len(node.attempts) > node.slots:
-        yield f"{node.id} has {len(node.attempts)} attempts in {node.slots} slots"
+        yield node.id, f"{node.id} has {len(node.attempts)} attempts in {node.slots} slots"
     free = node.slots - len(node.attempts) if node.alive else 0
     if node.free != free:
-        yield f"{node.id}: free = {node.free}, not {free}"
+        yield node.id, f"{node.id}: free = {node.free}, not {free}"
     if not node.alive and node.attempts:
-        yield f"{node.id} is lost and still has attempts"
+        yield node.id, f"{node.id} is lost and still has attempts"
     for attempt in node.attempts.values():
         if holding.get(attempt.id) is not attempt or attempt.node is not node:
-            yield f"{attempt.id} holds a slot of {node.id} and its job does not know"
+            yield node.id, f"{attempt.id} holds a slot of {node.id} and its job does not know"
 
 
-def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[str]:
+def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     if job.state not in ("running", "committing"):
-        yield f"{job.id} is listed and is {job.state}"
+        yield job.id, f"{job.id} is listed and is {job.state}"
     if job.wanting != job.has_ready_tasks():
-        yield f"{job.id}: wanting = {job.wanting}"
+        yield job.id, f"{job.id}: wanting = {job.wanting}"
     if len(job.avoid) > state.avoidable() or not all(state.nodes[n].alive for n in job.avoid):
-        yield f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes"
+        yield job.id, f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes"
     in_stages = sum(stage.held for stage in job.stages.values())
     if in_stages != job.held:
-        yield f"{job.id} holds {job.held} slots, its stages {in_stages}"
+        yield job.id, f"{job.id} holds {job.held} slots, its stages {in_stages}"
     if job.state == "running":
         if all(stage.done == stage.size for stage in job.stages.values()):
-            yield f"{job.id} is done and still running"
+            yield job.id, f"{job.id} is done and still running"
         for stage in job.stages.values():
             yield from _of_stage(stage, shuffle)
 
 
-def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[str]:
+def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
     states = [task.state for task in stage.tasks]
     counts = (stage.pending.count, stage.running, stage.done)
     actual = (states.count("pending"), states.count("running"), states.count("done"))
     if counts != actual:
-        yield f"{stage.id}: pending, running, done = {counts}, but tasks say {actual}"
+        yield stage.job.id, f"{stage.id}: pending, running, done = {counts}, but tasks say {actual}"
     progress = sum(attempt.progress for attempt in stage.live.values())
     if abs(progress - stage.progress_sum) > 1e-6:
-        yield f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
+        yield stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
     for task in stage.tasks:
         yield from _of_task(stage, task, shuffle)
     for index in stage.reruns:
         if index not in stage.pending:
-            yield f"{stage.id}: rerun {index} is not pending"
+            yield stage.job.id, f"{stage.id}: rerun {index} is not pending"
 
 
-def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[str]:
+def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
     if (task.index in stage.pending) != (task.state == "pending"):
-        yield f"{task.id} is {task.state}; among the pending: {task.index in stage.pending}"
+        yield task.id, f"{task.id} is {task.state}; pending: {task.index in stage.pending}"
     if task.failures >= stage.job.submission.max_attempts:
-        yield f"{task.id} failed {task.failures} times and its job goes on"
+        yield task.id, f"{task.id} failed {task.failures} times and its job goes on"
     winner = task.winner
     if winner is not None and stage.readers:
         lost = winner.output_lost or not winner.node.alive
         if lost != (task.index in stage.unreadable):
-            yield f"{task.id}: output lost: {lost}; known as unreadable: {not lost}"
+            yield task.id, f"{task.id}: output lost: {lost}; known as unreadable: {not lost}"
         if lost and any(reader.pending.count for reader in stage.readers):
-            yield f"{task.id}: its output is lost, readers are pending, and it is not run again"
+            yield task.id, f"{task.id}: its output is lost, readers are pending"
     for attempt in task.live:
         if attempt.reader is not None:
             fetched = sum(here.bit_count() for here in attempt.reader.fetched.values())
             missing = attempt.task.stage.inputs - fetched
             if missing != attempt.reader.missing:
-                yield f"{attempt.id}: missing = {attempt.reader.missing}, not {missing}"
+                yield task.id, f"{attempt.id}: missing = {attempt.reader.missing}, not {missing}"
             yield from _of_reader(attempt, shuffle)
 
 
-def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[str]:
+def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
     """Whatever is missing is being fetched, or will be done, unless the attempt is on its way out.
 
     That is what makes sure that no reader waits forever.
@@ -134,22 +141,22 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[str]:
             if reader.has(source.name, task.index) or task.winner is None:
                 continue
             if task.winner.output_lost:
-                yield f"{attempt.id} lacks {task.id}, whose output is lost, and it is not run again"
+                yield task.id, f"{attempt.id} lacks {task.id}, whose output is lost"
             elif merging is not None:
                 if not reader.fetches and not merging.looking:
-                    yield f"{attempt.id} lacks {task.winner.id} and does not fetch"
+                    yield task.id, f"{attempt.id} lacks {task.winner.id} and does not fetch"
             elif task.winner.node.id not in reader.fetches:
-                yield f"{attempt.id} lacks {task.winner.id} and does not fetch from its node"
+                yield task.id, f"{attempt.id} lacks {task.winner.id} and does not fetch it"
 
 
-def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[str]:
+def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     for flow, fetch in shuffle.fetches.items():
         if fetch.reader not in fetch.reader.task.live or fetch.reader.killing:
-            yield f"flow {flow} is for {fetch.reader.id}, which does not fetch"
+            yield flow, f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if not fetch.node.alive:
-            yield f"flow {flow} comes from {fetch.node.id}, which is lost"
+            yield flow, f"flow {flow} comes from {fetch.node.id}, which is lost"
         if fetch.reader.reader is None or fetch.reader.reader.fetches.get(fetch.key) != flow:
-            yield f"flow {flow} is unknown to {fetch.reader.id}"
+            yield flow, f"flow {flow} is unknown to {fetch.reader.id}"
     known = sum(
         len(attempt.reader.fetches)
         for node in state.nodes.values()
@@ -157,4 +164,4 @@ def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[str]:
         if attempt.reader is not None
     )
     if known != len(shuffle.fetches):
-        yield f"{len(shuffle.fetches)} flows, but readers know of {known}"
+        yield "", f"{len(shuffle.fetches)} flows, but readers know of {known}"

@@ -10,6 +10,7 @@ from collections import deque
 from railyard.cluster.errors import PeerError, require
 from railyard.cluster.ids import JobId
 from railyard.jobs.model import StageSpec, check_stages
+from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Job, Stage
@@ -25,9 +26,12 @@ from railyard.resourcemanager.interface.events import (
 class JobLife:
     """All jobs."""
 
-    def __init__(self, state: ClusterState, shuffle: Shuffle, records_kept: int | None) -> None:
+    def __init__(
+        self, state: ClusterState, shuffle: Shuffle, limits: Limits, records_kept: int | None
+    ) -> None:
         self._state = state
         self._shuffle = shuffle
+        self._limits = limits
         self._records_kept = records_kept
         self._ended: deque[JobId] = deque()  #: jobs that ended and have a record, the oldest first
 
@@ -37,16 +41,17 @@ class JobLife:
         if event.job in state.records:
             raise PeerError(f"there is a job {event.job} already")
         check_submission(event)
-        job = Job(event, state.policies.shuffle.limit, state.now_s)
-        state.policies.order.admit(job)
+        job = Job(event, state.now_s)
+        state.policies.ask(state.policies.order.admit, job)
         state.jobs[job.id] = job
         state.records[job.id] = job.record
         self._shuffle.job_submitted(job)
         state.policies.notify("job_submitted", job)
         for stage in job.stages.values():
             stage.pending.add_all()
-            if stage.reads and state.policies.shuffle.limit(stage) > 0:
-                stage.open = True
+            if stage.reads:
+                self._limits.review(stage)
+                stage.open = stage.limit > 0
         state.ask(job)
 
     def killed(self, event: JobKilled) -> None:

@@ -10,12 +10,10 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from railyard.cluster.bounded import SECONDS_MAX
 from railyard.cluster.ids import JobId
 from railyard.resourcemanager.core.attempts import Attempts
-from railyard.resourcemanager.core.history import History
+from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.interface.commands import SetTimer
@@ -38,10 +36,10 @@ _LEFT_FREE = (Wait, Pass)
 class Offers:
     """Who is offered what."""
 
-    def __init__(self, state: ClusterState, attempts: Attempts, history: History) -> None:
+    def __init__(self, state: ClusterState, attempts: Attempts, limits: Limits) -> None:
         self._state = state
         self._attempts = attempts
-        self._history = history
+        self._limits = limits
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
         self._wake_s: float | None = None  #: when a policy wants to be asked again
         self._reconsider = state.policies.overriding("reconsider")
@@ -64,7 +62,7 @@ class Offers:
         """Offer until nobody takes anything."""
         state = self._state
         for reconsider in self._reconsider:
-            for view in reconsider():
+            for view in state.policies.ask_all(reconsider):
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
@@ -131,6 +129,8 @@ class Offers:
                 if not job.wanting or node.id in job.avoid:
                     continue
                 asked = job
+                if job.reduces:
+                    self._limits.before_offer(job)
                 decision = state.policies.tasks.offer(job, node, state.now_s)
                 asked = None
                 if isinstance(decision, Place):
@@ -141,14 +141,17 @@ class Offers:
         except InvalidDecision:
             raise
         except Exception as error:  # third parties' code
+            failed = state.policies.failed
             if asked is None:
-                self._failed("order", f"ordering the jobs for {node.id}", error)
-            self._failed("tasks", f"offering {node.id} to {asked.id}", error)
+                raise failed("order", f"ordering the jobs for {node.id}", error, node) from error
+            offering = f"offering {node.id} to {asked.id}"
+            raise failed("tasks", offering, error, asked, node) from error
         self._place("tasks", job, node, decision)
         return decision
 
     def _offer_copy(self, node: Node) -> bool:
-        decision = self._state.policies.copies.offer(node, self._state.now_s)
+        policies = self._state.policies
+        decision = policies.ask(policies.copies.offer, node, self._state.now_s)
         if not isinstance(decision, Place):
             return False
         self._place("copies", self._state.jobs[decision.task.stage.job.id], node, decision)
@@ -158,7 +161,8 @@ class Offers:
         """Note why, and set the clock for when to ask again."""
         state = self._state
         if not isinstance(decision, _LEFT_FREE):
-            self._invalid("tasks", f"answered {decision!r}", "need Place, Wait or Pass", job.id)
+            answered = f"answered {decision!r}"
+            raise state.policies.invalid("tasks", answered, "need Place, Wait or Pass", job)
         job.answer = decision
         if isinstance(decision, Pass):
             return
@@ -167,7 +171,7 @@ class Offers:
             return  # the timer that is set asks again, about this slot too
         if not until_s > state.now_s:  # nor is NaN
             what = f"let {job.id} wait until {until_s:.3f} s"
-            self._invalid("tasks", what, "that is not in the future", job.id)
+            raise state.policies.invalid("tasks", what, "that is not in the future", job)
         job.wake_s = until_s
         self._set_timer(job.id, until_s)
 
@@ -184,31 +188,21 @@ class Offers:
         if wrong or task is None or node is None:
             where = decision.node or offered.id
             about = decision.task.id if task is None or (node and node.free) else where
-            self._invalid(role, f"placed {decision.task.id} on {where}", wrong, about)
+            placed = f"placed {decision.task.id} on {where}"
+            raise self._state.policies.invalid(role, placed, wrong, about)
         level = task.stage.pending.level(task.index, node.id, node.rack)
         self._attempts.launch(task, node, level)
-
-    def _invalid(self, role: str, what: str, why: str, about: str) -> NoReturn:
-        state = self._state
-        text = f"{state.policies.name}/{role} {what} at {state.now_s:.3f} s, but {why}"
-        raise InvalidDecision("\n".join([text, *self._history.about(about)]))
-
-    def _failed(self, role: str, doing: str, error: Exception) -> NoReturn:
-        state = self._state
-        what = f"{type(error).__name__}: {error}"
-        text = f"{state.policies.name}/{role} failed at {state.now_s:.3f} s, {doing}: {what}"
-        raise InvalidDecision(text) from error
 
     # Slots that reduces hold while what they wait for has none -----------------------------------
     def _set_wake(self) -> None:
         """Have the clock wake the policy that wants it first."""
         state = self._state
-        times_s = [wake_s() for wake_s in self._wakes]
+        times_s = [state.policies.ask(wake_s) for wake_s in self._wakes]
         at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
         if at_s is not None and at_s != self._wake_s:
             if not at_s > state.now_s:
                 what = f"wanted to be woken at {at_s:.3f} s"
-                self._invalid("wake_s", what, "that is not in the future", _WAKE)
+                raise state.policies.invalid("wake_s", what, "that is not in the future", _WAKE)
             self._set_timer(_WAKE, at_s)
         self._wake_s = at_s
 
@@ -225,7 +219,7 @@ class Offers:
                 self._at_risk[job.id] = job
                 if job.at_risk_since_s is None:
                     job.at_risk_since_s = state.now_s
-                    at_s = state.now_s + state.policies.shuffle.patience_s(job)
+                    at_s = state.now_s + self._patience_s(job)
                     self._set_timer(job.id + _RELIEF, at_s)
             elif job.at_risk_since_s is not None:
                 job.at_risk_since_s = None
@@ -233,6 +227,10 @@ class Offers:
         state.touched.clear()
         for job in self._at_risk.values():
             self._relieve(job)
+
+    def _patience_s(self, job: Job) -> float:
+        policies = self._state.policies
+        return policies.ask_number(policies.shuffle.patience_s, job)
 
     def _relieve(self, job: Job) -> None:
         """Let the youngest reduce that waits give its slot to what it waits for.
@@ -242,7 +240,7 @@ class Offers:
         """
         state = self._state
         assert job.at_risk_since_s is not None, f"{job.id} is not starved"
-        if state.now_s < job.at_risk_since_s + state.policies.shuffle.patience_s(job):
+        if state.now_s < job.at_risk_since_s + self._patience_s(job):
             return
         if job.wake_s is not None and job.wake_s > state.now_s:
             return  # it waits for a better slot, not for any

@@ -9,20 +9,20 @@ from railyard.resourcemanager.interface.policies import Wait
 
 def why_waiting(state: ClusterState, task: Task) -> str:
     """Why a pending task has no slot, in a few words."""
-    stage, job = task.stage, task.stage.job
+    stage, job, policies = task.stage, task.stage.job, state.policies
     if task.state != "pending":
         return f"it does not wait: it is {task.state}"
     if state.empty_since_s is not None:
         return "no node is alive"
-    if stage.reads and stage.held >= job.limit(stage):
-        return state.policies.shuffle.why(stage)
+    if stage.reads and stage.held >= policies.ask_number(policies.shuffle.limit, stage):
+        return policies.ask(policies.shuffle.why, stage)
     for source in filter(stuck, stage.reads):
         return f"no task of {source.name}, which it reads, has a slot"
     if not state.free:
         return "no slot is free"
     if job.answer is not None:
         return job.answer.reason
-    return state.policies.order.why(job)
+    return policies.ask(policies.order.why, job)
 
 
 def explain(state: ClusterState, task: Task, now_s: float) -> str:
@@ -31,7 +31,7 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
     if task.state != "pending":
         return f"{task.id} is {task.state}"
     since_s = now_s - task.pending_since_s
-    order, tasks = state.policies.order.why(job), why_waiting(state, task)
+    order, tasks = state.policies.ask(state.policies.order.why, job), why_waiting(state, task)
     until = ""
     if isinstance(job.answer, Wait) and job.wake_s is not None and tasks == job.answer.reason:
         until = f", until {job.wake_s:.1f} s"

@@ -1,10 +1,10 @@
-"""A scheduler as a recipe of six policies, and how policies are made from it and its settings."""
+"""A scheduler as a recipe of six policies, and how their settings are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -21,13 +21,11 @@ from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
     FlowPolicy,
-    InvalidDecision,
     OrderPolicy,
     Policy,
     ShufflePolicy,
     TaskPolicy,
 )
-from railyard.resourcemanager.interface.views import ClusterView
 
 Option = str | int | float | bool
 
@@ -71,47 +69,6 @@ class Recipe:
         """The classes of its policies, each once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
         return tuple(dict.fromkeys(roles))
-
-
-class Policies:
-    """The policies of a recipe, made for one core."""
-
-    def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
-        configs = read_options(recipe, options)
-        made: dict[type[Policy], Policy] = {
-            kind: kind(configs[kind], cluster) for kind in recipe.classes()
-        }
-        self.name = recipe.name
-        self.data = cast("DataPolicy", made[recipe.data])
-        self.order = cast("OrderPolicy", made[recipe.order])
-        self.tasks = cast("TaskPolicy", made[recipe.tasks])
-        self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
-        self.copies = cast("CopyPolicy", made[recipe.copies])
-        self.flows = cast("FlowPolicy", made[recipe.flows])
-        whole = [part for policy in made.values() for part in policy.with_parts()]
-        #: {method: those of policies and their parts that override it}
-        self._hooks = {
-            name: tuple(getattr(p, name) for p in whole if getattr(type(p), name) != plain)
-            for name, plain in vars(Policy).items()
-            if callable(plain) and not name.startswith("_")
-        }
-
-    def notify(self, hook: str, about: object) -> None:
-        """Call the method ``hook`` of those policies that override it.
-
-        Raises ``InvalidDecision`` with the policy's name if one breaks.
-        """
-        for call in self._hooks[hook]:
-            try:
-                call(about)
-            except Exception as error:  # third parties' code
-                who = f"{self.name}/{type(getattr(call, '__self__', None)).__name__}"
-                what = f"{type(error).__name__}: {error}"
-                raise InvalidDecision(f"{who} failed in {hook}: {what}") from error
-
-    def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
-        """The methods called ``hook`` of those policies that override it."""
-        return self._hooks[hook]
 
 
 def read_options(

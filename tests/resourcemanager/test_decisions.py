@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.ids import NodeId
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import JobId, NodeId, RackId
+from railyard.cluster.messages.execution import NodeJoined
+from railyard.resourcemanager.core.history import History
 from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.defaults import SlowStart
 from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     Decision,
@@ -284,8 +288,66 @@ def test_a_policy_that_breaks_when_it_is_told_something_is_named():
             self._nothing[job.id] = job
 
     c = tiny_cluster(scheduler=Recipe(name="mine", source="a test", order=Forgetful))
-    with pytest.raises(InvalidDecision, match="mine/Forgetful failed in job_wants: Attr"):
+    with pytest.raises(InvalidDecision, match=r"mine/Forgetful\.job_wants failed at 0.000 s, c"):
         c.submit("j0")
+
+
+def breaking(question: str, answer: object) -> Recipe:
+    """A scheduler whose shuffle policy answers one question so once there is a job."""
+
+    def method(policy: SlowStart, *about: object) -> object:
+        if not policy.cluster.jobs:
+            return getattr(super(type(policy), policy), question)(*about)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    method.__name__ = question
+    broken = type("Broken", (SlowStart,), {question: method})
+    return Recipe(name="mine", source="a test", order=FairOrder, shuffle=broken)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "error"),
+    [
+        ("limit", KeyError("j0"), "limit failed at 0.000 s, called with j0.r: KeyError: 'j0'"),
+        ("limit", None, "limit answered None at 0.000 s, but need a number"),
+        ("may_fetch", KeyError("j0"), "may_fetch failed at 1.000 s, called with j0.r: KeyError"),
+        ("reconsider", KeyError("x"), "reconsider failed at 0.000 s, called with nothing: KeyErr"),
+        ("wake_s", KeyError("j0"), "wake_s failed at 0.000 s, called with nothing: KeyError"),
+    ],
+)
+def test_a_policy_that_breaks_is_named_with_the_events_that_led_there(
+    question: str, answer: object, error: str
+):
+    c = tiny_cluster(nodes=1, slots=2, scheduler=breaking(question, answer))
+    c.at(0.0, partial(c.submit, "j0", maps=2, reduces=1))
+    with pytest.raises(InvalidDecision) as caught:
+        c.run()
+    first, *events = str(caught.value).splitlines()
+    assert first.startswith(f"mine/Broken.{error}")
+    assert "JobSubmitted job=j0" in "".join(events)
+    assert len(events) <= 8
+
+
+def test_a_broken_invariant_shows_the_events_that_touched_what_it_is_about():
+    c = tiny_cluster(nodes=2, scheduler="fair")
+    c.submit("j0", maps=1)
+    c.submit("j1", maps=1)
+    c.core.state.jobs[JobId("j1")].held += 1
+    with pytest.raises(InvariantError, match="j1 holds 2 slots, its stages 1") as caught:
+        c.core.check_invariants()
+    (event,) = str(caught.value).splitlines()[1:]
+    assert "JobSubmitted job=j1" in event
+    assert "LaunchAttempt attempt=j1.m0.0" in event
+
+
+def test_history_tells_names_apart_that_begin_alike():
+    history = History()
+    for node in ("r0n1", "r0n10"):
+        history.add((0.0, NodeJoined(node=NodeId(node), rack=RackId("r0"), slots=1), []))
+    assert [line.split()[2] for line in history.about(["r0n1"])] == ["node=r0n1"]
+    assert len(history.about([])) == 2
 
 
 class CopyTheFirst(CopyPolicy):

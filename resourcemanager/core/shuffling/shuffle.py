@@ -30,7 +30,7 @@ from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage
 from railyard.resourcemanager.core.state.readers import Reader, new_reader
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
-from railyard.resourcemanager.interface.policies import FlowPolicy, InvalidDecision
+from railyard.resourcemanager.interface.policies import FlowPolicy
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
@@ -211,7 +211,8 @@ class Shuffle:
     # ---------------------------------------------------------------------------------------------
     def _begin_to_fetch(self, shuffle: StageShuffle) -> None:
         """Ask the policy whether to begin; if so, all readers of the stage do."""
-        if self._state.policies.shuffle.may_fetch(shuffle.stage):
+        policies = self._state.policies
+        if policies.ask(policies.shuffle.may_fetch, shuffle.stage):
             shuffle.fetching = True
             for reader in shuffle.stage.live.values():
                 self._fetch_from_all(shuffle, reader)
@@ -286,15 +287,15 @@ class Shuffle:
             flow, key, attempt, reader, shuffle, node, outputs, size_bytes, bundle
         )
         reader.fetches[key] = flow
-        flows = self._state.policies.flows
-        answer: object = flows.weight(attempt)
+        policies = self._state.policies
+        answer: object = policies.ask(policies.flows.weight, attempt)
         if answer is not self._weight[0]:
-            self._weight = self._checked("weight", Weight, answer)
+            self._weight = self._checked("weight", Weight, answer, attempt)
         weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
         if self._has_priorities:
-            answer = flows.priority(attempt, size_bytes)
+            answer = policies.ask(policies.flows.priority, attempt, size_bytes)
             if answer is not self._priority[0]:
-                self._priority = self._checked("priority", Priority, answer)
+                self._priority = self._checked("priority", Priority, answer, attempt)
         if shuffle.started_s is None and node is not attempt.node:
             shuffle.started_s = self._state.now_s
             self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
@@ -323,8 +324,8 @@ class Shuffle:
         merging.forget_bundles()
         self._look_later(fetch.shuffle, merging)
 
-    def _checked(self, what: str, kind: Any, answer: object) -> tuple[object, Any]:
-        """A flow policy's answer, and what the network is told.
+    def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> tuple[object, Any]:
+        """A flow policy's answer, and what the network is sent.
 
         Most policies answer the same always: an answer that is the last one need not be checked.
         Raises ``InvalidDecision`` if it is none that the network takes.
@@ -332,9 +333,8 @@ class Shuffle:
         try:
             valid = msgspec.convert(answer, kind)
         except msgspec.ValidationError as error:
-            who = f"{self._state.policies.name}/flows"
-            when = f"at {self._state.now_s:.3f} s"
-            raise InvalidDecision(f"{who} gave {answer} as a {what} {when}: {error}") from None
+            gave = f"gave {answer} as a {what}"
+            raise self._state.policies.invalid("flows", gave, str(error), reader) from None
         return (answer if isinstance(answer, float | tuple) else _CHANGEABLE), valid
 
     def _record(self, fetch: Fetch) -> None:

@@ -18,8 +18,9 @@ from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position
+from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
-from railyard.resourcemanager.interface.recipe import Option, Policies, Recipe
+from railyard.resourcemanager.interface.recipe import Option, Recipe
 
 _position_of = attrgetter("position")
 

@@ -132,6 +132,7 @@ class Stage:
         "id",
         "inputs",
         "job",
+        "limit",
         "live",
         "name",
         "open",
@@ -168,6 +169,8 @@ class Stage:
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
+        #: if it reads others: how many slots its attempts may hold; see ``limits.py``
+        self.limit: float = 0
         #: pending tasks that ran before, of a stage that others read: these may wait already
         self.reruns: dict[int, Task] = {}
         #: {node: attempts whose output lies there, in the order in which they ended}
@@ -194,7 +197,7 @@ class Stage:
         for source in self.reads:
             if source.pending.count and not source.live:  # it is ``stuck``
                 return None
-        if len(self.live) >= self.job.limit(self):
+        if len(self.live) >= self.limit:
             return None
         index = self.pending.first()
         return None if index is None else self.tasks[index]
@@ -210,7 +213,6 @@ class Job:
         "blame",
         "held",
         "id",
-        "limit",
         "maps",
         "name",
         "queue",
@@ -226,10 +228,7 @@ class Job:
         "weight",
     )
 
-    def __init__(
-        self, submission: JobSubmitted, limit: Callable[[Stage], int], now_s: float
-    ) -> None:
-        self.limit = limit  #: how many slots a stage's attempts may hold: the shuffle policy's
+    def __init__(self, submission: JobSubmitted, now_s: float) -> None:
         self.id = submission.job
         self.name = submission.name
         self.user = submission.user

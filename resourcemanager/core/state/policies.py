@@ -1,0 +1,124 @@
+"""The policies of a recipe at work: how the core asks them, and what it says when one breaks.
+
+Policies are third parties' code: every exception of theirs becomes an ``InvalidDecision`` that
+names the policy.
+
+Never here: what an answer leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from railyard.cluster.errors import InvariantError, UsageError
+from railyard.resourcemanager.interface.policies import (
+    CopyPolicy,
+    DataPolicy,
+    FlowPolicy,
+    InvalidDecision,
+    OrderPolicy,
+    Policy,
+    ShufflePolicy,
+    TaskPolicy,
+)
+from railyard.resourcemanager.interface.recipe import Option, Recipe, read_options
+from railyard.resourcemanager.interface.views import ClusterView
+
+T = TypeVar("T")
+
+
+class Policies:
+    """The objects made of a recipe's classes, one of each class."""
+
+    def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
+        configs = read_options(recipe, options)
+        made: dict[type[Policy], Policy] = {
+            kind: kind(configs[kind], cluster) for kind in recipe.classes()
+        }
+        self.name = recipe.name
+        self.data = cast("DataPolicy", made[recipe.data])
+        self.order = cast("OrderPolicy", made[recipe.order])
+        self.tasks = cast("TaskPolicy", made[recipe.tasks])
+        self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
+        self.copies = cast("CopyPolicy", made[recipe.copies])
+        self.flows = cast("FlowPolicy", made[recipe.flows])
+        self._cluster = cluster
+        whole = [part for policy in made.values() for part in policy.with_parts()]
+        #: {method: those of policies and their parts that override it}
+        self._hooks = {
+            name: tuple(getattr(p, name) for p in whole if getattr(type(p), name) != plain)
+            for name, plain in vars(Policy).items()
+            if callable(plain) and not name.startswith("_")
+        }
+
+    def notify(self, hook: str, about: object) -> None:
+        """Call the method ``hook`` of those policies that override it."""
+        for call in self._hooks[hook]:
+            try:
+                call(about)
+            except Exception as error:
+                raise self._broken(call, (about,), error) from error
+
+    def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
+        """The methods called ``hook`` of those policies that override it."""
+        return self._hooks[hook]
+
+    def ask(self, question: Callable[..., T], *about: object) -> T:
+        """The answer of a policy's method, which is called with ``about``.
+
+        Raises ``InvalidDecision`` if it breaks.
+        """
+        try:
+            return question(*about)
+        except (InvariantError, UsageError):
+            raise
+        except Exception as error:
+            raise self._broken(question, about, error) from error
+
+    def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
+        """All items of a policy's answer, which may be made one by one."""
+        try:
+            return list(question(*about))
+        except Exception as error:
+            raise self._broken(question, about, error) from error
+
+    def ask_number(self, question: Callable[..., float], *about: object) -> float:
+        """A policy's answer that has to be a number."""
+        answer = self.ask(question, *about)
+        if not isinstance(answer, int | float):
+            raise self.invalid(_name(question), f"answered {answer!r}", "need a number", *about)
+        return answer
+
+    def invalid(self, who: str, what: str, why: str, *about: object) -> InvalidDecision:
+        """The error for an answer that can't be; ``about``: nodes, jobs, tasks, or their names."""
+        text = f"{self.name}/{who} {what} at {self._cluster.now_s:.3f} s, but {why}"
+        return InvalidDecision(text, map(_subject, about))
+
+    def failed(self, who: str, doing: str, error: Exception, *about: object) -> InvalidDecision:
+        """The error for a policy that raised one."""
+        what = f"{type(error).__name__}: {error}"
+        text = f"{self.name}/{who} failed at {self._cluster.now_s:.3f} s, {doing}: {what}"
+        return InvalidDecision(text, map(_subject, about))
+
+    def _broken(
+        self, question: Callable[..., Any], about: tuple[object, ...], error: Exception
+    ) -> InvalidDecision:
+        names = ", ".join(_names(about))
+        return self.failed(_name(question), f"called with {names or 'nothing'}", error, *about)
+
+
+def _name(question: Callable[..., Any]) -> str:
+    """Say "SlowStart.limit" of a policy's method."""
+    return f"{type(getattr(question, '__self__', None)).__name__}.{question.__name__}"
+
+
+def _names(about: Iterable[object]) -> list[str]:
+    """The names of nodes, jobs and the like."""
+    return [each.id for each in about if hasattr(each, "id")]
+
+
+def _subject(about: object) -> str:
+    """The name by which events of something are found: of a stage, its job's."""
+    named = getattr(about, "job", about)
+    return str(getattr(named, "id", named))
