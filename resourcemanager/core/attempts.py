@@ -71,12 +71,12 @@ class Attempts:
         task.launches += 1
         if is_copy:
             record.copies += 1
+            task.move("launched again as a copy")
             self._restore_inputs(stage)  # what the other attempt has fetched already, say
         else:
-            stage.pending.remove(task.index)
+            task.move("launched")
             if stage.reruns:
                 stage.reruns.pop(task.index, None)
-            stage.running += 1
         state.hold(attempt)
         record.launched += 1
         if level == "node-local":
@@ -125,10 +125,11 @@ class Attempts:
             reason = f"told of {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
-        self._end(attempt)
         if stage.job.state != "running" or task.winner is not None:
-            stage.job.record.killed += 1  # too late: the job or another copy was faster
+            self._end(attempt, "successful too late")  # the job or another copy was faster
+            stage.job.record.killed += 1
             return
+        self._end(attempt, "successful")
         attempt.partition_bytes = partition_bytes
         attempt.shuffle_bytes = shuffle_bytes
         self._write_down(attempt, event)
@@ -142,7 +143,7 @@ class Attempts:
         if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
             self.killed(AttemptKilled(attempt=event.attempt))
             return
-        self._end(attempt)
+        self._end(attempt, "failed")
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1
             self._count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
@@ -152,7 +153,7 @@ class Attempts:
         """It ended as it was asked to."""
         attempt = self._known(event.attempt)
         if attempt is not None:
-            self._end(attempt)
+            self._end(attempt, "killed")
             attempt.task.stage.job.record.killed += 1
             self._requeue(attempt.task)
 
@@ -176,7 +177,7 @@ class Attempts:
         self._shuffle.source_lost(node)
         attempts = list(node.attempts.values())
         for attempt in attempts:
-            self._end(attempt)
+            self._end(attempt, "lost with its node")
             attempt.task.stage.job.record.killed += 1
         for attempt in attempts:
             self._requeue(attempt.task)
@@ -208,7 +209,9 @@ class Attempts:
             raise PeerError(f'there is no attempt "{attempt}"')
         return known
 
-    def _end(self, attempt: Attempt) -> None:
+    def _end(self, attempt: Attempt, event: str) -> None:
+        """The attempt does not hold its slot any more, since it is ``event``."""
+        attempt.move(event)
         self._shuffle.stop(attempt)
         self._state.release(attempt)
         attempt.reader = None  # it may be large
@@ -217,8 +220,7 @@ class Attempts:
         """The attempt's output is the task's."""
         task, stage = attempt.task, attempt.task.stage
         task.winner = attempt
-        stage.running -= 1
-        stage.done += 1
+        task.move("won by an attempt")
         self._state.policies.notify("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
@@ -293,8 +295,7 @@ class Attempts:
         stage = task.stage
         if stage.job.state != "running" or task.live or task.winner is not None:
             return
-        stage.running -= 1
-        self._make_pending(task)
+        self._make_pending(task, "left by its last attempt")
 
     def _run_again(self, task: Task) -> None:
         """Make a done task pending: its output is lost and needed."""
@@ -302,16 +303,15 @@ class Attempts:
         if task.winner is not None:
             stage.job.record.shuffle_bytes -= _to_fetch(task.winner)
         task.winner = None
-        stage.done -= 1
-        self._make_pending(task)
+        self._make_pending(task, "missed, as its output is lost")
         for reader in stage.readers:
             self._limits.review(reader)
 
-    def _make_pending(self, task: Task) -> None:
-        """Add it to the pending ones, and what it reads with it where that is lost."""
+    def _make_pending(self, task: Task, event: str) -> None:
+        """Make a task pending, and with it what it reads where that is lost."""
         stage = task.stage
         task.pending_since_s = self._state.now_s
-        stage.pending.add(task.index)
+        task.move(event)
         if stage.readers:
             stage.reruns[task.index] = task
         self._restore_inputs(stage)
@@ -336,7 +336,7 @@ class Attempts:
 
     def _lose_output(self, attempt: Attempt) -> None:
         """The attempt's output can't be read any more."""
-        attempt.output_lost = True
+        attempt.move("without its output")
         self._shuffle.output_lost(attempt)
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:

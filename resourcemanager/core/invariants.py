@@ -107,6 +107,9 @@ def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
 
 
 def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
+    state = "done" if task.winner is not None else "running" if task.live else "pending"
+    if task.state != state:
+        yield task.id, f"{task.id} is {task.state}, but looks {state}"
     if (task.index in stage.pending) != (task.state == "pending"):
         yield task.id, f"{task.id} is {task.state}; pending: {task.index in stage.pending}"
     if task.failures >= stage.job.submission.max_attempts:

@@ -70,7 +70,7 @@ class JobLife:
         last = [other for other in job.stages.values() if not other.readers]
         if stage.readers or any(other.done < other.size for other in last):
             return
-        job.state = "committing"
+        job.move("done")
         self._stop_all(job, "the job is done")
         winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
         path = job.submission.output_path
@@ -79,19 +79,21 @@ class JobLife:
     def committed(self, event: JobCommitted) -> None:
         """The job's output is in its place."""
         job = self._committing(event.job)
-        self._end(job, "succeeded", "")
+        job.move("committed")
+        self._end(job, "")
 
     def commit_failed(self, event: JobCommitFailed) -> None:
         """The job's output could not be put in its place."""
         job = self._committing(event.job)
-        self._end(job, "failed", f"its output could not be committed: {event.reason}")
+        job.move("not committed")
+        self._end(job, f"its output could not be committed: {event.reason}")
 
     def fail(self, job: Job, reason: str) -> None:
         """End a running job without its result."""
         if job.state == "running":
-            job.state = "failing"
+            job.move("given up")
             self._stop_all(job, "the job failed")
-            self._end(job, "failed", reason)
+            self._end(job, reason)
 
     # ---------------------------------------------------------------------------------------------
     def _committing(self, job_id: JobId) -> Job:
@@ -111,11 +113,10 @@ class JobLife:
                 state.kill(attempt, reason)
         self._shuffle.job_stopped(job)
 
-    def _end(self, job: Job, outcome: str, reason: str) -> None:
+    def _end(self, job: Job, reason: str) -> None:
         state, record = self._state, job.record
-        job.state = outcome
         record.finished_s = state.now_s
-        record.ok = outcome == "succeeded"
+        record.ok = job.state == "succeeded"
         record.reason = reason
         del state.jobs[job.id]
         self._shuffle.job_ended(job)

@@ -66,7 +66,7 @@ def test_without_a_policy_flows_are_alike():
 @pytest.mark.parametrize(
     ("weight", "priority", "error"),
     [
-        pytest.param(0.0, (), "mine/flows gave 0.0 as a weight at 1.000 s: ", id="no weight"),
+        pytest.param(0.0, (), "mine/flows gave 0.0 as a weight at 1.000 s, but ", id="no weight"),
         pytest.param(1.0, (math.nan,), r"gave \(nan,\) as a priority", id="not a number"),
         pytest.param(1.0, (0.0,) * 9, "length <= 8", id="too long"),
         pytest.param(1.0, None, "gave None as a priority", id="no answer"),

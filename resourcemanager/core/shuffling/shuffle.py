@@ -380,7 +380,7 @@ def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
             continue  # as after most fetches
         here = reader.fetched[stage.name]
         for output in log[asked_for:]:
-            if not (output.output_lost or here >> output.task.index & 1):
+            if output.state == "succeeded" and not here >> output.task.index & 1:
                 outputs.append(output)
                 size_bytes += output.partition_bytes[partition]
         seen[node.id] = len(log)

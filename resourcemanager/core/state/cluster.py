@@ -161,6 +161,7 @@ class ClusterState:
     def kill(self, attempt: Attempt, reason: str) -> None:
         """Ask for an attempt's end; it keeps its slot until that has come."""
         if not attempt.killing:
+            attempt.move("asked to end")
             attempt.killing = reason
             self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
 

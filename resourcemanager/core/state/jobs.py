@@ -22,6 +22,7 @@ from railyard.cluster.ids import (
     stage_id,
     task_id,
 )
+from railyard.resourcemanager.core.state.lifecycles import ATTEMPT, JOB, TASK
 from railyard.resourcemanager.core.state.pending import PendingTasks
 from railyard.resourcemanager.core.state.readers import Reader
 from railyard.resourcemanager.core.state.records import JobRecord
@@ -76,15 +77,28 @@ class Attempt(msgspec.Struct, eq=False):
     reader: Reader | None  #: how far its fetches are, if its stage reads others
     ended_s: float | None = None
     progress: float = 0.0
+    state: str = "running"  #: see ``lifecycles.ATTEMPT``
     killing: str = ""  #: why it was asked to end; "" = it was not
     copy: bool = False  #: launched beside another attempt of its task
     partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
     shuffle_bytes: int = 0  #: their sum
-    output_lost: bool = False  #: that output can't be read any more
+
+    def move(self, event: str) -> None:
+        """Change its state, as the table says."""
+        self.state = ATTEMPT.after(self.state, event, self.id)
+
+    @property
+    def output_lost(self) -> bool:
+        """Whether its shuffle output can't be read any more."""
+        return self.state == "output lost"
 
 
 class Task:
-    """A piece of a stage.  Pending, running (it has ``live`` attempts) or done (a ``winner``)."""
+    """A piece of a stage.
+
+    While its job runs: done if it has a ``winner``, running if it has ``live`` attempts and no
+    winner, otherwise pending.
+    """
 
     __slots__ = (
         "failures",
@@ -93,12 +107,14 @@ class Task:
         "live",
         "pending_since_s",
         "stage",
+        "state",
         "winner",
     )
 
     def __init__(self, stage: Stage, index: int, now_s: float) -> None:
         self.index = index
         self.stage = stage
+        self.state = "pending"  #: see ``lifecycles.TASK``
         self.live: tuple[Attempt, ...] = ()
         self.winner: Attempt | None = None  #: the attempt whose output counts
         self.launches = 0
@@ -116,12 +132,24 @@ class Task:
         inputs = self.stage.plan.inputs
         return inputs[self.index] if inputs else _NO_INPUT
 
-    @property
-    def state(self) -> str:
-        """Where it is: "pending", "running" or "done"."""
-        if self.winner is not None:
-            return "done"
-        return "running" if self.live else "pending"
+    def move(self, event: str) -> None:
+        """Change its state, as the table says, and its stage's counts with it."""
+        before, stage = self.state, self.stage
+        self.state = after = TASK.after(before, event, self.id)
+        if before == after:
+            return
+        if before == "pending":
+            stage.pending.remove(self.index)
+        elif before == "running":
+            stage.running -= 1
+        else:
+            stage.done -= 1
+        if after == "pending":
+            stage.pending.add(self.index)
+        elif after == "running":
+            stage.running += 1
+        else:
+            stage.done += 1
 
 
 class Stage:
@@ -236,7 +264,7 @@ class Job:
         self.weight = submission.weight
         self.submission = submission
         self.submitted_s = now_s
-        self.state = "running"  #: then "committing" perhaps, then "succeeded" or "failed"
+        self.state = "running"  #: see ``lifecycles.JOB``
         self.stages: dict[str, Stage] = {}  #: sources before their readers
         for plan in submission.stages:
             reads = tuple(self.stages[name] for name in plan.reads)
@@ -264,6 +292,10 @@ class Job:
             reduces=sum(stage.size for stage in self.reduces),
             input_bytes=sum(task.input_bytes for plan in submission.stages for task in plan.inputs),
         )
+
+    def move(self, event: str) -> None:
+        """Change its state, as the table says."""
+        self.state = JOB.after(self.state, event, self.id)
 
     def task(self, task: TaskId) -> Task | None:
         """The task of that name."""

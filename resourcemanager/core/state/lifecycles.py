@@ -1,0 +1,100 @@
+"""The states of jobs, tasks and attempts, and what leads from one to another: the one table.
+
+Whatever changes such a state asks ``Lifecycle.after`` what comes next; what is not in the table is
+refused.  ``scripts/state-diagrams`` draws it in ``docs/states.md``.
+
+Never here: what else a transition entails; see ``joblife.py`` and ``attempts.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from railyard.cluster.errors import InvariantError
+
+
+class Lifecycle:
+    """The states of one kind of thing."""
+
+    def __init__(
+        self,
+        kind: str,
+        states: Mapping[str, str],
+        transitions: Sequence[tuple[str, str, str]],
+        ends: Sequence[str],
+    ) -> None:
+        self.kind = kind
+        self.states = states  #: {state: what it means}; a thing begins in the first
+        self.transitions = transitions  #: (state before, what happens, state after)
+        self.ends = ends  #: states in which a thing may stay for good
+        self._after = {(before, event): after for before, event, after in transitions}
+
+    def after(self, state: str, event: str, name: str) -> str:
+        """The state of ``name`` after an event; ``InvariantError`` if that can't happen now."""
+        after = self._after.get((state, event))
+        if after is None:
+            raise InvariantError(f"{self.kind} {name} is {state}: it can't be {event}", [name])
+        return after
+
+
+JOB = Lifecycle(
+    "job",
+    {
+        "running": "it has tasks to do",
+        "committing": "its tasks are done; the NameNode puts its output in place",
+        "succeeded": "its output is in place",
+        "failed": "it ended without its output",
+    },
+    [
+        ("running", "done", "committing"),
+        ("running", "given up", "failed"),
+        ("committing", "committed", "succeeded"),
+        ("committing", "not committed", "failed"),
+    ],
+    ends=("succeeded", "failed"),
+)
+
+TASK = Lifecycle(
+    "task",
+    {
+        "pending": "it needs a slot, once its stage may have one",
+        "running": "it has attempts that hold slots",
+        "done": "it has a winner: the attempt whose output counts",
+    },
+    [
+        ("pending", "launched", "running"),
+        ("running", "launched again as a copy", "running"),
+        ("running", "won by an attempt", "done"),
+        ("running", "left by its last attempt", "pending"),
+        ("done", "missed, as its output is lost", "pending"),
+    ],
+    ends=("done",),
+)
+
+ATTEMPT = Lifecycle(
+    "attempt",
+    {
+        "running": "it holds a slot",
+        "ending": "it was asked to end, and holds its slot until it has",
+        "succeeded": "it did its task",
+        "failed": "it ended by itself, without its output",
+        "killed": "it ended because it was asked to or was lost with its node, or it came too late",
+        "output lost": "it did its task, and what it made for readers can't be read any more",
+    },
+    [
+        ("running", "asked to end", "ending"),
+        ("running", "successful", "succeeded"),
+        ("running", "failed", "failed"),
+        ("running", "killed", "killed"),
+        ("running", "lost with its node", "killed"),
+        ("running", "successful too late", "killed"),
+        ("ending", "successful", "succeeded"),
+        ("ending", "killed", "killed"),
+        ("ending", "lost with its node", "killed"),
+        ("ending", "successful too late", "killed"),
+        ("succeeded", "without its output", "output lost"),
+    ],
+    ends=("succeeded", "failed", "killed", "output lost"),
+)
+
+LIFECYCLES = (JOB, TASK, ATTEMPT)
