@@ -1,7 +1,7 @@
-"""One process's conversation with the network emulator: asks for flows, hands out their grants.
+"""One process's client of the network emulator: requests flows and passes on their grants.
 
-The model's bytes end here: callers state and get stored (real) bytes, ``topology.scale`` of the
-model's for each.  Nobody sends a byte of a flow before its ``on_grant`` permitted it.
+Callers give and get stored (real) bytes; the emulator counts the model's bytes, which are
+``topology.scale`` times as many.  Nobody sends a byte of a flow before ``on_grant`` permits it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, Op
 
 log = logging.getLogger(__name__)
 
-#: Told how many stored bytes of the flow may have been sent in all.
+#: Called with the stored bytes that the flow may have sent so far, in total.
 OnGrant = Callable[[int], None]
-#: Told why there will be no (more) grants.
+#: Called with the reason why there will be no (more) grants.
 OnRefused = Callable[[str], None]
 
 
@@ -32,25 +32,25 @@ OnRefused = Callable[[str], None]
 class _Waiting:
     """A flow whose grants go to this process."""
 
-    stored_bytes: int  #: as far as is known
+    stored_bytes: int  #: its size so far
     more: bool  #: whether it will grow
-    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another opened it
+    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another process opened it
     on_grant: OnGrant
     on_refused: OnRefused
-    is_known: bool = False  #: the emulator has answered that it knows of it
+    is_known: bool = False  #: the emulator has confirmed it
 
     @property
     def is_local(self) -> bool:
-        """Whether it stays within a node: the emulator is not asked then."""
+        """Whether it stays within a node: then the emulator is not involved."""
         return self.ends is not None and self.ends[0] == self.ends[1]
 
 
 class NetworkClient:
     """Opens and attaches to flows.  All callbacks come from the reactor, never from within a call.
 
-    A flow is forgotten once all of it was granted.  If the emulator refuses a flow, its
+    A flow is forgotten once all its bytes are granted.  If the emulator refuses a flow, its
     ``on_refused`` is called (by default the reason is logged).  While the emulator can't be
-    reached, flows wait: they are asked for again once there is a connection.
+    reached, flows wait: they are requested again once there is a connection.
     """
 
     def __init__(self, transport: Transport, topology: Topology) -> None:
@@ -72,8 +72,8 @@ class NetworkClient:
     ) -> None:
         """Start a flow of this process; its name must be new to the whole cluster.
 
-        ``on_grant(total)`` is called again and again until ``total == stored_bytes``; at least
-        once even if that is 0.  With ``src == dst`` it comes at once, without the network.
+        ``on_grant(total)`` is called until ``total == stored_bytes``, and at least once even if
+        that is 0.  With ``src == dst`` all is granted at once, without the network.
 
         With ``more``, the flow goes on until ``grow`` says that there are no more bytes.
         """
@@ -81,10 +81,10 @@ class NetworkClient:
         if src == dst:
             self._grant_local(flow)
         else:
-            self._ask(flow, self._order(flow))
+            self._request(flow, self._order(flow))
 
     def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
-        """A flow of this process that was begun with ``more`` has so many more bytes to send.
+        """Add bytes to a flow of this process that was begun with ``more``.
 
         Nothing happens if it was cancelled or refused; ``ValueError`` if it is complete.
         """
@@ -99,7 +99,8 @@ class NetworkClient:
             self._grant_local(flow)
         else:
             order = GrowFlow(flow=flow, by_bytes=by_stored_bytes * self._scale, more=more)
-            # a flow of another's is asked for again without its size: nobody else says that it grew
+            # a flow that another process opened is attached to without its size after a reconnect,
+            # so this order must arrive
             send = self._link.insist if waiting.ends is None else self._link.request
             send(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
@@ -114,35 +115,35 @@ class NetworkClient:
     ) -> None:
         """Get the grants of a flow that the ResourceManager opened, or is about to open.
 
-        Bytes that the flow could have sent before this call are granted at once.  With ``more``,
-        as it was opened, ``grow`` it from here once it is open.
+        Bytes that the flow could have sent before this call are granted at once.  If it was opened
+        with ``more``, say so here too, and ``grow`` it from here once it is open.
         """
         self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=None)
-        self._ask(flow, self._order(flow))
+        self._request(flow, self._order(flow))
 
     def cancel(self, flow: FlowId) -> None:
-        """Give a flow up: no more grants of it, and its bandwidth is free for others."""
+        """Cancel a flow: it gets no more grants, and its bandwidth is free for others."""
         if self._flows.pop(flow, None) is not None:
             self._link.send(CloseFlow(flow=flow))
 
     def close(self) -> None:
-        """End the conversation; flows still open stay as they are."""
+        """Disconnect; flows still open stay as they are."""
         self._flows.clear()
         if "_link" in vars(self):
             self._link.close()
 
     @cached_property
     def _link(self) -> LastingLink:
-        """Made when first needed: most task attempts never need a flow of their own."""
-        link = LastingLink(self._transport, "network", self._ask_for_all_again)
+        """The connection, made when first needed: most attempts never need a flow of their own."""
+        link = LastingLink(self._transport, "network", self._request_all_again)
         link.on(Grants, self._on_grants)
         return link
 
-    def _ask_for_all_again(self) -> None:
-        """The connection broke, and there is a new one: go on with the flows over that."""
+    def _request_all_again(self) -> None:
+        """Request all flows again over a new connection."""
         for flow, waiting in self._flows.items():
             if not waiting.is_local:
-                self._ask(flow, self._order(flow, again=True))
+                self._request(flow, self._order(flow, again=True))
 
     def _await_grants(
         self,
@@ -166,7 +167,7 @@ class NetworkClient:
         )
 
     def _grant_local(self, flow: FlowId) -> None:
-        """Grant all that a flow within a node has, but not from within this call."""
+        """Grant all bytes of a flow within a node, but not from within this call."""
         waiting = self._flows[flow]
 
         def grant() -> None:
@@ -180,10 +181,10 @@ class NetworkClient:
         self._reactor.call_later(0, grant)
 
     def _order(self, flow: FlowId, again: bool = False) -> OpenFlow | AttachFlow:
-        """What the emulator is asked for a flow; ``again``: over a new connection."""
+        """The order that requests a flow; ``again``: over a new connection."""
         waiting = self._flows[flow]
         if waiting.ends is None:
-            # one that the emulator may not have heard of yet is asked for as if for the first time
+            # the first request may be lost: then this one is the first
             return AttachFlow(flow=flow, again=again and waiting.is_known)
         return OpenFlow(
             flow=flow,
@@ -196,13 +197,13 @@ class NetworkClient:
             given_s=now_s(),
         )
 
-    def _ask(self, flow: FlowId, order: Message) -> None:
+    def _request(self, flow: FlowId, order: Message) -> None:
         self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
     def _on_answer(self, flow: FlowId, answer: Done | Refusal | PeerLost) -> None:
         waiting = self._flows.get(flow)
         if waiting is None or isinstance(answer, PeerLost):
-            return  # it is over, or is asked for again
+            return  # it is over, or will be requested again
         if isinstance(answer, Done):
             waiting.is_known = True
         else:

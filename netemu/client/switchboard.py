@@ -1,8 +1,8 @@
-"""All transfers over one socket: hands each message to the end of a transfer that it belongs to.
+"""All transfers over one socket: passes each message to the transfer that it belongs to.
 
 Make one ``LinkTransfers`` for a link, or one ``ServerTransfers`` for a server, before the first
-message arrives.  A transfer's name is chosen by whoever asks for it, and is one of a kind between
-two processes for as long as the transfer lasts, whichever direction it has.
+message arrives.  The process that requests a transfer chooses its name, which must be unique
+between the two processes while the transfer lasts, in both directions.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from railyard.cluster.messaging.wire import Message
 from railyard.netemu.client.transfer import Buffer, IncomingTransfer, OutgoingTransfer, Send, Source
 from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
 
-#: How often a server looks for peers that vanished in the middle of a transfer.
+#: How often a server checks for peers that vanished in the middle of a transfer.
 PROBE_S = 2.0
 
 P = ParamSpec("P")
 End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
-Bulk = TypeVar("Bulk")  #: the bytes, or who takes them
+Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 OnDone = Callable[[], None]
 OnFailed = Callable[[str], None]
@@ -50,7 +50,7 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> OutgoingTransfer:
-        """Begin to send ``data``; nothing leaves before ``allow``.
+        """Begin to send ``data``; nothing is sent before ``allow``.
 
         Raises ``PeerError`` if a transfer of that name is under way.
         """
@@ -64,25 +64,25 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> IncomingTransfer:
-        """Expect bytes; to be called before the other side is asked for them.
+        """Expect bytes; call it before requesting them from the other side.
 
         Raises ``PeerError`` if a transfer of that name is under way.
         """
         return self._begin(IncomingTransfer, transfer, take, on_done, on_failed, stored_total)
 
     def drop(self, transfer: str) -> None:
-        """Forget a transfer, without a word; nothing happens if there is none."""
+        """Forget a transfer without notifying anybody; nothing happens if there is none."""
         end = self._ends.pop(transfer, None)
         if end is not None:
             end.drop()
 
     def fail_all(self, reason: str) -> None:
-        """Fail every transfer: for when the other process is gone."""
+        """Fail every transfer: the other process is gone."""
         for end in list(self._ends.values()):
             end.failed(reason)
 
     def probe(self) -> None:
-        """Have the transfers that stand still find out whether the other process is there."""
+        """Have transfers without progress find out whether the other process is alive."""
         before, self._progress = self._progress, {}
         for name, end in list(self._ends.items()):
             if before.get(name) == end.progress:
@@ -90,10 +90,9 @@ class Transfers:
             self._progress[name] = end.progress
 
     def take(self, message: Chunk | ChunkTaken, payload: memoryview | None) -> None:
-        """Hand a message of the other side to the end that it is for.
+        """Pass a message of the other side to its transfer.
 
-        Chunks and acknowledgements that were under way when their transfer ended come here too:
-        the other side is told, since it may not know yet.
+        If that has ended, the other side may not know yet, and is sent a failure.
         """
         end = self._ends.get(message.transfer)
         if isinstance(message, Chunk) and isinstance(end, IncomingTransfer):
@@ -105,7 +104,7 @@ class Transfers:
             self._send(TransferFailed(transfer=message.transfer, reason=reason), None)
 
     def failed(self, message: TransferFailed) -> None:
-        """The other side gave a transfer up."""
+        """The other side gave up a transfer."""
         end = self._ends.get(message.transfer)
         if end is not None:
             end.failed(message.reason)
@@ -128,7 +127,7 @@ class Transfers:
         return end
 
     def _forgetting(self, transfer: str, call: Callable[P, None]) -> Callable[P, None]:
-        """``call``, but first the transfer is forgotten."""
+        """``call``, after forgetting the transfer."""
 
         def ended(*args: P.args, **kwargs: P.kwargs) -> None:
             self._ends.pop(transfer, None)
@@ -154,7 +153,7 @@ class LinkTransfers(Transfers):
 class ServerTransfers:
     """The transfers between this process and all peers of one server.
 
-    A server is not told when a peer ends, so transfers that stand still are probed.
+    A server gets no notice of a peer's end, so transfers without progress are probed.
     """
 
     def __init__(self, server: Server, reactor: Reactor) -> None:
@@ -169,7 +168,7 @@ class ServerTransfers:
         return sum(map(len, self._by_peer.values()))
 
     def with_peer(self, peer: bytes) -> Transfers:
-        """Those with one peer."""
+        """The transfers with one peer."""
         known = self._by_peer.get(peer)
         if known is None:
             known = self._by_peer[peer] = Transfers(partial(self._server.push, peer))

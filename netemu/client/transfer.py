@@ -1,9 +1,9 @@
-"""The two ends of a transfer: the one way in which bulk bytes move between processes.
+"""The two ends of a transfer: the only way in which bulk bytes move between processes.
 
-The sender's end never sends more than it was granted, nor more than a window ahead of what the
-receiver took; the receiver's acknowledgement ends it, since a message that was handed to a socket
-may still be lost with its sender.  Neither end knows sockets: ``netemu.switchboard`` brings them
-and their messages together.  All bytes here are stored (real) ones.
+The sender never sends more than it was granted, nor more than a window ahead of what the receiver
+took.  It is done when the receiver has acknowledged everything: a message in a socket may still be
+lost.  Neither end knows sockets; ``netemu.client.switchboard`` does.  All bytes are stored (real)
+bytes.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ Buffer = bytes | bytearray | memoryview
 #: Sends a message to the other end; False if that is gone.
 Send = Callable[[Message, bytes | memoryview | None], bool]
 
-#: The largest payload frame; measured best for ZeroMQ without copies.
+#: The largest payload frame; the fastest size that was measured for ZeroMQ without copies.
 CHUNK_BYTES = 2**20
-#: How far the sender may be ahead of what the receiver took: hides the way there and back.
+#: How far the sender may be ahead of what the receiver took; it covers the round trip.
 WINDOW_BYTES = 8 * 2**20
-#: The receiver tells at least this often what it took.
+#: The receiver acknowledges at least every so many bytes.
 ACKNOWLEDGE_BYTES = 2 * 2**20
 
 
 class Source(Protocol):
-    """Bytes that are read one after the other, each once it may be sent."""
+    """Bytes that are read in order, as they may be sent."""
 
     @property
     def left(self) -> int:
-        """How many were not read yet."""
+        """Bytes not read yet."""
 
     def read(self, size: int) -> bytes | memoryview:
-        """At least one and at most ``size`` of the next bytes; they stay unchanged.
+        """The next bytes, at least one and at most ``size``; they stay unchanged.
 
-        ``OSError``, ``MemoryError`` or ``RailyardError``, if they cannot be had, fail the transfer.
+        An ``OSError``, ``MemoryError`` or ``RailyardError`` fails the transfer.
         """
 
     def close(self) -> None:
-        """No more is read.  Called once, whether or not all was."""
+        """Called once when no more is read, at the end or earlier."""
 
 
 class _End:
-    """What both ends have in common: how they end.
+    """The end of a transfer, which is the same for sender and receiver.
 
     ``on_done`` or ``on_failed`` is called once, except after ``drop``.
     """
@@ -59,35 +59,35 @@ class _End:
         on_failed: Callable[[str], None],
     ) -> None:
         self.transfer = transfer
-        self.progress = 0  #: bytes that the receiver took, as far as is known here
+        self.progress = 0  #: bytes that the receiver is known to have taken
         self.over = False
         self._send = send
         self._on_done = on_done
         self._on_failed = on_failed
 
     def fail(self, reason: str) -> None:
-        """Give up: the other end is told, then ``on_failed(reason)`` is called."""
+        """Give up: notify the other end, then call ``on_failed(reason)``."""
         if not self.over:
             self._send(TransferFailed(transfer=self.transfer, reason=reason), None)
             self.failed(reason)
 
     def failed(self, reason: str) -> None:
-        """Handle the other end's giving up, or its process's end."""
+        """Handle that the other end gave up, or that its process ended."""
         if not self.over:
             self.drop()
             self._on_failed(reason)
 
     def drop(self) -> None:
-        """Forget the transfer without telling anybody."""
+        """Forget the transfer without notifying anybody."""
         self.over = True
 
 
 class OutgoingTransfer(_End):
     """The sender's end.
 
-    ``data`` is sent without copies: leave it unchanged until the end.  What is not in memory is a
-    ``Source``, which belongs to the transfer from then on.  A transfer whose data come bit by bit
-    states ``stored_total`` and gets the rest by ``extend``.
+    ``data`` is sent without copies: leave it unchanged until the end.  Data that is not in memory
+    is a ``Source``, which the transfer closes.  A transfer with data that comes in parts has a
+    ``stored_total``, and gets the later parts by ``extend``.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class OutgoingTransfer(_End):
     ) -> None:
         super().__init__(transfer, send, on_done, on_failed)
         self.sent = 0
-        self._sources: deque[Source] = deque()  # what is held and not sent; none is empty
+        self._sources: deque[Source] = deque()  # data not sent yet; none is empty
         self._allowed = 0
         self._begun = False
         self._hold(data)
@@ -114,7 +114,7 @@ class OutgoingTransfer(_End):
         self._pump()
 
     def allow(self, total: int) -> None:
-        """Permit ``total`` bytes in all; the client's ``on_grant`` may be this very method."""
+        """Permit ``total`` bytes in all; this can be a flow's ``on_grant``."""
         self._allowed = max(self._allowed, total)
         self._begin()
         self._pump()
@@ -134,13 +134,13 @@ class OutgoingTransfer(_End):
             self._pump()
 
     def drop(self) -> None:
-        """Forget the transfer without telling anybody."""
+        """Forget the transfer without notifying anybody."""
         super().drop()
         while self._sources:
             self._sources.popleft().close()
 
     def probe(self) -> None:
-        """Find out whether the receiver still exists; fails the transfer if it does not."""
+        """Fail the transfer if the receiver is gone."""
         if self._begun and not self.over:
             self._send_chunk(b"")
 
@@ -152,7 +152,7 @@ class OutgoingTransfer(_End):
             source.close()
 
     def _begin(self) -> None:
-        # An empty transfer has a chunk too: how else would the receiver hear of it?
+        # an empty transfer has a chunk too, or the receiver would never know of it
         if not self._begun and not self.over:
             self._begun = True
             if self.total == 0:
@@ -202,8 +202,8 @@ class _Held:
 class IncomingTransfer(_End):
     """The receiver's end.
 
-    ``take(data)`` gets the bytes in order; what it took counts as being in the receiver's hands.
-    An ``OSError`` that it raises (a full disk), or a ``RailyardError``, fails the transfer.
+    ``take(data)`` gets the bytes in order; they are acknowledged when it returns.  An ``OSError``
+    (a full disk) or a ``RailyardError`` that it raises fails the transfer.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class IncomingTransfer(_End):
         stored_total: int | None = None,
     ) -> None:
         super().__init__(transfer, send, on_done, on_failed)
-        self.total = stored_total  #: None until the first chunk tells
+        self.total = stored_total  #: None until the first chunk
         self._take = take
         self._acknowledged = 0
 
@@ -243,9 +243,9 @@ class IncomingTransfer(_End):
             self._acknowledge()
 
     def probe(self) -> None:
-        """Find out whether the sender still exists; fails the transfer if it does not."""
+        """Fail the transfer if the sender is gone."""
         if not self.over:
-            self._tell()
+            self._send_acknowledgement()
 
     def _problem(self, message: Chunk, payload: memoryview | None) -> str:
         end = message.stored_offset + (len(payload) if payload is not None else 0)
@@ -262,12 +262,12 @@ class IncomingTransfer(_End):
     def _acknowledge(self) -> None:
         complete = self.progress == self.total
         if complete or self.progress - self._acknowledged >= ACKNOWLEDGE_BYTES:
-            self._tell()
+            self._send_acknowledgement()
         if complete and not self.over:
             self.drop()
             self._on_done()
 
-    def _tell(self) -> None:
+    def _send_acknowledgement(self) -> None:
         self._acknowledged = self.progress
         if not self._send(ChunkTaken(transfer=self.transfer, stored_bytes=self.progress), None):
             self.failed("the sender is gone")

@@ -1,14 +1,14 @@
-"""Who may send how much: the fabric's rates as grants to the processes that send.
+"""Turns the fabric's rates into grants for the processes that send.  Pure, like the fabric.
 
-Grants are totals that follow the fabric's clock, so that a late or lost turn never adds up.  A
-flow's last grant falls due at the very time at which it finishes in the model, and so does that of
-a flow that has sent all it has and waits for more; on the way there, grants come once there is
-enough to be worth a message.  A flow that was dark, say until its circuit was set up, is told of
-its first bytes at once: else the time that it was dark would seem longer.
+A grant is a total: the bytes that a flow may have sent by now.  It follows the fabric's clock, so
+a late grant delays a flow but never slows it down for good.  The last grant of a flow is due
+exactly when the flow finishes in the model; so is the grant of all bytes so far to a flow that
+waits for more.  Before that, a grant is due when it has enough bytes to be worth a message.  A
+flow with a rate of 0 (its circuit is being set up) gets its first bytes at once afterwards, or it
+would seem to have waited for longer.
 
-A flow and its sender may come in either order.  A sender whose connection broke comes back as
-another peer: it names its flows again, and gets their grants from the beginning.  Without I/O and
-without a clock, as the fabric.
+A flow and its sender may come in either order.  A sender that lost its connection returns as
+another peer: it attaches to its flows again, and gets their grants from the beginning.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import Grants
 from railyard.netemu.model.flows import FlowSpec
 
-#: How often flows under way are looked at: at most, and at least.
+#: Shortest and longest time between two checks of all flows.
 TICK_S_MIN = 0.005
 TICK_S_MAX = 0.05
-#: Stored bytes that are worth a grant before the flow's end ...
+#: A grant before the end of a flow has at least so many stored bytes ...
 GRANT_STORED_BYTES = 64 * 2**10
-#: ... and how long a slow flow waits for less.  Only so many are told at a time, those first who
-#: have waited longest: all that is sent at one time waits for the same few cores.
+#: ... or comes after this time, to a slow flow.  Only so many slow flows get grants in one check,
+#: those first that have waited longest: all messages of one check compete for the same few cores.
 GRANT_AFTER_S = 0.5
 SLOW_AT_ONCE = 8
-#: How soon after something happened those that were dark are looked at; at least, and for each of
-#: them, so that a tenth of the time is enough for it.
-LOOK_AFTER_S = 0.0001
-LOOK_AFTER_S_EACH = 5e-6
+#: Idle flows are checked this long after an event: at least, and for each of them, so that the
+#: checks take a tenth of the time.
+IDLE_CHECK_AFTER_S = 0.0001
+IDLE_CHECK_AFTER_S_EACH = 5e-6
 #: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
 KEEP_S = 600.0
 
@@ -48,8 +48,8 @@ class _Sender:
 
     peer: Peer
     owner: bool  #: it opened the flow as well: the flow ends with it
-    told_s: float
-    told_bytes: int = 0
+    granted_s: float
+    granted_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,56 +62,58 @@ class _Unclaimed:
 
 @dataclass(slots=True)
 class _Outbox:
-    """What a peer will be told."""
+    """The grants that a peer will be sent."""
 
     total_bytes: dict[FlowId, int] = field(default_factory=dict)
     finished: list[FlowId] = field(default_factory=list)
 
 
 class Ledger:
-    """The fabric's flows and their senders.  Times are the fabric's; they never go back."""
+    """The fabric's flows and their senders.  Times are the fabric's and never go back."""
 
     def __init__(self, fabric: Fabric, scale: int) -> None:
         self.fabric = fabric
         self.opened = 0
         self.finished = 0
         self.cancelled = 0
-        self.dropped = 0  #: flows or senders that waited in vain for the other
+        self.dropped = 0  #: flows without a sender, and senders without a flow, after ``KEEP_S``
         self.active_s = 0.0  #: time during which a flow was open
-        self.cross_rack_room_bytes = 0.0  #: what the racks' links could have carried in it
+        self.cross_rack_room_bytes = (
+            0.0  #: what the cross-rack links could have carried in that time
+        )
         self.lags: Counter[int] = Counter()  #: {lateness in 0.1 ms, rounded up: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
         self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
-        #: flows of senders that had nothing new to send when they were looked at, or that were not
-        #: looked at yet: {flow: whether they were}
-        self._dark: dict[FlowId, bool] = {}
+        #: flows that could send nothing new at their last check, or had none:
+        #: {flow: whether it had one}
+        self._idle: dict[FlowId, bool] = {}
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
         self._out: dict[Peer, _Outbox] = {}
-        self._tick_s = 0.0  #: when the flows under way are looked at next
-        self._look_s = math.inf  #: when those that were dark are
-        #: those among them that may have something to send already, as their circuit has lit or
-        #: their sender has come late: they are looked at once more, at once
-        self._look_now: dict[FlowId, None] = {}
+        self._tick_s = 0.0  #: when all flows are checked next
+        self._idle_check_s = math.inf  #: when the idle flows are checked next
+        #: idle flows that may have something to send already, as their circuit is ready or their
+        #: sender has come late: they are checked at once
+        self._check_now: dict[FlowId, None] = {}
 
-    # What happens ------------------------------------------------------------------------------
+    # Orders and time ---------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
-        """Let time pass."""
+        """Bring the fabric up to now."""
         if now_s < self.fabric.now_s:
             return
         if self.fabric.open_flows:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._dark and now_s > self.fabric.now_s:  # at one instant, rates are asked for last
+        if self._idle and now_s > self.fabric.now_s:  # rates are read last at an instant
             lit_s = self.next_lit_s()
             if min(self.fabric.next_event_s(), lit_s) <= now_s:
-                self._look_soon(now_s)
+                self._check_idle_soon(now_s)
             if lit_s <= now_s:
-                self._look_now.update(dict.fromkeys(self._dark))
+                self._check_now.update(dict.fromkeys(self._idle))
         for ended in self.fabric.advance(now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
@@ -126,7 +128,7 @@ class Ledger:
     def open(self, spec: FlowSpec, sender: Peer | None, again: bool = False) -> None:
         """Start a flow now; ``ValueError`` if that can't be.
 
-        With ``again``, fine if it was opened: this peer is its sender then, come back.
+        With ``again`` the flow may be open: then its sender has returned as this peer.
         """
         if again and (spec.flow in self._unclaimed or self.fabric.is_open(spec.flow)):
             if sender is not None:
@@ -148,7 +150,7 @@ class Ledger:
             self._add_sender(spec.flow, early[0], owner=False)
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """Let a flow that has more to come send so much more; ``ValueError`` if it can't."""
+        """Add bytes to a flow that was opened with ``more``; ``ValueError`` for any other flow."""
         self.fabric.grow(flow, by_bytes, more)
         self._growing[flow] += by_bytes
         if not more:
@@ -157,7 +159,7 @@ class Ledger:
     def attach(self, flow: FlowId, sender: Peer, again: bool = False) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender.
 
-        With ``again``, its sender is this peer, come back; ``ValueError`` if the flow is over.
+        With ``again`` its sender has returned as this peer; ``ValueError`` if the flow is over.
         """
         if again:
             was_early = self._early.pop(flow, None) is not None
@@ -170,12 +172,12 @@ class Ledger:
             self._outbox(sender).finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
-            self._look_at_once(flow)
+            self._check_at_once(flow)
         else:
             self._early[flow] = (sender, self.fabric.now_s)
 
     def close(self, flow: FlowId) -> None:
-        """Forget a flow, in whatever state it is."""
+        """Forget a flow in any state."""
         self._cancel(flow)
         self._early.pop(flow, None)
         self._unclaimed.pop(flow, None)
@@ -190,7 +192,7 @@ class Ledger:
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity; ``ValueError`` if that can't be."""
         self.fabric.set_capacity(link, bytes_per_s)
-        self._look_soon(self.fabric.now_s)
+        self._check_idle_soon(self.fabric.now_s)
 
     def peer_gone(self, peer: Peer) -> None:
         """Forget a sender.  Its own flows end with it; those that others opened go on."""
@@ -204,7 +206,7 @@ class Ledger:
                 del self._early[flow]
 
     def drop_forgotten(self) -> None:
-        """Drop what has waited too long for its other half."""
+        """Drop flows and senders that have waited too long for each other."""
         oldest_s = self.fabric.now_s - KEEP_S
         early = [flow for flow, (_, since_s) in self._early.items() if since_s < oldest_s]
         late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
@@ -214,39 +216,42 @@ class Ledger:
             del self._unclaimed[flow]
         self.dropped += len(early) + len(late)
 
-    # What comes of it --------------------------------------------------------------------------
-    def next_turn_s(self) -> float:
-        """When ``take_grants`` is worth calling next; inf if nothing will be due."""
-        if self._out or self._look_now:
+    # Grants ------------------------------------------------------------------------------------
+    def next_due_s(self) -> float:
+        """When the next grant is due; inf if none will be."""
+        if self._out or self._check_now:
             return self.fabric.now_s
-        due_s = min(self.fabric.next_event_s(), self._look_s, self.next_lit_s())
+        due_s = min(self.fabric.next_event_s(), self._idle_check_s, self.next_lit_s())
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def next_lit_s(self) -> float:
-        """When a circuit that somebody waits for will carry: no event where it alone limits."""
-        return self.fabric.next_lit_s() if self._dark else math.inf
+        """When the next circuit that a flow waits for is ready.
+
+        That is no event of the fabric if the circuit alone limits the flow.
+        """
+        return self.fabric.next_lit_s() if self._idle else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:
-        """The grants that are due now, for each peer; they count as told."""
+        """The grants that are due now, for each peer; they count as sent."""
         if self._senders and self.fabric.now_s >= self._tick_s:
             self._tick(self.fabric.now_s)
-        if self.fabric.now_s >= self._look_s:
-            self._look_s = math.inf
-            self._look(list(self._dark))
-        elif self._look_now:
-            self._look([flow for flow in self._look_now if flow in self._dark])
-        self._look_now.clear()
+        if self.fabric.now_s >= self._idle_check_s:
+            self._idle_check_s = math.inf
+            self._check_idle(list(self._idle))
+        elif self._check_now:
+            self._check_idle([flow for flow in self._check_now if flow in self._idle])
+        self._check_now.clear()
         if self._growing:
-            self._grant_all_there_is()
+            self._grant_all_so_far()
         out, self._out = self._out, {}
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
             for peer, box in out.items()
         }
 
-    # Inside ------------------------------------------------------------------------------------
+    # Helpers -----------------------------------------------------------------------------------
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """The sender of its own flow is another peer now; the flow may have grown, or ended."""
+        """The sender of its own flow is another peer now; meanwhile the flow may have ended."""
         if self._unclaimed.pop(spec.flow, None) is not None:
             self._outbox(sender).finished.append(spec.flow)
             return
@@ -255,54 +260,54 @@ class Ledger:
             self.grow(spec.flow, spec.size_bytes - known_bytes, spec.more)
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
-        self._look_at_once(spec.flow)
+        self._check_at_once(spec.flow)
 
-    def _look_at_once(self, flow: FlowId) -> None:
-        self._dark[flow] = True  # as far as its sender knows
-        self._look_now[flow] = None
+    def _check_at_once(self, flow: FlowId) -> None:
+        self._idle[flow] = True  # its sender knows of no grant
+        self._check_now[flow] = None
 
     def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
         now_s = self.fabric.now_s
         if not self._senders:
             self._tick_s = now_s + TICK_S_MIN
-        self._senders[flow] = _Sender(peer, owner, told_s=now_s)
-        self._dark[flow] = False
-        self._look_soon(now_s)
+        self._senders[flow] = _Sender(peer, owner, granted_s=now_s)
+        self._idle[flow] = False
+        self._check_idle_soon(now_s)
 
     def _remove_sender(self, flow: FlowId) -> _Sender | None:
-        self._dark.pop(flow, None)
+        self._idle.pop(flow, None)
         return self._senders.pop(flow, None)
 
-    def _look_soon(self, now_s: float) -> None:
-        after_s = max(LOOK_AFTER_S, LOOK_AFTER_S_EACH * len(self._dark))
-        self._look_s = min(self._look_s, now_s + after_s)
+    def _check_idle_soon(self, now_s: float) -> None:
+        after_s = max(IDLE_CHECK_AFTER_S, IDLE_CHECK_AFTER_S_EACH * len(self._idle))
+        self._idle_check_s = min(self._idle_check_s, now_s + after_s)
 
-    def _look(self, flows: list[FlowId]) -> None:
-        """Tell those that were dark and are not any more."""
+    def _check_idle(self, flows: list[FlowId]) -> None:
+        """Grant their first bytes to those of these idle flows that can send now."""
         for flow, sent_bytes in zip(flows, self.fabric.sent_bytes_of(flows), strict=True):
             sender = self._senders[flow]
-            if sent_bytes - sender.told_bytes < self._scale:
-                self._dark[flow] = True
-            elif self._dark.pop(flow):
+            if sent_bytes - sender.granted_bytes < self._scale:
+                self._idle[flow] = True
+            elif self._idle.pop(flow):
                 self._grant(flow, sender, sent_bytes)
 
     def _tick(self, now_s: float) -> None:
-        """Grant what has become worth it, and look again when the fastest flow has more."""
+        """Send the grants that are worth it; check again when the fastest flow has one."""
         self._note_lag(now_s - self._tick_s)
         fastest_bytes_per_s = 0.0
         slow: list[tuple[float, FlowId, _Sender, int]] = []
         sent = self.fabric.sent_bytes_of(self._senders)
         for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
-            more_bytes = sent_bytes - sender.told_bytes
-            waited_s = now_s - sender.told_s
-            if waited_s and more_bytes > fastest_bytes_per_s * waited_s:  # not one just come
+            more_bytes = sent_bytes - sender.granted_bytes
+            waited_s = now_s - sender.granted_s
+            if waited_s and more_bytes > fastest_bytes_per_s * waited_s:  # not a flow that is new
                 fastest_bytes_per_s = more_bytes / waited_s
             if more_bytes >= self._worth_bytes:
                 self._grant(flow, sender, sent_bytes)
             elif more_bytes == 0:
-                self._dark[flow] = True
+                self._idle[flow] = True
             elif waited_s >= GRANT_AFTER_S:
-                slow.append((sender.told_s, flow, sender, sent_bytes))
+                slow.append((sender.granted_s, flow, sender, sent_bytes))
         slow.sort(key=itemgetter(0))
         for _, flow, sender, sent_bytes in slow[:SLOW_AT_ONCE]:
             self._grant(flow, sender, sent_bytes)
@@ -311,18 +316,18 @@ class Ledger:
             after_s = 0.0
         self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
 
-    def _grant_all_there_is(self) -> None:
-        """Tell those that wait for more bytes that all they have may be sent."""
+    def _grant_all_so_far(self) -> None:
+        """Grant all bytes so far to the flows that have sent them and wait for more."""
         for flow, size_bytes in self._growing.items():
             sender = self._senders.get(flow)
-            if sender is None or sender.told_bytes == size_bytes:
+            if sender is None or sender.granted_bytes == size_bytes:
                 continue
             if self.fabric.sent_bytes(flow) == size_bytes:
                 self._grant(flow, sender, size_bytes)
 
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
-        sender.told_bytes = sent_bytes
-        sender.told_s = self.fabric.now_s
+        sender.granted_bytes = sent_bytes
+        sender.granted_s = self.fabric.now_s
         self._outbox(sender.peer).total_bytes[flow] = sent_bytes
 
     def _outbox(self, peer: Peer) -> _Outbox:
@@ -337,7 +342,7 @@ class Ledger:
         del self._coflow_of[flow]
         self._growing.pop(flow, None)
         self._remove_sender(flow)
-        self._look_soon(self.fabric.now_s)
+        self._check_idle_soon(self.fabric.now_s)
 
     def _note_lag(self, lag_s: float) -> None:
         self.lags[math.ceil(lag_s * 1e4)] += 1

@@ -1,7 +1,8 @@
-"""Whose flows are whose: who may close, grow or come back to a flow, and what only some may ask.
+"""The owners of flows: who may open, close, grow or return to a flow.
 
-The ResourceManager and the NodeManagers look after a job's flows; whoever else opens a flow sends
-its bytes itself, at its place among all others, and has no say in flows that are not its own.
+The ResourceManager and the NodeManagers manage the flows of all jobs.  Any other process may open
+flows without a coflow, weight or priority, sends their bytes itself, and cannot change flows of
+others.
 """
 
 from __future__ import annotations
@@ -14,38 +15,38 @@ from railyard.cluster.messaging.roles import NODE_MANAGER, RESOURCE_MANAGER, Sen
 from railyard.netemu.messages import OpenFlow
 
 _OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))
-_JOBS = ""  #: no sender's key
-#: In the name of each fetch ("j1.r0.0:r0n0:1"), and in no other flow's.
+_JOBS = ""  #: the owner of jobs' flows; no sender has this key
+#: Part of the name of each fetch ("j1.r0.0:r0n0:1") and of no other flow.
 _JOBS_MARK = ":"
 
 
 class Owners:
-    """The owners of flows; raises ``PeerError`` for what is not theirs to ask."""
+    """The owners of flows.  Its checks raise ``PeerError`` for what a sender may not do."""
 
     def __init__(self) -> None:
         self._by_flow: dict[FlowId, str] = {}  #: keys of senders; ``_JOBS`` for flows of jobs
 
     def check_open(self, order: OpenFlow, sender: Sender) -> None:
-        """Whether somebody may open a flow, or ask for its own once more."""
+        """Check that the sender may open this flow, or return to it."""
         if sender.may(_OF_JOBS):
             return
         if order.coflow is not None or not order.attach or order.weight != 1.0 or order.priority:
             right = "need attach=true, and neither coflow nor weight nor priority"
             raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
-        if _JOBS_MARK in order.flow:  # who takes a fetch's name first would keep it from the job
+        if _JOBS_MARK in order.flow:  # or it could take the name of a fetch before the job does
             right = f'need a name without "{_JOBS_MARK}", which names of jobs\' flows have'
             raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
         if order.again:
             self.check(order.flow, sender)
 
     def opened(self, flow: FlowId, sender: Sender) -> None:
-        """A flow is open, by order of this sender: not before, or one could have others' flows."""
+        """Note the owner of a flow that was opened; earlier, anybody could claim others' flows."""
         self._by_flow[flow] = _JOBS if sender.may(_OF_JOBS) else sender.key
 
     def check(self, flow: FlowId, sender: Sender) -> None:
-        """Whether a flow is the sender's, or one to look after."""
+        """Check that the sender owns this flow, or manages all flows of jobs."""
         if not sender.may(_OF_JOBS) and self._by_flow.get(flow, sender.key) != sender.key:
-            raise PeerError(f'flow "{flow}": is of another process')
+            raise PeerError(f'flow "{flow}": belongs to another process')
 
     def forget(self, is_over: Callable[[FlowId], bool]) -> None:
         """Forget flows that are over."""

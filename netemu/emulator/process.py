@@ -1,11 +1,10 @@
 """The network emulator's process: drives the fabric with real time and sends the grants.
 
-It is the clock of the cluster's network: a grant that is late makes a transfer late.  So where it
-may, it has the system run it before all other processes (``cluster.priority``).  Where it may not,
-grants are late while every core is busy, and the statistics tell by how much.  It needs little: a
-fifth of a core for 250 flows in a shuffle.
+A late grant makes a transfer late.  So the emulator runs before all other processes where the
+system permits it (``cluster.processes.priority``).  Elsewhere grants are late while every core is
+busy, and the statistics show by how much.  250 flows of a shuffle take a fifth of a core.
 
-It decides nothing: rates are the flow scheduler's, who gets which grant is the ledger's.
+It decides nothing: the flow scheduler sets rates, the ledger makes grants.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
-#: Orders given within this time count as given together, or within this share of the time by which
-#: the emulator is late: it must never have more to do than it can.
+#: Orders within this time count as given at once; so do orders within this share of the emulator's
+#: lateness, or it could fall behind more and more.
 _TOGETHER_S = 0.0002
 _TOGETHER_LATE = 0.1
-#: So long before a circuit lights, the model is brought up to then: what it takes to compute rates.
+#: Rates are computed this long before a circuit is ready, so that its grants are sent in time.
 _AHEAD_S = 0.0004
-#: So many changes of circuits are told at once, so that grants never wait for long.
-_CHANGES_TOLD_MAX = 1000
+#: The most changes of circuits in one answer, so that grants never wait for long.
+_CHANGES_MAX = 1000
 
 M = TypeVar("M", bound=Message)
 
@@ -74,7 +73,7 @@ class NetworkEmulator:
         self._fabric = Fabric(topology, scheduler)
         self._ledger = Ledger(self._fabric, topology.scale)
         self._timer: Timer | None = None
-        self._turn_is_near = False
+        self._sending_is_due = False
         self._cpu_samples = 0
         self._cpu_saturated = 0
         self._server = transport.server("network")
@@ -99,13 +98,13 @@ class NetworkEmulator:
     def _on(
         self, kind: type[M], act: Callable[[M, Request], None], only: tuple[str, ...] = ()
     ) -> None:
-        """Carry out orders of a class by ``act(order, request)``; its ``ValueError`` refuses one.
+        """Carry out orders of this class by ``act(order, request)``.
 
-        With ``only``, those of these roles.
+        A ``ValueError`` refuses the order.  With ``only``, other roles are refused.
         """
 
         def handle(request: Request) -> Message | None:
-            self._bring_turn_near(getattr(request.message, "given_s", None))
+            self._catch_up(getattr(request.message, "given_s", None))
             try:
                 act(cast("M", request.message), request)
             except ValueError as error:
@@ -147,65 +146,65 @@ class NetworkEmulator:
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
     def _look(self) -> Fabric:
-        self._bring_turn_near()
+        self._catch_up()
         return self._fabric
 
     # Time --------------------------------------------------------------------------------------
     def _now_s(self) -> float:
         return now_s() - self._began_s
 
-    def _bring_turn_near(self, given_s: float | None = None) -> None:
-        """Bring the model up to now, and take a turn once the messages that are here are done.
+    def _catch_up(self, given_s: float | None = None) -> None:
+        """Bring the model up to now, and send grants once the waiting messages are handled.
 
-        An order that was given earlier brings it up to then only.  What comes before that turn
-        counts as having come at the same time, so that rates are computed once for all of it, but
-        for orders that were given later: each counts from its own time, unless that is too close.
+        An order that was given earlier brings the model up to that time only.  Messages that are
+        handled before the grants are sent count as one instant, so that rates are computed once.
+        An order that was given later still counts from its own time, unless that is too close.
         """
         now_s = self._now_s()
         at_s = now_s if given_s is None else min(now_s, given_s - self._began_s)
-        if not self._turn_is_near:
-            self._turn_is_near = True
+        if not self._sending_is_due:
+            self._sending_is_due = True
             self._ledger.advance(at_s)
-            self._turn_at(self._fabric.now_s)
+            self._send_grants_at(self._fabric.now_s)
         elif given_s is not None:
             close_s = max(_TOGETHER_S, (now_s - at_s) * _TOGETHER_LATE)
             if at_s > self._fabric.now_s + close_s:
                 self._ledger.advance(at_s)
 
     def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
-        """Do this next, and nothing that was to be done before."""
+        """Set the timer to this call, instead of the one before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
         if due_s < math.inf:
             self._timer = self._reactor.call_at(self._began_s + due_s, call)
 
-    def _turn_at(self, due_s: float) -> None:
-        self._call_at(due_s, self._turn)
+    def _send_grants_at(self, due_s: float) -> None:
+        self._call_at(due_s, self._send_grants)
 
-    def _turn(self) -> None:
-        """Send what is due, and come back when more will be."""
-        self._turn_is_near = False
+    def _send_grants(self) -> None:
+        """Send the grants that are due, and set the timer for the next ones."""
+        self._sending_is_due = False
         self._ledger.advance(self._now_s())
         for peer, grants in self._ledger.take_grants().items():
             if not self._server.push(peer, grants):
                 self._ledger.peer_gone(peer)
-        due_s, lit_s = self._ledger.next_turn_s(), self._ledger.next_lit_s()
+        due_s, lit_s = self._ledger.next_due_s(), self._ledger.next_lit_s()
         if due_s < lit_s:
-            self._turn_at(due_s)
+            self._send_grants_at(due_s)
         else:
-            self._call_at(lit_s - _AHEAD_S, partial(self._go_ahead, lit_s))
+            self._call_at(lit_s - _AHEAD_S, partial(self._compute_ahead, lit_s))
 
-    def _go_ahead(self, lit_s: float) -> None:
-        """Have the rates of a circuit that is about to light, so that all that is left is to tell.
+    def _compute_ahead(self, lit_s: float) -> None:
+        """Compute the rates for when a circuit will be ready, so that only sending is left then.
 
-        What is ordered meanwhile counts from then.
+        Orders that come meanwhile count from that time.
         """
         self._ledger.advance(lit_s)
-        self._turn_at(lit_s)
+        self._send_grants_at(lit_s)
 
     def _sweep(self) -> None:
-        self._bring_turn_near()
+        self._catch_up()
         self._ledger.drop_forgotten()
         self._owners.forget(lambda flow: not self._fabric.is_open(flow))
 
@@ -217,7 +216,7 @@ class NetworkEmulator:
             self._cpu_saturated += busy
 
     def _stats(self, _: Request) -> NetworkStats:
-        self._bring_turn_near()
+        self._catch_up()
         ledger, by_link = self._ledger, self._fabric.bytes_by_link()
         names = self._fabric.network.cross_rack
         return NetworkStats(
@@ -238,10 +237,10 @@ class NetworkEmulator:
     def _circuit_changes(self, request: Request) -> CircuitChanges:
         wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
         total, changes = fabric.circuit_changes(wanted.after)
-        told = changes[:_CHANGES_TOLD_MAX]
-        left = len(changes) - len(told)
+        sent = changes[:_CHANGES_MAX]
+        left = len(changes) - len(sent)
         return CircuitChanges(
-            now_s=fabric.now_s, changes=tuple(told), seen=total - left, more=left > 0
+            now_s=fabric.now_s, changes=tuple(sent), seen=total - left, more=left > 0
         )
 
 

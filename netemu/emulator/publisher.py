@@ -1,6 +1,6 @@
-"""Tells whoever subscribed how the network is: links' free bandwidth, circuits, flows' rates.
+"""Sends subscribers the state of the network: free bandwidth of links, circuits, rates of flows.
 
-Never more often than a subscriber asked for, and only when something has changed.
+A subscriber gets it when it has changed, and never more often than it asked for.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from railyard.netemu.messages import CircuitView, LinkState, NetworkView, WatchN
 
 @dataclass(slots=True)
 class _Subscriber:
-    wish: WatchNetwork
-    told: NetworkView
+    request: WatchNetwork
+    sent: NetworkView
     timer: Timer
 
 
 class Publisher:
-    """The subscribers of one server; ``look`` gives the fabric, brought up to now."""
+    """The subscribers of one server; ``look`` returns the fabric as of now."""
 
     def __init__(self, server: Server, reactor: Reactor, look: Callable[[], Fabric]) -> None:
         self._server = server
@@ -35,30 +35,30 @@ class Publisher:
         server.on(WatchNetwork, self._subscribe)
 
     def _subscribe(self, request: Request) -> NetworkView:
-        wish, peer = cast("WatchNetwork", request.message), request.peer
+        watch, peer = cast("WatchNetwork", request.message), request.peer
         before = self._subscribers.get(peer)
         if before is not None:
             before.timer.cancel()
-        view = network_view(self._look(), with_rates=wish.with_rates)
-        self._subscribers[peer] = _Subscriber(wish, view, self._later(peer, wish))
+        view = network_view(self._look(), with_rates=watch.with_rates)
+        self._subscribers[peer] = _Subscriber(watch, view, self._later(peer, watch))
         return view
 
-    def _later(self, peer: bytes, wish: WatchNetwork) -> Timer:
-        return self._reactor.call_later(wish.period_s, lambda: self._publish(peer))
+    def _later(self, peer: bytes, watch: WatchNetwork) -> Timer:
+        return self._reactor.call_later(watch.period_s, lambda: self._publish(peer))
 
     def _publish(self, peer: bytes) -> None:
         subscriber = self._subscribers[peer]
-        view = network_view(self._look(), with_rates=subscriber.wish.with_rates)
-        if msgspec.structs.replace(view, now_s=subscriber.told.now_s) != subscriber.told:
+        view = network_view(self._look(), with_rates=subscriber.request.with_rates)
+        if msgspec.structs.replace(view, now_s=subscriber.sent.now_s) != subscriber.sent:
             if not self._server.push(peer, view):
                 del self._subscribers[peer]
                 return
-            subscriber.told = view
-        subscriber.timer = self._later(peer, subscriber.wish)
+            subscriber.sent = view
+        subscriber.timer = self._later(peer, subscriber.request)
 
 
 def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
-    """What a subscriber is told of a fabric now."""
+    """The state of a fabric as subscribers get it."""
     free = fabric.free_bytes_per_s()
     return NetworkView(
         now_s=fabric.now_s,

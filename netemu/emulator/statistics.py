@@ -1,7 +1,6 @@
-"""Figures for people and for summaries, from the emulator's counters (``NetworkStats``).
+"""Statistics for people and summaries, from the emulator's counters (``NetworkStats``).  Pure.
 
-Pure, so that whoever asked for the counters computes what it needs; the counters of a span of
-time are those at its end, ``since`` those at its beginning.
+For a span of time, take ``since(counters at its end, counters at its beginning)``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ K = TypeVar("K", str, int)
 
 
 def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
-    """What happened between two looks at the counters.  ``flows_open`` stays the latest."""
+    """The counters of the time between two readings.  ``flows_open`` stays the latest."""
     totals = {
         name: getattr(now, name) - getattr(before, name)
         for name in (
@@ -43,20 +42,20 @@ def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
 
 
 def link_skew(stats: NetworkStats) -> float:
-    """Bytes of the busiest over those of the least busy cross-rack link in use; 0 if none is."""
+    """Bytes of the busiest cross-rack link over those of the least busy one in use; 0 = none."""
     used = [count for count in stats.cross_rack_links.values() if count > 0]
     return max(used) / min(used) if used else 0.0
 
 
 def network_utilization(stats: NetworkStats) -> float:
-    """Share of the cross-rack links that was used while any flow was open; 0 if unlimited."""
+    """Share of the cross-rack capacity used while any flow was open; 0 if it is unlimited."""
     room = stats.cross_rack_room_bytes
     carried = sum(stats.cross_rack_links.values())
     return carried / room if 0 < room < math.inf else 0.0
 
 
 def grant_lag_ms_p99(stats: NetworkStats) -> float:
-    """Within how many ms of their time 99 % of the grants were made; 0 if there were none."""
+    """Lateness in ms that 99 % of the grants did not exceed; 0 if there were none."""
     needed = math.ceil(sum(count for _, count in stats.grant_lags) * 0.99)
     seen = 0
     for tenth_ms, count in sorted(stats.grant_lags):
@@ -67,7 +66,7 @@ def grant_lag_ms_p99(stats: NetworkStats) -> float:
 
 
 def cpu_saturated(stats: NetworkStats) -> float:
-    """Share (0 to 1) of the time with open flows in which all CPUs were busy."""
+    """Share (0 to 1) of the time with open flows during which all CPUs were busy."""
     return stats.cpu_saturated / stats.cpu_samples if stats.cpu_samples else 0.0
 
 

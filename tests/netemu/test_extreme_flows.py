@@ -86,12 +86,12 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
         )
         if dice.random() < 0.2:
             ledger.set_capacity(dice.choice(links), dice.choice(CAPACITIES))
-        step_s = min(max(ledger.next_turn_s() - now_s, 0.0), 1.0)
+        step_s = min(max(ledger.next_due_s() - now_s, 0.0), 1.0)
         now_s += step_s + dice.choice([0.0, 1e-9, 1e-3, 1.0])
         ledger.advance(now_s)
         for grants in ledger.take_grants().values():
             assert all(0 <= total <= BYTES_MAX for total in grants.total_bytes.values())
         rates = fabric.rates_bytes_per_s()
         assert not any(math.isnan(rate) or rate < 0 for rate in rates.values())
-        assert not math.isnan(ledger.next_turn_s())
+        assert not math.isnan(ledger.next_due_s())
     assert now_s < SECONDS_MAX

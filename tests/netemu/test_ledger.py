@@ -6,8 +6,8 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import (
     GRANT_AFTER_S,
+    IDLE_CHECK_AFTER_S,
     KEEP_S,
-    LOOK_AFTER_S,
     SLOW_AT_ONCE,
     TICK_S_MIN,
     Ledger,
@@ -40,19 +40,19 @@ def spec(flow, size_bytes=10**6, src="r0n0", dst="r1n0", coflow=None, more=False
 
 def run(ledger, until_s):
     """Take every turn until then: [(time, peer, {flow: total}, finished)]."""
-    told = []
-    while ledger.next_turn_s() <= until_s:
-        ledger.advance(ledger.next_turn_s())
+    granted = []
+    while ledger.next_due_s() <= until_s:
+        ledger.advance(ledger.next_due_s())
         for peer, grants in ledger.take_grants().items():
-            told.append((ledger.fabric.now_s, peer, dict(grants.total_bytes), grants.finished))
+            granted.append((ledger.fabric.now_s, peer, dict(grants.total_bytes), grants.finished))
     ledger.advance(until_s)
-    return told
+    return granted
 
 
 def test_a_flow_gets_its_last_grant_when_it_finishes_in_the_model(ledger):
     ledger.open(spec("a", size_bytes=123_457), ANN)
-    told = run(ledger, 1.0)
-    assert told[-1] == (pytest.approx(0.123457), ANN, {}, ("a",))
+    granted = run(ledger, 1.0)
+    assert granted[-1] == (pytest.approx(0.123457), ANN, {}, ("a",))
     assert max(ledger.lags) <= 1
 
 
@@ -62,28 +62,28 @@ def test_a_small_flow_does_not_wait_for_a_tick(ledger):
     assert TICK_S_MIN > 1e-4
 
 
-def test_grants_are_totals_that_follow_time_however_late_a_turn_is(ledger):
+def test_grants_are_totals_that_follow_time_however_late_they_are_made(ledger):
     ledger.open(spec("a"), ANN)
-    ledger.advance(0.7)  # nobody looked for 0.7 s
+    ledger.advance(0.7)  # nothing was checked for 0.7 s
     assert ledger.take_grants()[ANN].total_bytes == {"a": 700_000}
-    told = run(ledger, 2.0)
-    totals = [total["a"] for _, _, total, _ in told if total]
+    granted = run(ledger, 2.0)
+    totals = [total["a"] for _, _, total, _ in granted if total]
     assert totals == sorted(totals)
-    for when_s, _, total, _ in told:
+    for when_s, _, total, _ in granted:
         for granted_bytes in total.values():
             assert granted_bytes <= when_s * 1e6 + 1
-    assert told[-1] == (pytest.approx(1.0), ANN, {}, ("a",))
+    assert granted[-1] == (pytest.approx(1.0), ANN, {}, ("a",))
 
 
-def test_slow_flows_are_told_seldom_and_few_at_a_time_but_are_told(ledger):
+def test_slow_flows_get_grants_seldom_and_few_at_a_time(ledger):
     flows = [f"f{number}" for number in range(100)]
     for flow in flows:
         ledger.open(spec(flow), ANN)
-    told = run(ledger, 3.0)
+    granted = run(ledger, 3.0)
     for flow in flows:
-        times = [when_s for when_s, _, total, _ in told if flow in total]
+        times = [when_s for when_s, _, total, _ in granted if flow in total]
         assert 2 <= len(times) <= 3.0 / GRANT_AFTER_S + 1
-    assert max(len(total) for _, _, total, _ in told) == SLOW_AT_ONCE
+    assert max(len(total) for _, _, total, _ in granted) == SLOW_AT_ONCE
 
 
 def test_a_flow_that_another_opened_keeps_its_clock_until_its_sender_comes(ledger):
@@ -108,7 +108,7 @@ def test_a_sender_may_come_before_its_flow(ledger):
     assert run(ledger, 3.0)[-1] == (pytest.approx(2.0), ANN, {}, ("a",))
 
 
-def test_a_flow_that_waits_for_more_is_told_all_it_has_when_it_has_sent_it(ledger):
+def test_a_flow_that_waits_for_more_gets_a_grant_of_all_it_has_when_that_is_sent(ledger):
     ledger.open(spec("a", size_bytes=1000, more=True), ANN)
     assert run(ledger, 0.5) == [(pytest.approx(0.001), ANN, {"a": 1000}, ())]
     ledger.grow("a", 2000, more=True)
@@ -142,31 +142,33 @@ def test_time_that_stands_still_finishes_what_takes_no_time(ledger):
     assert run(ledger, 0.0) == [(0.0, ANN, {}, ("empty",))]
 
 
-def test_a_flow_that_was_dark_is_told_of_its_first_bytes_at_once(ledger):
+def test_an_idle_flow_is_granted_its_first_bytes_at_once(ledger):
     ledger.set_capacity("r0.up", 0.0)
     ledger.open(spec("a"), ANN)
     assert run(ledger, 0.3) == []
     ledger.set_capacity("r0.up", 1e6)
-    told = run(ledger, 0.31)
-    assert told == [(pytest.approx(0.3 + LOOK_AFTER_S), ANN, {"a": pytest.approx(100, abs=1)}, ())]
+    granted = run(ledger, 0.31)
+    assert granted == [
+        (pytest.approx(0.3 + IDLE_CHECK_AFTER_S), ANN, {"a": pytest.approx(100, abs=1)}, ())
+    ]
 
 
-def test_a_flow_is_dark_again_when_another_takes_its_bandwidth():
+def test_a_flow_is_idle_again_when_another_takes_its_bandwidth():
     ledger = ledger_of(flow_scheduler("sjf"))
     ledger.open(spec("long"), ANN)
     run(ledger, 0.5)
     ledger.open(spec("short", size_bytes=100_000), BOB)
-    told = run(ledger, 0.61)
-    assert told[-2][:2] + told[-2][3:] == (pytest.approx(0.6), BOB, ("short",))
-    assert told[-1] == (
-        pytest.approx(0.6 + LOOK_AFTER_S),
+    granted = run(ledger, 0.61)
+    assert granted[-2][:2] + granted[-2][3:] == (pytest.approx(0.6), BOB, ("short",))
+    assert granted[-1] == (
+        pytest.approx(0.6 + IDLE_CHECK_AFTER_S),
         ANN,
         {"long": pytest.approx(500_100, abs=1)},
         (),
     )
 
 
-def test_each_peer_hears_of_its_own_flows_only(ledger):
+def test_each_peer_gets_its_own_flows_only(ledger):
     ledger.open(spec("a"), ANN)
     ledger.open(spec("b"), BOB)
     heard = {ANN: set(), BOB: set()}
@@ -200,9 +202,9 @@ def test_a_peer_that_is_gone_frees_the_bandwidth_of_its_own_flows(ledger):
     ledger.attach("others", ANN)
     ledger.open(spec("b"), BOB)
     ledger.peer_gone(ANN)
-    told = run(ledger, 5.0)
-    assert {peer for _, peer, _, _ in told} == {BOB}
-    assert told[-1][0] == pytest.approx(2.0)  # shared with "others", which goes on
+    granted = run(ledger, 5.0)
+    assert {peer for _, peer, _, _ in granted} == {BOB}
+    assert granted[-1][0] == pytest.approx(2.0)  # shared with "others", which goes on
     assert (ledger.cancelled, ledger.finished) == (1, 2)
 
 
@@ -256,7 +258,7 @@ def assert_empty(ledger):
     assert ledger.fabric.open_flows == 0
 
 
-def test_whoever_waits_for_a_circuit_is_told_of_its_first_bytes_at_once():
+def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
     """Also where circuits alone limit flows, so that one that lights up is no event."""
     data = {
         "name": "test",
@@ -266,13 +268,13 @@ def test_whoever_waits_for_a_circuit_is_told_of_its_first_bytes_at_once():
     }
     ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
     ledger.open(spec("a", size_bytes=10**7), ANN)
-    told = run(ledger, 0.2)
-    assert told[0][0] == pytest.approx(0.123, abs=2 * LOOK_AFTER_S)
-    assert 0 < told[0][2]["a"] < 5000
+    granted = run(ledger, 0.2)
+    assert granted[0][0] == pytest.approx(0.123, abs=2 * IDLE_CHECK_AFTER_S)
+    assert 0 < granted[0][2]["a"] < 5000
 
 
 @pytest.mark.parametrize(("nic", "first_bytes"), [("unlimited", 5000), ("40Mbps", 2500)])
-def test_a_turn_that_is_late_for_a_circuit_tells_of_what_it_carried_meanwhile(nic, first_bytes):
+def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic, first_bytes):
     """Not only the turn after it, nor the next tick; whether NICs limit flows or circuits alone."""
     data = {
         "name": "test",
@@ -283,7 +285,7 @@ def test_a_turn_that_is_late_for_a_circuit_tells_of_what_it_carried_meanwhile(ni
     ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
     ledger.open(spec("a", size_bytes=10**7), ANN)
     assert run(ledger, 0.022) == []
-    assert ledger.next_turn_s() == pytest.approx(0.023)
+    assert ledger.next_due_s() == pytest.approx(0.023)
     ledger.advance(0.0235)
     grants = ledger.take_grants()
     assert grants[ANN].total_bytes == {"a": pytest.approx(first_bytes, abs=1)}
@@ -299,7 +301,7 @@ class Counting(MaxMin):
         return super().decide(traffic)
 
 
-def test_rates_are_computed_once_for_all_that_open_and_attach_in_one_turn():
+def test_rates_are_computed_once_for_all_that_open_and_attach_at_once():
     ledger = ledger_of(policy := Counting())
     ledger.open(spec("early"), None)
     run(ledger, 0.1)
@@ -309,12 +311,12 @@ def test_rates_are_computed_once_for_all_that_open_and_attach_in_one_turn():
         ledger.open(spec(f"f{number}", src="r0n1", dst="r1n1"), None)
         ledger.attach(f"f{number}", BOB)
         ledger.open(spec(f"own{number}", src="r0n1", dst="r1n1"), BOB)
-    assert ledger.next_turn_s() == 0.1
-    told = ledger.take_grants()
+    assert ledger.next_due_s() == 0.1
+    granted = ledger.take_grants()
     assert policy.asked == before  # what has been sent is known without new rates
-    assert told.keys() == {ANN}
-    assert told[ANN].total_bytes == {"early": pytest.approx(100_000, abs=1)}
-    assert ledger.next_turn_s() > 0.1
+    assert granted.keys() == {ANN}
+    assert granted[ANN].total_bytes == {"early": pytest.approx(100_000, abs=1)}
+    assert ledger.next_due_s() > 0.1
     assert ledger.take_grants() == {}
     assert policy.asked == before + 1
 
@@ -324,9 +326,9 @@ def test_a_sender_that_came_back_gets_its_grants_from_the_beginning(ledger):
     ledger.open(spec("a"), ANN)
     run(ledger, 0.5)
     ledger.open(spec("a"), BOB, again=True)
-    told = run(ledger, 2.0)
-    assert (told[0][1], told[0][2]) == (BOB, {"a": pytest.approx(500_000, rel=0.01)})
-    assert told[-1] == (pytest.approx(1.0), BOB, {}, ("a",))
+    granted = run(ledger, 2.0)
+    assert (granted[0][1], granted[0][2]) == (BOB, {"a": pytest.approx(500_000, rel=0.01)})
+    assert granted[-1] == (pytest.approx(1.0), BOB, {}, ("a",))
     assert ledger.opened == 1
 
 
@@ -351,7 +353,7 @@ def test_an_order_given_twice_changes_nothing(ledger):
     assert (ledger.opened, ledger.finished) == (1, 1)
 
 
-def test_one_that_opens_again_what_nobody_sent_hears_that_it_is_over(ledger):
+def test_one_that_opens_again_what_nobody_sent_gets_its_end(ledger):
     ledger.open(spec("a", size_bytes=0), None)
     ledger.advance(0.1)
     ledger.open(spec("a", size_bytes=0), BOB, again=True)

@@ -139,7 +139,7 @@ class Told:
 
     def serve(self, seconds):
         until_s = self.fabric.now_s + seconds
-        while (due_s := self.ledger.next_turn_s()) <= until_s:
+        while (due_s := self.ledger.next_due_s()) <= until_s:
             self.ledger.advance(due_s)
             self.hear()
         self.ledger.advance(until_s)

@@ -36,7 +36,7 @@ def test_a_flow_is_its_openers_over_all_connections():
     owners.check("f", ONE)
     owners.check_open(order(again=True), ONE)
     for act in (owners.check, lambda _, who: owners.check_open(order(again=True), who)):
-        with pytest.raises(PeerError, match='flow "f": is of another process'):
+        with pytest.raises(PeerError, match='flow "f": belongs to another process'):
             act("f", OTHER)
     owners.check("f", RM)
     owners.check("f", Sender(NODE_MANAGER, 4, "nm"))
@@ -46,10 +46,10 @@ def test_a_flow_is_its_openers_over_all_connections():
 def test_a_flow_of_a_job_is_nobody_elses(role):
     owners, stranger = opened_by(RM), Sender(role, 1, "one")
     for act in (owners.check, lambda _, who: owners.check_open(order(again=True), who)):
-        with pytest.raises(PeerError, match='flow "f": is of another process'):
+        with pytest.raises(PeerError, match='flow "f": belongs to another process'):
             act("f", stranger)
     owners.check_open(order(), stranger)  # that the name is taken is for others to say ...
-    with pytest.raises(PeerError, match="is of another process"):  # ... and changes nothing
+    with pytest.raises(PeerError, match="belongs to another process"):  # ... and changes nothing
         owners.check("f", stranger)
 
 
