@@ -119,7 +119,7 @@ class Crowd:
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
         kind = FLOW_SCHEDULERS[scheduler]
-        minds_coflows = kind.by_coflow or kind.uses_circuits
+        minds_coflows = kind.by_coflow or kind.circuit_policy is not None
         pairs = (self._start() for _ in range(size))
         #: what the scheduler decides on: pairs of racks, of each coflow if it minds coflows
         self.rows = len({(coflow if minds_coflows else 0, src, dst) for coflow, src, dst in pairs})

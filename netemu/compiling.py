@@ -23,7 +23,7 @@ _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
 #: the rooms of which something is compiled
-_ROOMS = ("model", "schedulers", "circuits/fast")
+_ROOMS = ("model", "schedulers", "circuits/policies/fast")
 
 
 @functools.cache

@@ -44,7 +44,7 @@ from railyard.cluster.messaging.wire import (
     Event,
     Message,
 )
-from railyard.netemu.circuits.log import CircuitChange
+from railyard.netemu.model.circuits import CircuitChange
 
 
 # To the emulator ---------------------------------------------------------------------------------

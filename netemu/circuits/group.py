@@ -1,8 +1,7 @@
-"""The flows of a batch on its circuit where NICs limit them, too: a group, as others have them.
+"""The flows of a pair of racks on their circuit where NICs limit them, too: one group for each.
 
-Such groups are many, small and short-lived, so there are no arrays here.  Flows that cross the same
-limited links besides the circuit are served alike: they are a lane.  Where circuits are all that
-limits flows, see ``netemu.pipe``.
+Flows that cross the same limited links besides the circuit are served alike: they are a class.
+Where circuits are all that limits flows, see ``pipe``.
 """
 
 from __future__ import annotations
@@ -11,25 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from railyard.netemu.fabric.classes import Flow, FlowClass
-from railyard.netemu.fabric.groups import ROUNDING
-from railyard.netemu.fabric.world import World
+from railyard.netemu.circuits.served import ServedClass
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path, stack, unpack
-
-
-class Lane(FlowClass, eq=False):
-    """Flows that are served alike."""
-
-    weight: float = 0.0
-    served: float = 0.0  #: bytes for each unit of weight
-    total: float = 0.0  #: sum of its flows' weights, each times what it needs
-    rate: float = 0.0  #: bytes/s for each unit of weight
-
-    def change(self, weight: float, total: float) -> None:
-        """Flows have come or gone."""
-        self.weight = self.weight + weight if self.members else 0.0
-        self.total = self.total + total if self.members else 0.0
+from railyard.netemu.model.openflows import ROUNDING, Flow
 
 
 class CircuitGroup:
@@ -38,19 +23,28 @@ class CircuitGroup:
     only_ended = False
     layout = 0  #: of no interest: its rates are always set anew
 
-    def __init__(self, key: str, world: World) -> None:
+    def __init__(self, key: str, context: GroupContext) -> None:
         self.key = key
         self.circuit_bytes_per_s = 0.0
         self.from_s = 0.0
         self.stale = False
         self.first_finish_s = np.inf
-        self._world = world
-        self._lanes: list[Lane] = []
-        self._by_limits: dict[Path, Lane] = {}
+        self._context = context
+        self._classes: list[ServedClass] = []
+        self._by_limits: dict[Path, ServedClass] = {}
         self._flows = 0
         self._settled_s = 0.0
 
-    # What schedulers see, where it is not alone --------------------------------------------------
+    # What schedulers see -------------------------------------------------------------------------
+    @property
+    def as_group(self) -> CircuitGroup:
+        """Itself: flow schedulers set its rates."""
+        return self
+
+    @property
+    def as_rows(self) -> None:
+        """It has no arrays."""
+
     @property
     def arrived_s(self) -> float:
         """When its circuit began to carry."""
@@ -59,57 +53,68 @@ class CircuitGroup:
     @property
     def paths(self) -> Numbers:
         """[position, row]: numbers of the limited links, the circuit's ports included."""
-        filler, lanes = self._world.links - 1, self._lanes
-        links = stack([self._world.path(lane.route) for lane in lanes], filler).T
-        return links if len(links) else np.full((1, len(lanes)), filler)
+        filler, classes = self._context.links - 1, self._classes
+        links = stack(
+            [self._context.path(served_class.route) for served_class in classes], filler
+        ).T
+        return links if len(links) else np.full((1, len(classes)), filler)
 
     @property
     def crossed(self) -> int:
         """The links on these paths, as bits."""
         there = 0
-        for lane in self._lanes:
-            for link in unpack(self._world.path(lane.route)):
+        for served_class in self._classes:
+            for link in unpack(self._context.path(served_class.route)):
                 there |= 1 << link
         return there
 
     @property
     def weights(self) -> Floats:
-        """By lane."""
-        return np.array([lane.weight for lane in self._lanes])
+        """Sum of the weights of each class's flows."""
+        return np.array([served_class.weight for served_class in self._classes])
 
     @property
     def rates(self) -> Floats:
-        """By lane, for each unit of weight."""
-        return np.array([lane.rate for lane in self._lanes])
+        """Bytes/s of each class, for each unit of weight."""
+        return np.array([served_class.rate for served_class in self._classes])
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """Of all of it."""
-        return sum(lane.rate * lane.weight for lane in self._lanes) if self._carries else 0.0
+        """Bytes/s of all its flows together."""
+        return (
+            sum(served_class.rate * served_class.weight for served_class in self._classes)
+            if self._carries
+            else 0.0
+        )
 
     @property
     def load(self) -> Floats:
         """Bytes/s that it puts on each link."""
-        load = np.zeros(self._world.links)
+        load = np.zeros(self._context.links)
         if self._carries:
-            for lane in self._lanes:
-                links = np.frombuffer(self._world.path(lane.route), np.int64)
-                load[links] += lane.rate * lane.weight
+            for served_class in self._classes:
+                links = np.frombuffer(self._context.path(served_class.route), np.int64)
+                load[links] += served_class.rate * served_class.weight
         return load
 
-    def apart(self, row: int) -> Any:
-        """Nothing tells flows apart."""
-        return self._lanes[row].apart
+    def class_key(self, row: int) -> Any:
+        """Nothing tells flows class_key."""
+        return self._classes[row].class_key
 
     def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
-        """By lane."""
+        """What each class has left to send."""
         self._settle()
-        return np.array([lane.total - lane.served * lane.weight for lane in self._lanes])[rows]
+        return np.array(
+            [
+                served_class.total - served_class.served * served_class.weight
+                for served_class in self._classes
+            ]
+        )[rows]
 
     def left_bytes(self) -> float:
-        """Of all of it."""
+        """What all its flows have left to send."""
         self._settle()
-        return sum(max(lane.total - lane.served * lane.weight, 0.0) for lane in self._lanes)
+        return sum(served_class.left_bytes() for served_class in self._classes)
 
     def sent_bytes(self) -> float:
         """Of no interest."""
@@ -120,10 +125,10 @@ class CircuitGroup:
         raise NotImplementedError
 
     def set_rates(self, rates: Floats) -> None:
-        """Serve the lanes at these bytes/s for each unit of weight from now on."""
+        """Serve the classes at these bytes/s for each unit of weight from now on."""
         self._settle()
-        for lane, rate in zip(self._lanes, rates.tolist(), strict=True):
-            lane.rate = rate
+        for served_class, rate in zip(self._classes, rates.tolist(), strict=True):
+            served_class.rate = rate
         self._retime()
 
     # What the network does -----------------------------------------------------------------------
@@ -132,41 +137,41 @@ class CircuitGroup:
         """Whether it has nothing to send."""
         return not self._flows
 
-    def carry(self, circuit_bytes_per_s: float, from_s: float) -> None:
-        """It has a circuit of that rate, which carries from then on."""
+    def carry(self, bytes_per_s: float, from_s: float) -> None:
+        """Send through a circuit of this rate, which carries from then on."""
         self._settle()
-        self.circuit_bytes_per_s = circuit_bytes_per_s
+        self.circuit_bytes_per_s = bytes_per_s
         self.from_s = from_s
 
-    def add(self, flow: Flow, weight: float) -> None:
+    def fill(self) -> None:
+        """Leave it to the flow scheduler to use all of the circuit."""
+
+    def halt(self) -> bool:
+        """The flows must leave: without a circuit, there is no such group."""
+        return False
+
+    def add(self, flow: Flow) -> None:
         """Let a flow that has bytes to send join."""
         self._settle()
-        limits = self._world.path(flow.route)
-        lane = self._by_limits.get(limits)
-        if lane is None:
-            lane = self._by_limits[limits] = Lane(flow.route, row=len(self._lanes))
-            self._lanes.append(lane)
-        flow.group = lane
-        flow.weight = weight
-        flow.sent_before = flow.sent_bytes
-        flow.joined_at = lane.served
-        flow.needs = lane.served + (flow.size_bytes - flow.sent_bytes) / weight
-        lane.admit(flow)
-        lane.change(weight, weight * flow.needs)
+        limits = self._context.path(flow.route)
+        served_class = self._by_limits.get(limits)
+        if served_class is None:
+            served_class = ServedClass(route=flow.route, row=len(self._classes))
+            self._by_limits[limits] = served_class
+            self._classes.append(served_class)
+        served_class.enter(flow)
         self._flows += 1
         self.stale = True
 
     def admit(self) -> None:
-        """Flows take their place at once."""
+        """Flows join at once."""
 
     def remove(self, flow: Flow) -> None:
         """Let a flow leave."""
         self._settle()
-        lane = flow.group
-        assert isinstance(lane, Lane)
-        flow.sent_bytes = flow.sent_at(lane.served)
-        lane.release(flow)
-        lane.change(-flow.weight, -flow.weight * flow.needs)
+        served_class = flow.flow_class
+        assert isinstance(served_class, ServedClass)
+        served_class.leave(flow)
         self._left(1)
 
     def quiet(self) -> None:
@@ -177,19 +182,19 @@ class CircuitGroup:
     def take_due(self, by_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all now, or will have by then."""
         self._settle()
-        now_s = self._world.now_s
+        now_s = self._context.now_s
         taken: list[Flow] = []
-        for lane in self._lanes:
-            if not lane.members or not lane.rate:
+        for served_class in self._classes:
+            if not served_class.members or not served_class.rate:
                 continue
-            first = lane.first()
-            if now_s + (first.needs - lane.served) / lane.rate > by_s:
+            first = served_class.first()
+            if now_s + (first.needs - served_class.served) / served_class.rate > by_s:
                 continue
             # exactly where its first flow finishes, so that rounding never piles up
-            lane.served = max(lane.served, first.needs)
-            gone = lane.take(first.needs * ROUNDING + lane.rate * (by_s - now_s))
+            served_class.served = max(served_class.served, first.needs)
+            gone = served_class.take(first.needs * ROUNDING + served_class.rate * (by_s - now_s))
             weight = sum(flow.weight for flow in gone)
-            lane.change(-weight, -sum(flow.weight * flow.needs for flow in gone))
+            served_class.less(weight, sum(flow.weight * flow.needs for flow in gone))
             taken += gone
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
@@ -197,26 +202,26 @@ class CircuitGroup:
         return taken
 
     def service(self) -> list[float]:
-        """The service of each lane by now."""
+        """The service of each served_class by now."""
         self._settle()
-        return [lane.served for lane in self._lanes]
+        return [served_class.served for served_class in self._classes]
 
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
-        lane = flow.group
-        if lane is None:
+        served_class = flow.flow_class
+        if served_class is None:
             return flow.sent_bytes
         self._settle()
-        assert isinstance(lane, Lane)
-        return flow.sent_at(lane.served)
+        assert isinstance(served_class, ServedClass)
+        return flow.sent_at(served_class.served)
 
     def rate_of(self, flow: Flow) -> float:
         """Bytes/s of one of its flows."""
-        lane = flow.group
-        if lane is None or not self._carries:
+        served_class = flow.flow_class
+        if served_class is None or not self._carries:
             return 0.0
-        assert isinstance(lane, Lane)
-        return lane.rate * flow.weight
+        assert isinstance(served_class, ServedClass)
+        return served_class.rate * flow.weight
 
     def limits_changed(self) -> None:
         """Which links are limited is looked up whenever it matters."""
@@ -225,32 +230,32 @@ class CircuitGroup:
     # Inside --------------------------------------------------------------------------------------
     @property
     def _carries(self) -> bool:
-        return self._world.now_s >= self.from_s
+        return self._context.now_s >= self.from_s
 
     def _settle(self) -> None:
         """Account for the service until now."""
-        now_s = self._world.now_s
+        now_s = self._context.now_s
         began_s = max(self._settled_s, self.from_s)
         if now_s > began_s:
             passed_s = now_s - began_s
-            for lane in self._lanes:
-                lane.served += lane.rate * passed_s
+            for served_class in self._classes:
+                served_class.served += served_class.rate * passed_s
         self._settled_s = now_s
 
     def _left(self, flows: int) -> None:
         self._flows -= flows
         self.stale = True
         if not self._flows:
-            self._lanes.clear()
+            self._classes.clear()
             self._by_limits.clear()
 
     def _retime(self) -> None:
         began_s = max(self._settled_s, self.from_s)
         first_s = np.inf
-        for lane in self._lanes:
-            if lane.members and lane.rate:
-                needed = max(lane.first().needs - lane.served, 0.0)
-                first_s = min(first_s, began_s + needed / lane.rate)
+        for served_class in self._classes:
+            if served_class.members and served_class.rate:
+                needed = max(served_class.first().needs - served_class.served, 0.0)
+                first_s = min(first_s, began_s + needed / served_class.rate)
         self.first_finish_s = first_s
         self.stale = False
-        self._world.retimed.append(self)
+        self._context.retimed.append(self)

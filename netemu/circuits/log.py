@@ -16,37 +16,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from railyard.cluster.bounded import Count, Name, RackId, Seconds
+from railyard.cluster.bounded import RackId
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.inputfile import read_text_file
+from railyard.netemu.model.circuits import CircuitChange
 
 #: Of a longer run only so many uses are kept, and how many more there were.
 USES_MAX = 50_000
-
-Change = Literal["set-up", "up", "down"]
-
-
-class CircuitChange(NamedTuple):
-    """Something that happened to a circuit."""
-
-    at_s: Seconds
-    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
-    what: Change
-    src: RackId
-    dst: RackId
-    coflow: Name | None  #: whose bytes it is for; None: nobody's at present
-    circuit: Count  #: circuits are numbered as they are set up
-
-
-class CircuitState(NamedTuple):
-    """A circuit as it is now."""
-
-    src: RackId
-    dst: RackId
-    coflow: str | None  #: who uses it; None: nobody at present
-    ready_s: float  #: dark until then
 
 
 class CircuitUse(NamedTuple):

@@ -10,30 +10,17 @@ for another, so that whoever wants the same pair of racks next finds it lit.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
 from math import inf
 
 from railyard.cluster.topology import Topology
-from railyard.netemu.circuits.demand import Batch
-from railyard.netemu.circuits.log import Change, CircuitChange, CircuitState
+from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
+from railyard.netemu.model.openflows import Circuit, RackPairDemand
 
 #: So many changes are remembered; whoever wants them all must ask in time.
 CHANGES_KEPT = 50_000
 
 _Change = tuple[float, Change, int, int, str | None, int]
-
-
-@dataclass(slots=True, eq=False)
-class Circuit:
-    """A way from one rack to another, by their numbers; there may be several (wavelengths)."""
-
-    src: int
-    dst: int
-    ready_s: float  #: dark until then
-    user: Batch | None  #: who uses it
-    number: int = 0  #: circuits are numbered as they are set up
-    is_gone: bool = False
 
 
 class OpticalSwitch:
@@ -71,25 +58,25 @@ class OpticalSwitch:
                 best = circuit
         return best
 
-    def connect(self, batch: Batch, now_s: float) -> Circuit:
-        """Give a batch a circuit: a spare one, which may be lit, or a new one.
+    def connect(self, pair: RackPairDemand, now_s: float) -> Circuit:
+        """Give a pair a circuit: a spare one, which may be lit, or a new one.
 
         Circuits that nobody uses make room, the oldest first.
         """
         if self._getting_ready:
             self._note_ready(now_s)
-        src, dst = batch.src, batch.dst
+        src, dst = pair.src, pair.dst
         out, into = self.out[src], self.into[dst]
         circuit = self.spare(src, dst) if out and into else None
         if circuit is not None:
-            circuit.user = batch
+            circuit.user = pair
         else:
             if len(out) >= self.wavelengths:
                 self._make_room(out, now_s)
             if len(into) >= self.wavelengths:
                 self._make_room(into, now_s)
             self._circuits_made += 1
-            circuit = Circuit(src, dst, now_s + self.delta_s, batch, self._circuits_made)
+            circuit = Circuit(src, dst, now_s + self.delta_s, pair, self._circuits_made)
             out.append(circuit)
             into.append(circuit)
             if self._has_log and self.delta_s:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from railyard.netemu.fabric.classes import Flow
 from railyard.netemu.model.arrays import Floats, floats
 from railyard.netemu.model.links import Categories, Route, stack
+from railyard.netemu.model.openflows import Flow
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: So many flows are noted before they are summed up, all at once.
@@ -87,13 +87,13 @@ def sent_bytes(flows: Iterable[Flow]) -> list[float]:
     service: dict[object, list[float]] = {}
     sent: list[float] = []
     for flow in flows:
-        if flow.group is None:
+        if flow.flow_class is None:
             sent.append(flow.sent_bytes)
             continue
-        group = flow.belongs
+        group = flow.group
         if group not in service:
             service[group] = group.service()
-        sent.append(flow.sent_at(service[group][flow.group.row]))
+        sent.append(flow.sent_at(service[group][flow.flow_class.row]))
     return sent
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.netemu.fabric.classes import Flow, FlowClass
-from railyard.netemu.fabric.world import World
 from railyard.netemu.model.arrays import Floats, Numbers, floats
+from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path, crossed, load_of
+from railyard.netemu.model.openflows import ROUNDING, Flow, FlowClass
 from railyard.netemu.model.rows import (
     COLUMNS,
     FINISH_S,
@@ -28,8 +28,6 @@ from railyard.netemu.model.rows import (
     RowTable,
 )
 
-#: Flows of one class whose needs differ by less finish together: they differ by rounding only.
-ROUNDING = 1 + 1e-12
 #: What a class whose flows differ from finished by rounding only still has to send.
 _LEAST_BYTES = 1e-6
 #: What rows that have ended and stay have in which columns.
@@ -46,29 +44,39 @@ class FlowGroup:
 
     circuit_bytes_per_s = np.inf  #: it goes by packets
 
-    def __init__(self, key: str, world: World) -> None:
+    def __init__(self, key: str, context: GroupContext) -> None:
         self.key = key
-        self.arrived_s = world.now_s
+        self.arrived_s = context.now_s
         self.stale = False  #: whether its rates must be set or kept, as its flows have changed
         self.only_ended = True
         self.first_finish_s = np.inf  #: valid unless it is stale
         self.rate_bytes_per_s = 0.0
         #: bytes/s that it puts on each link
-        self.load = np.zeros(world.links)
-        self._world = world
-        #: by links; where the scheduler tells flows of one route apart, by both
+        self.load = np.zeros(context.links)
+        self._context = context
+        #: by links; where the scheduler tells flows of one route class_key, by both
         self._by_key: dict[Hashable, FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
-        self.rows = RowTable(len(COLUMNS), filler=world.links - 1)
+        self.rows = RowTable(len(COLUMNS), filler=context.links - 1)
         self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[Numbers] = []  #: rows that have ended and stay
         self._coming: list[Flow] = []  #: those that have no class yet
         self._few_times = 0  #: rates may be set so often before all are summed up anew
         self._those_sending: Numbers | None = None  #: their rows, if they are known
         self._sent_bytes = 0.0
-        self._sent_s = world.now_s  #: the above is known as of then
+        self._sent_s = context.now_s  #: the above is known as of then
 
     # What schedulers see -------------------------------------------------------------------------
+    @property
+    def as_group(self) -> FlowGroup:
+        """Itself: flow schedulers set its rates."""
+        return self
+
+    @property
+    def as_rows(self) -> FlowGroup:
+        """Itself: it has rows of arrays."""
+        return self
+
     @property
     def paths(self) -> Numbers:
         """Numbers of the limited links of each class: [position, row]."""
@@ -77,7 +85,7 @@ class FlowGroup:
     @property
     def crossed(self) -> int:
         """The links on these paths, as bits."""
-        return crossed(self.rows.paths, self._world.links)
+        return crossed(self.rows.paths, self._context.links)
 
     @property
     def weights(self) -> Floats:
@@ -89,9 +97,9 @@ class FlowGroup:
         """Bytes/s for each unit of weight."""
         return self.rows.column(RATE)
 
-    def apart(self, row: int) -> Any:
-        """What tells a row's flows apart from others on their route."""
-        return self._classes[row].apart
+    def class_key(self, row: int) -> Any:
+        """What tells a row's flows class_key from others on their route."""
+        return self._classes[row].class_key
 
     def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
         """What each class, or each of those of these rows, has left to send."""
@@ -102,7 +110,7 @@ class FlowGroup:
 
     def sent_bytes(self) -> float:
         """What all flows of the group have sent by now, those that ended included."""
-        passed_s = self._world.now_s - self._sent_s
+        passed_s = self._context.now_s - self._sent_s
         return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
 
     def set_rates(self, rates: Floats) -> None:
@@ -167,25 +175,25 @@ class FlowGroup:
         crowded: list[FlowClass] = []  # those of them that more than one flow joins
         joining: list[Flow] = []
         for flow in coming:
-            route, apart = flow.route, flow.apart
-            key = route.path if apart == () else (route.path, apart)
+            route, class_key = flow.route, flow.class_key
+            key = route.path if class_key == () else (route.path, class_key)
             joined = by_key.get(key)
             if flow.sent_bytes or flow.joined_at:  # most are new
                 flow.sent_before, flow.joined_at = flow.sent_bytes, 0.0
             if joined is None:
-                joined = by_key[key] = FlowClass(route, apart, row, key, flow, 1)
-                flow.group = joined
+                joined = by_key[key] = FlowClass(route, class_key, row, key, flow, 1)
+                flow.flow_class = joined
                 fresh.append(joined)
                 row += 1
                 continue
-            flow.group = joined
+            flow.flow_class = joined
             if joined.only is not None:
                 _note_needs(joined.only)
             if joined.row < first_row:
                 joining.append(flow)
                 continue
             _note_needs(flow)
-            joined.admit(flow)
+            joined.join(flow)
             crowded.append(joined)
         if joining:
             self._admit_to_rows(joining)
@@ -197,7 +205,7 @@ class FlowGroup:
         self.admit()
         self.stale = True
         self.only_ended = False
-        left = flow.group
+        left = flow.flow_class
         assert left is not None
         flow.sent_bytes = flow.sent_at(self._settle(left.row))
         left.release(flow)
@@ -242,8 +250,8 @@ class FlowGroup:
                     continue
             del by_key[flow_class.known_by]
         for flow in taken:
-            if flow.more or flow.batch is not None:
-                flow.group, flow.sent_bytes = None, float(flow.size_bytes)
+            if flow.more or flow.pair is not None:
+                flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
         if np.isinf(self.rate_bytes_per_s):
             self._end_endless()
         if fewer:
@@ -260,13 +268,15 @@ class FlowGroup:
 
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
-        if flow.group is None:
+        if flow.flow_class is None:
             return flow.sent_bytes
-        return flow.sent_at(self._served_of(flow.group.row))
+        return flow.sent_at(self._served_of(flow.flow_class.row))
 
     def rate_of(self, flow: Flow) -> float:
         """Bytes/s of one of its flows."""
-        return 0.0 if flow.group is None else float(self.rates[flow.group.row]) * flow.weight
+        return (
+            0.0 if flow.flow_class is None else float(self.rates[flow.flow_class.row]) * flow.weight
+        )
 
     def limits_changed(self) -> None:
         """Find each class's limited links anew."""
@@ -296,7 +306,7 @@ class FlowGroup:
                 raise InvariantError(f"rates of {who}: endless on a limited link")
 
     def _set_all(self, rates: Floats) -> None:
-        now_s, table = self._world.now_s, self.rows.column
+        now_s, table = self._context.now_s, self.rows.column
         bytes_per_s = rates * self.weights
         self._set_total(float(bytes_per_s.sum()))
         table(SERVED)[:] = served = self._served()
@@ -311,7 +321,7 @@ class FlowGroup:
         self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
 
     def _set_few(self, rows: Numbers, rates: Floats) -> None:
-        now_s, table = self._world.now_s, self.rows.column
+        now_s, table = self._context.now_s, self.rows.column
         before = table(RATE)[rows]
         served = table(SERVED)[rows] + before * (now_s - table(SINCE_S)[rows])
         table(SERVED)[rows] = served
@@ -326,7 +336,7 @@ class FlowGroup:
 
     def _set_total(self, bytes_per_s: float) -> None:
         """Note at which rate all of it sends from now on."""
-        now_s = self._world.now_s
+        now_s = self._context.now_s
         passed_s = now_s - self._sent_s
         if passed_s > 0:
             self._sent_bytes += self.rate_bytes_per_s * passed_s
@@ -347,7 +357,7 @@ class FlowGroup:
     def _is_set(self) -> None:
         self.stale = False
         self.only_ended = True
-        self._world.retimed.append(self)
+        self._context.retimed.append(self)
 
     def _end_endless(self) -> None:
         """Go on without the unlimited classes, which finish without taking time."""
@@ -358,7 +368,7 @@ class FlowGroup:
     # Inside: classes and their rows --------------------------------------------------------------
     def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
         """The service of all rows, or of these, by now."""
-        passed_s = self._world.now_s - self.rows.column(SINCE_S)[rows]
+        passed_s = self._context.now_s - self.rows.column(SINCE_S)[rows]
         # an unlimited class has finished before time passes; 0 s at its rate would be no number
         more = np.zeros(len(passed_s))
         np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
@@ -366,14 +376,14 @@ class FlowGroup:
 
     def _served_of(self, row: int) -> float:
         served = float(self.rows.column(SERVED)[row])
-        passed_s = self._world.now_s - float(self.rows.column(SINCE_S)[row])
+        passed_s = self._context.now_s - float(self.rows.column(SINCE_S)[row])
         return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
 
     def _settle(self, row: int) -> float:
         """Account for a row's service until now, and return it."""
         served = self._served_of(row)
         self.rows.column(SERVED)[row] = served
-        self.rows.column(SINCE_S)[row] = self._world.now_s
+        self.rows.column(SINCE_S)[row] = self._context.now_s
         return served
 
     def _take_some(self, group: FlowClass, rate: float, by_s: float) -> list[Flow]:
@@ -383,7 +393,7 @@ class FlowGroup:
         self.rows.column(SERVED)[row] = max(self._settle(row), first.needs)
         if rate == np.inf:
             return group.take(np.inf)
-        return group.take(first.needs * ROUNDING + rate * (by_s - self._world.now_s))
+        return group.take(first.needs * ROUNDING + rate * (by_s - self._context.now_s))
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
         """Let rows whose service is known as of now go on with other flows.
@@ -400,7 +410,7 @@ class FlowGroup:
         rows, weights = rows[sends], weights[sends]
         rates = self.rates[rows]
         needed = np.maximum(table(NEEDS)[rows] - table(SERVED)[rows], 0.0)
-        table(FINISH_S)[rows] = self._world.now_s + needed / rates
+        table(FINISH_S)[rows] = self._context.now_s + needed / rates
         more = rates * weights
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
@@ -409,11 +419,11 @@ class FlowGroup:
         """Let flows join classes that have rows."""
         changes: list[tuple[FlowClass, float, float]] = []
         for flow in joining:
-            joined = flow.group
+            joined = flow.flow_class
             assert joined is not None
             flow.joined_at = self._settle(joined.row)
             _note_needs(flow)
-            joined.admit(flow)
+            joined.join(flow)
             changes.append((joined, flow.weight, flow.weight * flow.needs))
         self._change_rows(changes)
 
@@ -429,7 +439,7 @@ class FlowGroup:
         table(WEIGHT)[new] = weights
         table(TOTAL)[new] = weights * needs
         table(NEEDS)[new] = needs
-        table(SINCE_S)[new] = self._world.now_s
+        table(SINCE_S)[new] = self._context.now_s
         table(FINISH_S)[new] = np.inf
         for flow_class in crowded:
             flows = flow_class.all()
@@ -437,16 +447,16 @@ class FlowGroup:
             table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
     def _limits(self, classes: list[FlowClass]) -> list[Path]:
-        if not self._world.unlimited:
+        if not self._context.unlimited:
             return [flow_class.route.path for flow_class in classes]
-        return [self._world.path(flow_class.route) for flow_class in classes]
+        return [self._context.path(flow_class.route) for flow_class in classes]
 
     def _drop(self, ended: Numbers) -> None:
         """Forget rows of classes that have no flows any more, and what they sent at."""
         bytes_per_s = self.rates[ended] * self.weights[ended]
         self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
         self._add_load(load_of(self.paths.take(ended, axis=1), -bytes_per_s, len(self.load)))
-        if self._world.rows_stay:
+        if self._context.rows_stay:
             self.rows.whole[0][_CLEARED, ended] = _CLEAR
             self._ended.append(ended)
             if self.rows.count <= 2 * len(self._by_key):

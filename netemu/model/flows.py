@@ -1,6 +1,8 @@
-"""A flow as it was asked for, and the end of one."""
+"""A flow as it was asked for, the end of one, and coflows."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -28,3 +30,12 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
     flow: FlowId
     finished_s: float
     coflow: CoflowId | None = None
+
+
+@dataclass(slots=True)
+class Coflow:
+    """A registered coflow, for whoever wants to know."""
+
+    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
+    started_s: float | None = None  #: when its first flow was started
+    finished_s: float | None = None  #: when its last flow so far finished

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from railyard.netemu.model.arrays import Floats, Numbers, bits
 
-#: How far a flow's ends are apart.
+#: How far a flow's ends are class_key.
 Reach = Literal["local", "rack", "cross_rack"]
 #: What carries bytes between racks.
 Way = Literal["eps", "ocs", "wan"]
@@ -49,7 +49,7 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The links that a flow takes."""
 
     path: Path  #: empty within a node
-    counted_as: Categories  #: how far apart its ends are, and what is between its racks
+    counted_as: Categories  #: how far class_key its ends are, and what is between its racks
 
     @property
     def links(self) -> tuple[int, ...]:

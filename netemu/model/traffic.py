@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import RowTable
 
 
 class Group(Protocol):
@@ -66,8 +67,8 @@ class Group(Protocol):
     def circuit_bytes_per_s(self) -> float:
         """Of the circuit that all of it goes through; inf: it goes by packets."""
 
-    def apart(self, row: int) -> Any:
-        """What ``FlowScheduler.tells_apart`` said of a row's flows."""
+    def class_key(self, row: int) -> Any:
+        """What ``FlowScheduler.class_key`` said of a row's flows."""
 
     def remaining_bytes(self, rows: Numbers | slice = ...) -> Floats:
         """What is left to send, more than 0; of these rows only, if they are given."""
@@ -81,6 +82,30 @@ class Group(Protocol):
     def keep_rates(self) -> None:
         """Let the rows that are left send as before; only where rows ``only_ended``."""
 
+    @property
+    def as_rows(self) -> RowGroup | None:
+        """Itself, for compiled loops; None if it has no arrays of its own."""
+
+
+class RowGroup(Group, Protocol):
+    """A group as compiled loops see it, which read and write its arrays themselves."""
+
+    @property
+    def rows(self) -> RowTable:
+        """Its arrays, of the columns ``rows.COLUMNS``."""
+
+    def timed(
+        self,
+        bytes_per_s: float,
+        first_finish_s: float,
+        load: Floats,
+        sending: Numbers | None = None,
+    ) -> None:
+        """Note that its rows have been given rates, and what comes of them.
+
+        With ``sending``, only those rows will be looked at when some are due.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -93,14 +118,3 @@ class Traffic:
     changed: frozenset[Group]
     #: by link: whether it is an optical port; of interest to those that use circuits
     is_port: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class CoflowsOnCircuits:
-    """What coflows have left to send by circuits, summed up by port: [coflow, out or in, rack]."""
-
-    port_bytes: Floats
-    port_batches: Numbers  #: pairs of racks
-    circuit_bytes_per_s: Floats  #: of each port's wavelengths: [out or in, rack]
-    delta_s: float  #: how long it takes to set a circuit up
-    wavelengths: int

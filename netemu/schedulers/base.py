@@ -15,9 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import ClassVar
 
-from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.traffic import CoflowsOnCircuits, Traffic
+from railyard.netemu.model.traffic import Traffic
 
 
 class FlowScheduler(ABC):
@@ -27,8 +26,9 @@ class FlowScheduler(ABC):
     source: ClassVar[str]  #: where it was published
     #: whether each coflow is a group; otherwise all flows are one
     by_coflow: ClassVar[bool] = False
-    #: whether flows ride circuits where there are some (see ``netemu.circuits``)
-    uses_circuits: ClassVar[bool] = False
+    #: the circuit policy that says which circuits there are where there can be some (see
+    #: ``netemu.circuits.policies``); None: flows use no circuits
+    circuit_policy: ClassVar[str | None] = None
     #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
     #: numbers; otherwise the last rows take their places
     rows_stay: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class FlowScheduler(ABC):
         """
         return self
 
-    def tells_apart(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
+    def class_key(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
         """Keep flows of one group and route apart that are not to be served alike."""
         return ()
 
@@ -51,12 +51,8 @@ class FlowScheduler(ABC):
     @classmethod
     def looks_at_flows(cls) -> bool:
         """Whether it has anything to say of single flows; otherwise it need not be asked."""
-        asked = (FlowScheduler.tells_apart, FlowScheduler.weight)
-        return (cls.tells_apart, cls.weight) != asked
-
-    def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
-        """Coflows get circuits in ascending order of this; ties: by arrival, then by name."""
-        raise NotImplementedError
+        asked = (FlowScheduler.class_key, FlowScheduler.weight)
+        return (cls.class_key, cls.weight) != asked
 
     @abstractmethod
     def decide(self, traffic: Traffic) -> float:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from railyard.cluster.config import ClusterConfig
-from railyard.netemu.circuits.log import CircuitChange, CircuitLog, CircuitUse, circuit_rows
+from railyard.netemu.circuits.log import CircuitLog, CircuitUse, circuit_rows
 from railyard.netemu.fabric.linklog import LinkLog
-from railyard.netemu.fabric.routes import Network
+from railyard.netemu.model.circuits import CircuitChange
+from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 
 
@@ -19,7 +20,7 @@ class NetworkRecord:
         network = Network(config.topology)
         #: whether there are circuits that are used
         self.has_circuits = bool(
-            network.ports and FLOW_SCHEDULERS[config.flow_scheduler].uses_circuits
+            network.ports and FLOW_SCHEDULERS[config.flow_scheduler].circuit_policy is not None
         )
         #: the links whose loads are recorded: all but the nodes'
         self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))

@@ -99,7 +99,7 @@ def tell_of_missing_circuits(topology: Topology, flow_schedulers: Iterable[str])
     from railyard.netemu.schedulers import FLOW_SCHEDULERS
 
     for name in flow_schedulers:
-        if FLOW_SCHEDULERS[name].uses_circuits and topology.ocs is None:
+        if FLOW_SCHEDULERS[name].circuit_policy is not None and topology.ocs is None:
             right = "all goes by packets; --network ocs.port=100Gbps adds one"
             click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
 

@@ -1,4 +1,4 @@
-"""Which circuits there should be, all at once: a simple version of ``netemu.circuits.choosing``."""
+"""Which circuits there should be, all at once: a simple version of ``policies.sunflow``."""
 
 from __future__ import annotations
 

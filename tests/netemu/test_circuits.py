@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.circuits.choosing import Matching
-from railyard.netemu.circuits.demand import Batch, Demand
+from railyard.netemu.circuits.policies import compiled
+from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.circuits.switch import OpticalSwitch
+from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 from tests.netemu.matching_oracle import Ports, match
 
 RACKS = 5
@@ -22,7 +23,7 @@ def matrix(sizes, racks=RACKS):
 
 
 class Both:
-    """The matching, and what the simple version says of the same coflows."""
+    """The policy, and what the simple version says of the same coflows."""
 
     def __init__(self, wavelengths, delta_s):
         data = {
@@ -32,7 +33,7 @@ class Both:
             "ocs": {"port": "8Gbps", "reconfigure": f"{delta_s}s", "wavelengths": wavelengths},
         }
         self.switch = OpticalSwitch(build(data, Topology, "test"))
-        self.matching = Matching(self.switch)
+        self.policy = SunflowCircuits(self.switch)
         self.room = [[wavelengths] * RACKS, [wavelengths] * RACKS]
         self.now_s = 0.0
         self.order = []  #: the coflows that have something to send
@@ -41,36 +42,36 @@ class Both:
         self.names = 0
 
     def come(self, sizes, place):
-        demand = Demand(f"coflow {self.names}", self.now_s, RACKS)
+        demand = CoflowDemand(f"coflow {self.names}", self.now_s, RACKS)
         self.names += 1
         for (src, dst), size in sizes.items():
-            batch = Batch(demand, src, dst, rides=True)
-            demand.add(batch)
-            demand.count(batch, size)
-            self.matching.wait(batch, size)
+            pair = RackPairDemand(demand, src, dst)
+            demand.add(pair)
+            demand.count(pair, size)
+            self.policy.wait(pair, size)
         self.order.insert(place % (len(self.order) + 1), demand)
         self.fresh[demand] = None
         self.reorder = True
 
     def serving(self):
-        return [batch for demand in self.order for batch in demand.serving]
+        return [pair for demand in self.order for pair in demand.serving]
 
     def end(self, number, share):
         """One that is served sends that share of what it has."""
         serving = self.serving()
         if not serving:
             return
-        batch = serving[number % len(serving)]
-        demand = batch.demand
+        pair = serving[number % len(serving)]
+        demand = pair.demand
         if share < 1:
-            demand.count(batch, batch.counted_bytes * (1 - share))
+            demand.count(pair, pair.counted_bytes * (1 - share))
             return
-        self.matching.release(batch)
-        self.switch.release(batch.circuit, self.now_s)
-        batch.circuit = None
-        demand.count(batch, 0.0)
-        demand.drop(batch)
-        if not demand.rides:
+        self.policy.release(pair)
+        self.switch.release(pair.circuit, self.now_s)
+        pair.circuit = None
+        demand.count(pair, 0.0)
+        demand.drop(pair)
+        if not demand.by_circuit:
             self.order.remove(demand)
             self.fresh.pop(demand, None)
             self.reorder = True
@@ -86,36 +87,34 @@ class Both:
         """A port stops working, or works again."""
         works = not self.room[not is_out][rack]
         if not works:
-            for batch in self.serving():
-                if (batch.src if is_out else batch.dst) == rack:
-                    self.matching.release(batch)
-                    self.switch.release(batch.circuit, self.now_s)
-                    batch.circuit = None
-                    self.matching.wait(batch, batch.counted_bytes)
+            for pair in self.serving():
+                if (pair.src if is_out else pair.dst) == rack:
+                    self.policy.release(pair)
+                    self.switch.release(pair.circuit, self.now_s)
+                    pair.circuit = None
+                    self.policy.wait(pair, pair.counted_bytes)
         rate = 1e9 * self.switch.wavelengths * works
         self.switch.set_port(rack, rate, self.now_s, is_out=is_out)
-        self.matching.set_port(rack, works, is_out=is_out)
+        self.policy.set_port(rack, works, is_out=is_out)
         self.room[not is_out][rack] = works * self.switch.wavelengths
 
     def choose(self):
-        """Both choose; what the matching holds must be what the other says."""
-        demands = [
-            matrix({(b.src, b.dst): b.counted_bytes for b in d.batches()}) for d in self.order
-        ]
+        """Both choose; what the policy holds must be what the other says."""
+        demands = [matrix({(b.src, b.dst): b.counted_bytes for b in d.pairs()}) for d in self.order]
         held = [{(b.src, b.dst): None for b in demand.serving} for demand in self.order]
         up = {}
         for port in self.switch.out:
             up |= {(c.src, c.dst): None for c in port if c.ready_s <= self.now_s}
         expected = match(demands, held, up, Ports(*self.room))
         order = list(self.order) if self.reorder else None
-        cut, taken = self.matching.choose(self.now_s, self.fresh, order)
+        cut, taken = self.policy.choose(self.now_s, self.fresh, order)
         self.fresh, self.reorder = {}, False
-        for batch in cut:
-            self.switch.release(batch.circuit, self.now_s)
-            batch.circuit = None
-            self.matching.wait(batch, batch.counted_bytes)
-        for batch in taken:
-            batch.circuit = self.switch.connect(batch, self.now_s)
+        for pair in cut:
+            self.switch.release(pair.circuit, self.now_s)
+            pair.circuit = None
+            self.policy.wait(pair, pair.counted_bytes)
+        for pair in taken:
+            pair.circuit = self.switch.connect(pair, self.now_s)
         found = [{(b.src, b.dst) for b in demand.serving} for demand in self.order]
         assert found == [set(pairs) for pairs in expected]
         for ports in (self.switch.out, self.switch.into):
@@ -157,7 +156,8 @@ def test_the_same_choices_as_the_simple_version(steps):
 def test_the_same_choices_by_compiled_loops(before, after):
     both = Both(wavelengths=1, delta_s=0.5)
     follow(before, both)
-    both.matching = both.matching.compiled(both.order)
+    both.policy = compiled(both.policy, both.order)
+    assert type(both.policy) is not SunflowCircuits
     follow(after, both)
 
 

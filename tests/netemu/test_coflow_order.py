@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from railyard.netemu.circuits.policies import CIRCUIT_POLICIES
+from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.reference.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
@@ -10,13 +12,13 @@ from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 def forgetting(run):
     """The same network, but every coflow gets its place anew whenever there is a new order."""
-    plane = run.fabric._plane
+    plane = run.fabric._ways.plane
     new_order = plane._new_order
 
-    def all_anew(now_s):
-        for demand in plane._riding:
+    def all_anew():
+        for demand in plane._on_circuits:
             demand.place = None
-        return new_order(now_s)
+        return new_order()
 
     plane._new_order = all_anew
     return run
@@ -38,31 +40,28 @@ def test_circuits_are_those_of_an_order_that_is_made_anew(moments):
     assert kept.ends == anew.ends
 
 
-class Noting(Sunflow):
-    """Notes how many coflows each decision has looked at."""
-
-    def __init__(self):
-        super().__init__()
-        self.looked_at = []
-
-    def circuit_urgency(self, coflows):
-        self.looked_at.append(len(coflows.port_bytes))
-        return super().circuit_urgency(coflows)
-
-
-def test_coflows_that_wait_are_looked_at_once():
+def test_coflows_that_wait_are_looked_at_once(monkeypatch):
     """Ten for one port, which has two circuits; one after the other ends."""
-    scheduler = Noting()
-    f = fabric(scheduler)
+    looked_at = []
+
+    class Noting(SunflowCircuits):
+        """Notes how many coflows each decision has looked at."""
+
+        def urgency(self, coflows):
+            looked_at.append(len(coflows.port_bytes))
+            return super().urgency(coflows)
+
+    monkeypatch.setitem(CIRCUIT_POLICIES, "sunflow", Noting)
+    f = fabric(Sunflow())
     for number in range(10):
         spec = FlowSpec(flow=f"f{number}", src="r0n0", dst="r1n0", size_bytes=(2 + number) * GB)
         f.start(spec)
     f.next_event_s()
-    assert scheduler.looked_at == [10]
+    assert looked_at == [10]
     ended = 0
     while ended < 10:
         ended += len(f.advance(f.next_event_s()))
-    assert max(scheduler.looked_at[1:]) <= 2
+    assert max(looked_at[1:]) <= 2
 
 
 def test_a_port_that_carries_more_gives_those_who_wait_for_it_another_place():

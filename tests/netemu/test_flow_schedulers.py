@@ -360,7 +360,7 @@ class World:
                 used[link] += rate
         for link, total in used.items():
             assert total <= self.capacity[link] * (1 + 1e-9) + 1e-3
-        if self.f._scheduler.name in WORK_CONSERVING:
+        if self.f._rates.scheduler.name in WORK_CONSERVING:
             for flow in busy:
                 full = [used[x] >= self.capacity[x] * (1 - 1e-9) for x in self.route[flow]]
                 assert any(full), f"{flow} could send faster"

@@ -5,8 +5,8 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.routes import Network
 from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 GBPS = 1e9 / 8

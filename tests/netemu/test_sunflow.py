@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.circuits.bounds import lower_bound_of_pairs_s
+from railyard.netemu.circuits.lowerbound import lower_bound_of_pairs_s
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler

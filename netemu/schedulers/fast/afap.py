@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from railyard.netemu.fabric.groups import FlowGroup
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.links import pack
 from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT, RowTable
-from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.model.traffic import RowGroup, Traffic
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
 from railyard.netemu.schedulers.fast.loops.slots import grown
 from railyard.netemu.schedulers.reference.afap import ROUNDING, AsFastAsPossible, hand_out, rest_of
@@ -152,18 +151,19 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
     def decide(self, traffic: Traffic) -> float:
         """Hand out what is free."""
         for group in traffic.groups:  # at most one
-            assert isinstance(group, FlowGroup)
+            rows = group.as_rows
+            assert rows is not None
             if group.layout == self._layout and np.array_equal(
                 traffic.capacities, self._capacities
             ):
-                self._hand_out(group, traffic)
+                self._hand_out(rows, traffic)
             else:
                 hand_out(group, traffic)
-                self._begin(group, traffic)
+                self._begin(rows, traffic)
         return np.inf
 
     # Inside --------------------------------------------------------------------------------------
-    def _begin(self, group: FlowGroup, traffic: Traffic) -> None:
+    def _begin(self, group: RowGroup, traffic: Traffic) -> None:
         """Know who sends and who waits, after all rows have been looked at."""
         self._layout, self._capacities = group.layout, traffic.capacities
         self._senders = np.flatnonzero(group.rates)
@@ -179,7 +179,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._count = 0
         self._line_up(group)
 
-    def _line_up(self, group: FlowGroup) -> None:
+    def _line_up(self, group: RowGroup) -> None:
         """Let rows that have come, and do not send, wait."""
         first, self._count = self._count, group.rows.count
         if first == self._count:
@@ -190,7 +190,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             route = numbers.setdefault(tuple(way), len(heaps))
             if route == len(heaps):
                 self._add_route(way)
-            heappush(heaps[route], (group.apart(row), row))
+            heappush(heaps[route], (group.class_key(row), row))
             self._routes.waiting[route] += 1
 
     def _add_route(self, way: list[int]) -> None:
@@ -207,7 +207,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         routes.following[number] = routes.first[way[0]]
         routes.first[way[0]] = number
 
-    def _hand_out(self, group: FlowGroup, traffic: Traffic) -> None:
+    def _hand_out(self, group: RowGroup, traffic: Traffic) -> None:
         self._line_up(group)
         if len(self._able) < len(self._senders):
             self._able = np.empty(len(self._senders), dtype=np.int64)
@@ -223,7 +223,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             self._open_routes,
         )
         able: list[_Able] = [
-            (group.apart(row), row, None, paths[:, row].tolist())
+            (group.class_key(row), row, None, paths[:, row].tolist())
             for row in self._able[:many].tolist()
         ]
         heaps, links_of, weights = self._heaps, self._links, table[WEIGHT]
@@ -254,7 +254,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._routes.waiting[route] = len(heap)
         return heap
 
-    def _share(self, group: FlowGroup, able: list[_Able], left: list[float]) -> dict[int, float]:
+    def _share(self, group: RowGroup, able: list[_Able], left: list[float]) -> dict[int, float]:
         """Give each all that its way has left, by priority; returns what rows send at then."""
         able.sort(key=itemgetter(0))
         gains: dict[int, float] = {}

@@ -42,7 +42,7 @@ class AsFastAsPossible(FlowScheduler):
 
         return CompiledAsFastAsPossible()
 
-    def tells_apart(self, flow: FlowSpec) -> Hashable:
+    def class_key(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own, in the order of this."""
         return (flow.priority, flow.flow)
 
@@ -96,4 +96,4 @@ def rest_of(left: float, taken: float) -> float:
 
 
 def _by_priority(group: Group, rows: np.ndarray) -> list[int]:
-    return sorted(rows.tolist(), key=group.apart)
+    return sorted(rows.tolist(), key=group.class_key)

@@ -43,7 +43,7 @@ class ShortestFirst(FlowScheduler):
 
         return CompiledShortestFirst()
 
-    def tells_apart(self, flow: FlowSpec) -> Hashable:
+    def class_key(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own."""
         return flow.flow
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats, Numbers, bits, places
-from railyard.netemu.model.traffic import CoflowsOnCircuits, Group, Traffic
+from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
@@ -32,19 +32,8 @@ class Sunflow(FlowScheduler):
 
     name = "sunflow"
     source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
-    uses_circuits = True
+    circuit_policy = "sunflow"
     rows_stay = MaxMin.rows_stay  # it shares what goes by packets
-
-    def circuit_urgency(self, coflows: CoflowsOnCircuits) -> Floats:
-        """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            needs_s = coflows.port_bytes / coflows.circuit_bytes_per_s
-        if not coflows.circuit_bytes_per_s.all():
-            needs_s[coflows.port_bytes == 0] = 0.0
-        needs_s += coflows.port_batches * coflows.delta_s
-        ports_s = needs_s.reshape(len(needs_s), -1)
-        longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
-        return longest
 
     def __init__(self, sharing: Callable[[], FlowScheduler] = MaxMin) -> None:
         self._sharing = sharing  #: makes what shares packet switches

@@ -10,8 +10,8 @@ import click
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.units import format_duration, format_rate, parse_rate
-from railyard.netemu.fabric.routes import Network
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
+from railyard.netemu.model.network import Network
 from railyard.scripts.clusters.session import running_session
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from numba import njit
 from numba.typed import List
 from numpy.typing import NDArray
 
-from railyard.netemu.fabric.groups import FlowGroup
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import COLUMNS
-from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.model.traffic import Group, RowGroup, Traffic
 from railyard.netemu.schedulers.filling import rounding_of
 
 T = TypeVar("T", bound=np.generic)
@@ -66,7 +65,7 @@ class Slots:
         self.first_finish_s: Floats = np.zeros(0)
         self.touched: Numbers = np.zeros(0, dtype=np.int64)
         self._slot_of: dict[Group, int] = {}
-        self._groups: list[FlowGroup | None] = []
+        self._groups: list[RowGroup | None] = []
         #: their tables and paths, as Python sees them
         self._known: list[tuple[Floats, Numbers] | None] = []
         self._free: list[int] = []
@@ -118,13 +117,14 @@ class Slots:
 
     # Inside --------------------------------------------------------------------------------------
     def _note(self, group: Group) -> None:
-        assert isinstance(group, FlowGroup)
+        rows = group.as_rows
+        assert rows is not None
         slot = self._slot_of.get(group)
         if slot is None:
             slot = self._slot_of[group] = self._free.pop() if self._free else self._add_slot()
-            self._groups[slot], self.fresh[slot] = group, True
+            self._groups[slot], self.fresh[slot] = rows, True
             self._layouts[slot] = -1
-        table, paths = group.rows.whole
+        table, paths = rows.rows.whole
         known = self._known[slot]
         if known is None or known[0] is not table or known[1] is not paths:
             self._known[slot] = (table, paths)
@@ -137,7 +137,7 @@ class Slots:
             self.moved.append(slot)
         self.changed[slot] = True
         self.only_ended[slot] = group.only_ended
-        self.counts[slot] = count = group.rows.count
+        self.counts[slot] = count = rows.rows.count
         self.most_rows = max(self.most_rows, count)
         self.loads[slot] = group.load
         self.bytes_per_s[slot] = group.rate_bytes_per_s

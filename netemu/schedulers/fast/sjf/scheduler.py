@@ -15,11 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from railyard.netemu.fabric.groups import FlowGroup
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import RATE
 from railyard.netemu.model.ties import SAME_SHARE
-from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.model.traffic import RowGroup, Traffic
 from railyard.netemu.schedulers.fast.loops.filling import scratch
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
 from railyard.netemu.schedulers.fast.sjf.line import (
@@ -232,12 +231,13 @@ class CompiledShortestFirst(ShortestFirst):
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
         for group in traffic.groups:  # at most one
-            assert isinstance(group, FlowGroup)
-            self._serve(group, traffic)
+            rows = group.as_rows
+            assert rows is not None
+            self._serve(rows, traffic)
         return np.inf
 
     # Inside --------------------------------------------------------------------------------------
-    def _serve(self, group: FlowGroup, traffic: Traffic) -> None:
+    def _serve(self, group: RowGroup, traffic: Traffic) -> None:
         table, paths = group.rows.whole
         whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
         if group.layout != self._layout or len(paths) != self._line[1].shape[1] - WAY:
@@ -270,7 +270,7 @@ class CompiledShortestFirst(ShortestFirst):
         load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
         group.timed(bytes_per_s, first_s, load, sending[:length, ROW])
 
-    def _begin(self, group: FlowGroup, links: int) -> None:
+    def _begin(self, group: RowGroup, links: int) -> None:
         """Know nothing but what rows there are."""
         self._layout, self._count, self._length = group.layout, 0, 0
         positions = len(group.rows.whole[1])

@@ -1,29 +1,23 @@
-"""What all groups of flows of one network share."""
+"""What all groups of flows of one network share: the time, the links, who has other rates now."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from railyard.netemu.model.links import Path, Route, pack
-
-if TYPE_CHECKING:
-    from railyard.netemu.circuits.group import CircuitGroup
-    from railyard.netemu.circuits.pipe import Pipe
-    from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.model.openflows import Carrier
 
 
 @dataclass(slots=True)
-class World:
-    """The time, the links, and which groups the fabric has to look at."""
+class GroupContext:
+    """The network as its groups of flows see it."""
 
     links: int  #: how many there are, the last one standing for no link
     unlimited: set[int]  #: those of them without a limit, but for the last
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
-    retimed: list[FlowGroup | CircuitGroup | Pipe] = field(
-        default_factory=list
-    )  #: groups whose rates have been set
+    #: those that have got other rates, as yet unseen by the fabric
+    retimed: list[Carrier] = field(default_factory=list)
 
     def path(self, route: Route) -> Path:
         """The links of a route that are limited."""

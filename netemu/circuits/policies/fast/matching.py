@@ -9,11 +9,9 @@ from itertools import chain
 import numpy as np
 from numba.typed import List
 
-from railyard.netemu.circuits.choosing import Matching
-from railyard.netemu.circuits.demand import Batch, Demand
-from railyard.netemu.circuits.fast import choosing
-from railyard.netemu.circuits.fast.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
-from railyard.netemu.circuits.fast.ports import (
+from railyard.netemu.circuits.policies.fast import choosing
+from railyard.netemu.circuits.policies.fast.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
+from railyard.netemu.circuits.policies.fast.ports import (
     FREED,
     IN,
     KINDS,
@@ -25,21 +23,22 @@ from railyard.netemu.circuits.fast.ports import (
     put,
     take_down,
 )
-from railyard.netemu.circuits.switch import OpticalSwitch
+from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 from railyard.netemu.schedulers.fast.loops.slots import grown
 
 #: So many slots there are at first.
 _SLOTS = 16
 
 
-class CompiledMatching(Matching):
+class CompiledSunflowCircuits(SunflowCircuits):
     """Who has a circuit; it takes over from ``plain``, for these coflows."""
 
-    def __init__(self, plain: Matching, switch: OpticalSwitch, demands: Iterable[Demand]) -> None:
-        super().__init__(switch)
-        racks = len(switch.racks)
+    def __init__(self, plain: SunflowCircuits, demands: Iterable[CoflowDemand]) -> None:
+        super().__init__(plain.switch)
+        racks = len(self.switch.racks)
         words = -(-racks // 64)
         self._ground = Ground(
             at=np.full((_SLOTS, 2, racks), NONE, dtype=np.int32),
@@ -53,45 +52,47 @@ class CompiledMatching(Matching):
             ends_s=np.full(racks, np.inf),
             booked=np.zeros((2, words), dtype=np.uint64),
         )
-        #: of Floats, by slot and side: what batches that wait have left to send
+        #: of Floats, by slot and side: what pairs that wait have left to send
         self._matrices: List = choosing.new_matrices(_SLOTS)
         self._fresh = np.zeros(_SLOTS, dtype=np.bool_)
-        self._slots: list[Demand | None] = []
+        self._slots: list[CoflowDemand | None] = []
         self._free_slots: list[int] = []
         self._order = np.zeros(0, dtype=np.int64)  #: of slots
-        #: what has happened to batches since the last choice, see ``choosing``
+        #: what has happened to pairs since the last choice, see ``choosing``
         self._told: list[float] = []
-        self._idle: dict[Demand, None] = {}  #: coflows that may have nothing to do here any more
+        self._idle: dict[
+            CoflowDemand, None
+        ] = {}  #: coflows that may have nothing to do here any more
         #: room for those that are cut and taken
         self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
         self._take_over(plain, demands)
 
-    def wait(self, batch: Batch, size_bytes: float) -> None:
-        """A batch wants a circuit, for so many bytes."""
-        demand = batch.demand
-        if not batch.waits:
-            batch.waits = True
+    def wait(self, pair: RackPairDemand, size_bytes: float) -> None:
+        """A pair wants a circuit, for so many bytes."""
+        demand = pair.demand
+        if not pair.waits:
+            pair.waits = True
             demand.waiting += 1
-        self._told += (self._slot_of(demand), batch.src, batch.dst, size_bytes)
+        self._told += (self._slot_of(demand), pair.src, pair.dst, size_bytes)
 
-    def stop_waiting(self, batch: Batch) -> None:
-        """A batch wants none any more."""
-        demand = batch.demand
-        batch.waits = False
+    def stop_waiting(self, pair: RackPairDemand) -> None:
+        """A pair wants none any more."""
+        demand = pair.demand
+        pair.waits = False
         demand.waiting -= 1
         self._idle[demand] = None
-        self._told += (demand.slot, batch.src, batch.dst, WAITS_NO_MORE)
+        self._told += (demand.slot, pair.src, pair.dst, WAITS_NO_MORE)
 
-    def release(self, batch: Batch) -> None:
-        """A batch needs its circuit no more, or can't keep it."""
-        demand = batch.demand
-        del demand.serving[batch]
+    def release(self, pair: RackPairDemand) -> None:
+        """A pair needs its circuit no more, or can't keep it."""
+        demand = pair.demand
+        del demand.serving[pair]
         self._idle[demand] = None
-        self._told += (demand.slot, batch.src, batch.dst, RELEASED)
+        self._told += (demand.slot, pair.src, pair.dst, RELEASED)
 
-    def expect_end(self, batch: Batch, at_s: float) -> None:
-        """A batch that has a circuit will have sent all by then."""
-        batch.ends_s = self._ground.ends_s[batch.src] = at_s
+    def expect_end(self, pair: RackPairDemand, at_s: float) -> None:
+        """A pair that has a circuit will have sent all by then."""
+        pair.ends_s = self._ground.ends_s[pair.src] = at_s
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """A port has failed, or works again.  Whoever holds it must have released it."""
@@ -102,9 +103,9 @@ class CompiledMatching(Matching):
             take_down(side, rack, ports)
 
     def choose(
-        self, now_s: float, fresh: dict[Demand, None], order: list[Demand] | None = None
-    ) -> tuple[list[Batch], list[Batch]]:
-        """Who loses a circuit and who gains one, now; see ``Matching.choose``."""
+        self, now_s: float, fresh: dict[CoflowDemand, None], order: list[CoflowDemand] | None = None
+    ) -> tuple[list[RackPairDemand], list[RackPairDemand]]:
+        """Who loses a circuit and who gains one, now; see ``SunflowCircuits.choose``."""
         if order is not None:
             self._set_order(order)
             self._fresh[self._order] = True
@@ -118,7 +119,7 @@ class CompiledMatching(Matching):
             self._ground.booked[:] = 0
         cuts, takes, look_again_s = choosing.choose(
             now_s,
-            self._switch.delta_s,
+            self.switch.delta_s,
             rounding_s,
             looks_again,
             np.array(self._told, dtype=np.float64),
@@ -135,43 +136,43 @@ class CompiledMatching(Matching):
             self._forget_others()
         cut = self._batches(self._found[CUT, :cuts]) if cuts else []
         taken = self._batches(self._found[TAKEN, :takes]) if takes else []
-        for batch in cut:
-            del batch.demand.serving[batch]
-        for batch in taken:
-            batch.waits = False
-            demand = batch.demand
+        for pair in cut:
+            del pair.demand.serving[pair]
+        for pair in taken:
+            pair.waits = False
+            demand = pair.demand
             demand.waiting -= 1
-            demand.serving[batch] = None
+            demand.serving[pair] = None
         return cut, taken
 
     # Inside --------------------------------------------------------------------------------------
-    def _take_over(self, plain: Matching, demands: Iterable[Demand]) -> None:
-        for rack, (out, into) in enumerate(zip(*plain.works(), strict=True)):
-            self.set_port(rack, out, is_out=True)
-            self.set_port(rack, into, is_out=False)
+    def _take_over(self, plain: SunflowCircuits, demands: Iterable[CoflowDemand]) -> None:
+        for rack in range(len(self.switch.racks)):
+            self.set_port(rack, bool(plain.works_out >> rack & 1), is_out=True)
+            self.set_port(rack, bool(plain.works_in >> rack & 1), is_out=False)
         ground = self._ground
-        for circuit in chain.from_iterable(self._switch.out):
+        for circuit in chain.from_iterable(self.switch.out):
             ground.ports[OUT, PEER, circuit.src] = circuit.dst
             ground.ports[IN, PEER, circuit.dst] = circuit.src
             ground.ready_s[circuit.src] = circuit.ready_s
         for demand in demands:
-            for batch in demand.batches():
-                if batch.waits:
-                    self.wait(batch, -batch.turn[0])
-            for batch in demand.serving:
-                occupy(self._slot_of(demand), batch.src, batch.dst, self._ground)
-                self.expect_end(batch, batch.ends_s)
-        self._set_order([demand for demand in plain.order if demand.rides])
+            for pair in demand.pairs():
+                if pair.waits:
+                    self.wait(pair, -pair.turn[0])
+            for pair in demand.serving:
+                occupy(self._slot_of(demand), pair.src, pair.dst, self._ground)
+                self.expect_end(pair, pair.ends_s)
+        self._set_order([demand for demand in plain.order if demand.by_circuit])
 
-    def _batches(self, found: Numbers) -> list[Batch]:
-        slots, batches = self._slots, []
+    def _batches(self, found: Numbers) -> list[RackPairDemand]:
+        slots, pairs = self._slots, []
         for slot, src, dst in found.tolist():
             demand = slots[slot]
             assert demand is not None
-            batches.append(demand.rows[src][dst])
-        return batches
+            pairs.append(demand.rows[src][dst])
+        return pairs
 
-    def _set_order(self, order: list[Demand]) -> None:
+    def _set_order(self, order: list[CoflowDemand]) -> None:
         """Have coflows in this order; they are all that ride."""
         self.order = order
         self._order = np.array([demand.slot for demand in order], dtype=np.int64)
@@ -180,13 +181,13 @@ class CompiledMatching(Matching):
         """Coflows that do not ride need no slots."""
         for demand in self._idle:
             slot = demand.slot
-            if slot != NONE and not demand.rides:
+            if slot != NONE and not demand.by_circuit:
                 demand.slot, self._slots[slot] = NONE, None
                 choosing.forget(slot, self._ground, self._matrices)
                 self._free_slots.append(slot)
         self._idle.clear()
 
-    def _slot_of(self, demand: Demand) -> int:
+    def _slot_of(self, demand: CoflowDemand) -> int:
         slot = demand.slot
         if slot != NONE:
             return slot

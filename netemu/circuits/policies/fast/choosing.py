@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.circuits.fast.gaps import find_gaps, keep_booked, look_ahead
-from railyard.netemu.circuits.fast.ports import (
+from railyard.netemu.circuits.policies.fast.gaps import find_gaps, keep_booked, look_ahead
+from railyard.netemu.circuits.policies.fast.ports import (
     COLUMNS,
     DST,
     FREED,
@@ -35,10 +35,10 @@ from railyard.netemu.circuits.fast.ports import (
 )
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
-#: What is told of a batch instead of the bytes with which it waits: that it does so no more, or
+#: What is told of a pair instead of the bytes with which it waits: that it does so no more, or
 #: that it has its ports no more.
 WAITS_NO_MORE, RELEASED = -1, -2
-#: What has become of batches in a choice.
+#: What has become of pairs in a choice.
 CUT, TAKEN = 0, 1
 #: So many racks there are in a slot's matrix at first.
 RACKS = 4
@@ -76,9 +76,9 @@ def choose(
     matrices: List,
     found: Numbers,
 ) -> tuple[int, int, float]:
-    """Let slots take ports in ``order``; how many batches are cut and taken, when to look again.
+    """Let slots take ports in ``order``; how many pairs are cut and taken, when to look again.
 
-    These are ``found``: [``CUT`` or ``TAKEN``, number].  Before that, batches wait with so many
+    These are ``found``: [``CUT`` or ``TAKEN``, number].  Before that, pairs wait with so many
     bytes, or whatever else has been ``told`` of them.  Of slots that are ``fresh`` all that waits
     is looked at, of others what is at ports that have fallen free; if it ``looks_again``, those
     that are booked have.
@@ -134,7 +134,7 @@ def choose(
 def _take(
     slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits, cut: Numbers
 ) -> int:
-    """Give a slot two ports; returns how many batches are ``cut`` for that."""
+    """Give a slot two ports; returns how many pairs are ``cut`` for that."""
     cuts = 0
     for side in SIDES:
         cuts += _make_room(side, src if side == OUT else dst, ground, cut[cuts])
@@ -175,20 +175,20 @@ def _look_at(
 
 @njit(cache=True)
 def _catch_up(told: Floats, ground: Ground, matrices: List) -> None:
-    """Note what has happened to batches since the last choice: slot, src and dst, bytes of each."""
-    batch = np.empty(3, dtype=np.int64)
+    """Note what has happened to pairs since the last choice: slot, src and dst, bytes of each."""
+    pair = np.empty(3, dtype=np.int64)
     for number in range(len(told) // 4):
         first = 4 * number
-        batch[0], batch[1], batch[2] = told[first], told[first + 1], told[first + 2]
+        pair[0], pair[1], pair[2] = told[first], told[first + 1], told[first + 2]
         if told[first + 3] == RELEASED:
-            _release(batch, ground)
+            _release(pair, ground)
         else:
-            _wait(batch, told[first + 3], ground, matrices)
+            _wait(pair, told[first + 3], ground, matrices)
 
 
 @njit(cache=True)
 def _set_waits(slot: int, src: int, dst: int, is_so: bool, ground: Ground) -> None:
-    """A batch waits, or does so no more."""
+    """A pair waits, or does so no more."""
     for side in SIDES:
         port, other = (src, dst) if side == OUT else (dst, src)
         waits = ground.waits[slot, side, port]
@@ -224,9 +224,9 @@ def _looks(ports: int, ends: Bits, room: Bits) -> int:
 
 
 @njit(cache=True)
-def _wait(batch: Numbers, size_bytes: float, ground: Ground, matrices: List) -> None:
-    """A batch waits from now on, with so much to send; below 0: it does so no more."""
-    slot, ends = batch[0], batch[1:]
+def _wait(pair: Numbers, size_bytes: float, ground: Ground, matrices: List) -> None:
+    """A pair waits from now on, with so much to send; below 0: it does so no more."""
+    slot, ends = pair[0], pair[1:]
     at, used = ground.at[slot], ground.used[slot]
     _set_waits(slot, ends[OUT], ends[IN], size_bytes >= 0, ground)
     for side in SIDES:
@@ -247,7 +247,7 @@ def _wait(batch: Numbers, size_bytes: float, ground: Ground, matrices: List) -> 
 
 @njit(cache=True)
 def forget(slot: int, ground: Ground, matrices: List) -> None:
-    """A slot has no batches."""
+    """A slot has no pairs."""
     ground.at[slot] = NONE
     ground.used[slot] = 0
     for side in SIDES:
@@ -256,7 +256,7 @@ def forget(slot: int, ground: Ground, matrices: List) -> None:
 
 @njit(cache=True)
 def _make_room(side: int, port: int, ground: Ground, cut: Numbers) -> bool:
-    """Cut the batch that holds a port, if there is one."""
+    """Cut the pair that holds a port, if there is one."""
     slot, partner = ground.ports[side, SLOT, port], ground.ports[side, PARTNER, port]
     if slot == NONE:
         return False
@@ -266,17 +266,17 @@ def _make_room(side: int, port: int, ground: Ground, cut: Numbers) -> bool:
 
 
 @njit(cache=True)
-def _release(batch: Numbers, ground: Ground) -> None:
-    """A batch has its ports no more."""
+def _release(pair: Numbers, ground: Ground) -> None:
+    """A pair has its ports no more."""
     for side in SIDES:
-        port = batch[1 + side]
-        put(ground.holds[batch[0], side], port, False)
+        port = pair[1 + side]
+        put(ground.holds[pair[0], side], port, False)
         ground.ports[side, SLOT, port], ground.ports[side, FREED, port] = NONE, 1
 
 
 @njit(cache=True)
 def _hold(slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits) -> None:
-    """Give a batch, which waits, its ports, and a circuit if there is none."""
+    """Give a pair, which waits, its ports, and a circuit if there is none."""
     _set_waits(slot, src, dst, False, ground)
     put(room[OUT], src, False)
     put(room[IN], dst, False)

@@ -1,6 +1,6 @@
 """The choice of circuits with many open flows, one circuit a port at a time, by compiled loops.
 
-Not here: anything that decides otherwise than ``netemu.circuits.choosing``.
+Not here: anything that decides otherwise than ``netemu.circuits.policies.sunflow``.
 Open ``matching`` first.
 """
 

@@ -1,8 +1,8 @@
 """Ports, and what coflows that ride circuits can take of them: for ``choosing`` and ``gaps``.
 
-Each coflow that rides has a slot, with what its batches have left in matrices of the racks that it
-uses, one for each side of a port, so that a port's batches are side by side: ``2 * slot + side``.
-A batch is a slot and two racks.
+Each coflow that rides has a slot, with what its pairs have left in matrices of the racks that it
+uses, one for each side of a port, so that a port's pairs are side by side: ``2 * slot + side``.
+A pair is a slot and two racks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ground(NamedTuple):
 class Gaps(NamedTuple):
     """What is known of ports that slots, in order, will want before a new circuit carries."""
 
-    ending: Numbers  #: the batches that end until then, in order: [number, (slot, src, dst)]
+    ending: Numbers  #: the pairs that end until then, in order: [number, (slot, src, dst)]
     seen: Bools  #: by slot: whether it has been looked ahead for it
     room: Bits  #: ports that these slots do not hold
     booked: Bits  #: ports that they will take: [side, word]

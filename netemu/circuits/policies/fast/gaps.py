@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
-from railyard.netemu.circuits.fast.ports import (
+from railyard.netemu.circuits.policies.fast.ports import (
     COLUMNS,
     DST,
     IN,
@@ -29,7 +29,7 @@ from railyard.netemu.model.arrays import Numbers
 
 @njit(cache=True)
 def find_gaps(soon_s: float, until_s: float, ground: Ground) -> Gaps:
-    """Find the batches that end until then, the first one first."""
+    """Find the pairs that end until then, the first one first."""
     racks, words = ground.ready_s.size, ground.works.shape[1]
     ending, many = np.empty((racks, 3), dtype=np.int64), 0
     for src in range(racks):
@@ -70,7 +70,7 @@ def look_ahead(before: Numbers, ground: Ground, matrices: List, gaps: Gaps) -> b
 
 @njit(cache=True)
 def _book(slot: int, ground: Ground, matrices: List, gaps: Gaps) -> bool:
-    """Have a slot take what it will, as batches of those so far end; whether it takes any."""
+    """Have a slot take what it will, as pairs of those so far end; whether it takes any."""
     free, ends = gaps.room.copy(), ground.ends[slot]
     choices, booked = np.empty((2, COLUMNS)), False
     nothing = Gaps(

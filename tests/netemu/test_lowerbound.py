@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.circuits.bounds import circuit_times_s, lower_bound_of_pairs_s, lower_bound_s
+from railyard.netemu.circuits.lowerbound import (
+    circuit_times_s,
+    lower_bound_of_pairs_s,
+    lower_bound_s,
+)
 
 
 def coflow(maps, reduces):

@@ -1,0 +1,43 @@
+"""A class of flows on a circuit, which keeps its own service.
+
+Groups on circuits are many, small and short-lived, so their classes are no rows of arrays.
+"""
+
+from __future__ import annotations
+
+from railyard.netemu.model.openflows import Flow, FlowClass
+
+
+class ServedClass(FlowClass, eq=False, kw_only=True):
+    """Flows that are served alike."""
+
+    weight: float = 0.0  #: sum of its flows' weights
+    served: float = 0.0  #: bytes for each unit of weight
+    total: float = 0.0  #: sum of its flows' weights, each times what it needs
+    rate: float = 0.0  #: bytes/s for each unit of weight
+
+    def enter(self, flow: Flow) -> None:
+        """Let a flow join, its service known as of now."""
+        sent, served, weight = flow.sent_bytes, self.served, flow.weight
+        flow.flow_class = self
+        flow.sent_before = sent
+        flow.joined_at = served
+        flow.needs = needs = served + (flow.size_bytes - sent) / weight
+        self.join(flow)
+        self.weight += weight
+        self.total += weight * needs
+
+    def leave(self, flow: Flow) -> None:
+        """Let a flow go, its service known as of now."""
+        flow.sent_bytes = flow.sent_at(self.served)
+        self.release(flow)
+        self.less(flow.weight, flow.weight * flow.needs)
+
+    def less(self, weight: float, total: float) -> None:
+        """Count flows no more that have gone."""
+        self.weight = self.weight - weight if self.members else 0.0
+        self.total = self.total - total if self.members else 0.0
+
+    def left_bytes(self) -> float:
+        """What its flows have left to send, its service known as of now."""
+        return max(self.total - self.served * self.weight, 0.0)

@@ -1,0 +1,136 @@
+"""Who sends at which rate: the groups that have something to send, and what was decided last.
+
+The flow scheduler decides.  Here it is known when it must be asked and when the next flow ends, and
+rates are refused that exceed what the links can carry.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from railyard.cluster.errors import InvariantError
+from railyard.netemu.fabric.finishes import Finishes
+from railyard.netemu.fabric.loads import LinkLoads
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.context import GroupContext
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.openflows import Carrier, Flow, ScheduledGroup
+from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+
+
+class Rates:
+    """The rates of one network's groups of flows."""
+
+    def __init__(self, scheduler: FlowScheduler, network: Network, context: GroupContext) -> None:
+        self.scheduler = scheduler
+        self.stale = False  #: whether it must be decided anew before time passes
+        #: bytes/s of each link; the last one is no link and fills up short routes
+        self.capacities: Floats = np.append(network.capacities, inf)
+        self.decide_s = inf  #: when to decide again in any case
+        self.next_s = inf  #: when that is, or a flow ends; void while stale
+        self._network = network
+        self._context = context
+        #: groups that have something to send, by the order in which they came to have it
+        self._sending: dict[ScheduledGroup, None] = {}
+        #: those of which the flows have changed since the last decision
+        self._changed: dict[ScheduledGroup, None] = {}
+        self._capacity_changed = False
+        self._finishes: Finishes[Carrier] = Finishes()
+        self._is_port = np.zeros(len(self.capacities), dtype=bool)
+        self._is_port[[network.number[name] for name in network.ports]] = True
+        self._loads = LinkLoads(self.capacities)
+
+    # What happens --------------------------------------------------------------------------------
+    def join(self, flow: Flow, carrier: Carrier) -> None:
+        """Let a flow send with others."""
+        if not carrier.stale:  # nor noted
+            group = carrier.as_group
+            if group is not None:
+                self._sending[group] = self._changed[group] = None
+                self.stale = True
+        carrier.add(flow)
+
+    def note_change(self, carrier: Carrier) -> None:
+        """Flows of these have ended, or left."""
+        group = carrier.as_group
+        if group is not None:
+            self._changed[group] = None
+            self.stale = True
+
+    def set_capacity(self, link: int, bytes_per_s: float) -> None:
+        """Give a link another capacity from now on."""
+        limited = np.isfinite(self.capacities[link])
+        self.capacities[link] = bytes_per_s
+        self._loads.limit(self.capacities)
+        self._capacity_changed = self.stale = True
+        if limited != np.isfinite(bytes_per_s):
+            self._context.unlimited ^= {link}
+            for group in self._sending:
+                group.limits_changed()
+                self._changed[group] = None
+
+    def first_end_s(self) -> float:
+        """When the first flow ends; inf if none does."""
+        return self._finishes.first_s()
+
+    def take_first(self, by_s: float) -> list[Flow]:
+        """Let the flows end that are the first, along with others of their group due by then."""
+        carrier = self._finishes.take()
+        due = carrier.take_due(by_s)
+        self.note_change(carrier)
+        return due
+
+    def load(self) -> Floats:
+        """Bytes/s that the groups put on each link."""
+        return self._loads.total
+
+    # Decisions -----------------------------------------------------------------------------------
+    def decide(self, circuits_s: float | None) -> None:
+        """Have rates that fit the flows.
+
+        ``circuits_s`` is when circuits are to be looked at again; None where there are none.
+        """
+        self.stale = False
+        if circuits_s is not None and not (self._changed or self._capacity_changed):
+            self.decide_s = circuits_s  # nothing but circuits that are alone has changed
+            self._note_finishes()
+            return
+        self._capacity_changed = False
+        for group in self._changed:
+            if group.is_empty:
+                self._sending.pop(group, None)
+                self._loads.forget(group)
+                group.quiet()
+            else:
+                group.admit()
+        changed = frozenset(group for group in self._changed if not group.is_empty)
+        self._changed.clear()
+        now_s, capacities = self._context.now_s, self.capacities.copy()
+        traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
+        self.decide_s = self.scheduler.decide(traffic)
+        if circuits_s is not None:
+            self.decide_s = min(self.decide_s, circuits_s)
+        self._take(changed)
+
+    # Inside --------------------------------------------------------------------------------------
+    def _take(self, changed: frozenset[ScheduledGroup]) -> None:
+        """Note the rates that have been set, unless a link would carry more than it can."""
+        name = self.scheduler.name
+        if any(group.stale for group in changed):
+            raise InvariantError(f"{name} left the rates of changed flows as they were")
+        if self.decide_s < self._context.now_s:
+            raise InvariantError(f"{name} wants to decide at {self.decide_s}, in the past")
+        retimed = dict.fromkeys(self._context.retimed)
+        self._loads.count([carrier for carrier in retimed if carrier.as_group is not None])
+        self._note_finishes()
+        if over := self._loads.beyond():
+            names = [link for link, number in self._network.number.items() if number in over]
+            raise InvariantError(f"{name} set rates beyond the capacity of {', '.join(names)}")
+
+    def _note_finishes(self) -> None:
+        self._finishes.note(self._context.retimed)
+        self._context.retimed.clear()
+        self.next_s = min(self._finishes.first_s(), self.decide_s)

@@ -1,0 +1,142 @@
+"""How flows go: by packets, in a group of their coflow's or of all, or through circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import assert_never
+
+from railyard.cluster.ids import NodeId
+from railyard.cluster.topology import Topology
+from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
+from railyard.netemu.circuits.plane import CircuitPlane
+from railyard.netemu.fabric.carried import Carried
+from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.fabric.rates import Rates
+from railyard.netemu.model.context import GroupContext
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.links import Route
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.openflows import Flow, OnCircuit
+from railyard.netemu.schedulers.base import FlowScheduler
+
+
+class Ways:
+    """The groups of one network's flows, and its circuits, if there are some that are used."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        scheduler: FlowScheduler,
+        network: Network,
+        context: GroupContext,
+        rates: Rates,
+        *,
+        has_circuit_log: bool,
+    ) -> None:
+        self.carried = Carried(context.links)
+        self.plane: CircuitPlane | None = None
+        if scheduler.circuit_policy is not None and topology.ocs is not None:
+            self.plane = CircuitPlane(
+                topology, scheduler.circuit_policy, network, context, has_log=has_circuit_log
+            )
+        self._network = network
+        self._context = context
+        self._rates = rates
+        self._looks_at_flows = scheduler.looks_at_flows()
+        #: a coflow's group lives as long as the coflow, others as long as they have flows
+        self._groups: dict[str, FlowGroup] = {}
+        #: instead of those, for schedulers that do not care
+        self._all = None if scheduler.by_coflow else FlowGroup("", context)
+
+    def group_of(self, spec: FlowSpec) -> FlowGroup:
+        """The group that a flow belongs to if it goes by packets."""
+        if self._all is not None:
+            return self._all
+        key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = FlowGroup(key, self._context)
+        return group
+
+    def forget(self, key: str) -> None:
+        """A coflow, or a flow without one, is gone."""
+        self._groups.pop(key, None)
+
+    def send(self, flow: Flow, left_bytes: float) -> None:
+        """Let a flow, which is in no class, send what it has."""
+        if self.plane is None or not flow.route.crosses_racks:
+            self._join(flow, left_bytes)
+            return
+        self._rates.stale = True
+        group = self.plane.start(flow)
+        if group is not None:
+            self._send_through(flow, group)
+
+    def stop(self, flow: Flow) -> None:
+        """Let a flow send nothing for now."""
+        group = flow.group
+        if flow.flow_class is None:
+            group.admit()  # it may have only just come
+        if flow.flow_class is not None:
+            group.remove(flow)
+            self._rates.note_change(group)
+
+    def rest(self, flow: Flow) -> None:
+        """A flow, which is in no class, has nothing to send."""
+        if self.plane is not None and flow.pair is not None:
+            self.plane.stop(flow)
+            self._rates.stale = True
+
+    def follow_circuits(self) -> float | None:
+        """Have the circuits that there should be, and flows on them.
+
+        Returns when to look again; None where there are no circuits.
+        """
+        if self.plane is None:
+            return None
+        for move in self.plane.decide(self._rates.capacities):
+            self._apply(move)
+        return self.plane.decide_again_s()
+
+    def next_lit_s(self) -> float:
+        """When the first of the circuits that are dark will carry; inf if none is."""
+        return inf if self.plane is None else self.plane.switch.next_ready_s(self._context.now_s)
+
+    # Inside --------------------------------------------------------------------------------------
+    def _apply(self, move: Move) -> None:
+        match move:
+            case Detach(flows):
+                for flow in flows:
+                    self.stop(flow)
+            case Attach(flows, group):
+                for flow in flows:
+                    self._send_through(flow, group)
+            case SendByPackets(flows):
+                for flow in flows:
+                    self._send_by_packets(flow)
+            case _:
+                assert_never(move)
+
+    def _send_through(self, flow: Flow, circuit: OnCircuit) -> None:
+        self._set_route(flow, self._network.circuit)
+        flow.group = circuit
+        self._join(flow, flow.size_bytes - flow.sent_bytes)
+
+    def _send_by_packets(self, flow: Flow) -> None:
+        self._set_route(flow, self._network.route)
+        flow.group = self.group_of(flow.spec)
+        self._join(flow, flow.size_bytes - flow.sent_bytes)
+
+    def _set_route(self, flow: Flow, find: Callable[[NodeId, NodeId], Route]) -> None:
+        route = find(flow.spec.src, flow.spec.dst)
+        if route.path != flow.route.path:
+            self.carried.book(flow)
+            flow.route = route
+
+    def _join(self, flow: Flow, left_bytes: float) -> None:
+        if self._looks_at_flows:
+            spec, scheduler = flow.spec, self._rates.scheduler
+            flow.class_key = scheduler.class_key(spec)
+            flow.weight = scheduler.weight(spec, left_bytes)
+        self._rates.join(flow, flow.group)

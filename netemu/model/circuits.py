@@ -1,0 +1,30 @@
+"""What is reported of circuits: how they are, and what has become of them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from railyard.cluster.bounded import Count, Name, RackId, Seconds
+
+Change = Literal["set-up", "up", "down"]
+
+
+class CircuitChange(NamedTuple):
+    """Something that happened to a circuit."""
+
+    at_s: Seconds
+    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
+    what: Change
+    src: RackId
+    dst: RackId
+    coflow: Name | None  #: whose bytes it is for; None: nobody's at present
+    circuit: Count  #: circuits are numbered as they are set up
+
+
+class CircuitState(NamedTuple):
+    """A circuit as it is now."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: who uses it; None: nobody at present
+    ready_s: float  #: dark until then
