@@ -68,7 +68,7 @@ Decision = Place | Wait | Pass
 
 
 class InvalidDecision(InvariantError):
-    """A policy's answer that is impossible: says whose, what, where, and what led to it."""
+    """An impossible answer of a policy; names the policy, the place and the last events there."""
 
 
 # Policies ----------------------------------------------------------------------------------------

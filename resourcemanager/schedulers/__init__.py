@@ -37,23 +37,23 @@ OWN = (
 def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
     """Every recipe by its name; ``added`` are other packages', by default those installed.
 
-    Raises ``UsageError`` for a name that is taken twice, for what is no recipe and for what can't
-    be loaded.
+    Raises ``UsageError`` for a name that is taken twice, and for an entry point that is no recipe
+    or cannot be loaded.
     """
     recipes = {recipe.name: recipe for recipe in OWN}
-    whose = dict.fromkeys(recipes, "railyard")
+    owner = dict.fromkeys(recipes, "railyard")
     for point in entry_points(group="railyard.schedulers") if added is None else added:
         for recipe in _recipes(point):
             if recipe.name in recipes:
-                both = f"{whose[recipe.name]} and {point.value}"
+                both = f"{owner[recipe.name]} and {point.value}"
                 raise UsageError(f'scheduler "{recipe.name}" is there twice: in {both}')
             recipes[recipe.name] = recipe
-            whose[recipe.name] = point.value
+            owner[recipe.name] = point.value
     return recipes
 
 
 def _recipes(point: EntryPoint) -> tuple[Recipe, ...]:
-    """What an entry point names."""
+    """The recipes that an entry point names."""
     loaded = _load(point)
     several = loaded if isinstance(loaded, tuple) else (loaded,)
     for recipe in several:

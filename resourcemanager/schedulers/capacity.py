@@ -1,4 +1,4 @@
-"""Capacity queues: each has a guaranteed part of the slots, and may use what others leave free.
+"""Capacity queues: each has a guaranteed part of the slots, and may use those that others leave.
 
 Source: YARN's Capacity Scheduler (PriorityUtilizationQueueOrderingPolicy): the queue that uses
 least of its guarantee goes first, of equal ones that with the larger guarantee; a queue grows
@@ -43,7 +43,7 @@ class CapacityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     guaranteed: dict[str, float] = msgspec.field(default_factory=lambda: {"default": 1.0})
     maximum: dict[str, float] = {}  #: {queue: most that it may use}; all slots if not given
 
-    section: ClassVar[str] = "capacity"  #: of the policy that has these settings
+    section: ClassVar[str] = "capacity"  #: prefix of these settings
 
     def __post_init__(self) -> None:
         guaranteed, maximum = f"{self.section}.guaranteed", f"{self.section}.maximum"
@@ -68,7 +68,7 @@ class _Queue:
         self.wanting: list[tuple[Position, JobView]] = []  #: jobs that want slots, sorted
 
     def use(self) -> tuple[float, float, str]:
-        """Sorts the queue that uses least of its guarantee first, then the largest."""
+        """Sorts queues: the one that uses least of its guarantee first, then the largest."""
         return self.held / self.guaranteed, -self.guaranteed, self.name
 
 
@@ -93,7 +93,7 @@ class CapacityOrder(OrderPolicy):
             name: _Queue(name, share, config.maximum.get(name, 1.0))
             for name, share in config.guaranteed.items()
         }
-        #: queues whose jobs were not offered slots because of their ``maximum``
+        #: queues passed over because of their ``maximum``
         self._passed_over: dict[str, None] = {}
 
     def admit(self, job: JobView) -> None:

@@ -19,7 +19,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, Level, SlotView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
-#: What a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
+#: The level of slots that a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
 _SETTLED: dict[Level, int] = {"node-local": 0, "anywhere": 0, "rack-local": 1, "remote": 2}
 
 
@@ -66,7 +66,7 @@ class DelayTasks(TaskPolicy):
         return self.offer_map(job, task, level, now_s)
 
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
-        """Run the map that is closest to a slot there, or wait for a better slot."""
+        """Run this map, which is the closest to the slot, or wait for a better slot."""
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
         ready_at_s = since_s + self._patience_s[self._settled.get(job.id, 0)][level]
         if now_s < ready_at_s:

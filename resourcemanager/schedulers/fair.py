@@ -35,7 +35,7 @@ class FairConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     min_slots: dict[str, int] = {}  #: of pools; 0 if not given
     user_weights: dict[str, float] = {}  #: of users within their pool; 1 if not given
 
-    section: ClassVar[str] = "fair"  #: of the policy that has these settings
+    section: ClassVar[str] = "fair"  #: prefix of these settings
 
     def __post_init__(self) -> None:
         for field in ("weights", "user_weights"):
@@ -52,10 +52,10 @@ class User:
         self.weight = weight
         self.came = came
         self.held = 0
-        self.wanting: list[tuple[_JobKey, JobView]] = []  #: the one that deserves a slot most first
+        self.wanting: list[tuple[_JobKey, JobView]] = []  #: the most deserving job first
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts the one that deserves a slot most first."""
+        """Sorts users or pools: the one that deserves a slot most first."""
         return _need(self.held, self.weight, 0), self.came
 
 
@@ -70,14 +70,14 @@ class _Pool:
         self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts the one that deserves a slot most first."""
+        """Sorts users or pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
             least = min(least, self.held + self._asked())
         return _need(self.held, self.weight, least), self.came
 
     def _asked(self) -> int:
-        """How many more slots its jobs would take."""
+        """Number of pending tasks that could take slots."""
         jobs = (job for user in self.users.values() for _, job in user.wanting)
         stages = (stage for job in jobs for stage in job.stages.values() if stage.open)
         return sum(stage.pending.count for stage in stages)
@@ -151,7 +151,7 @@ class FairOrder(OrderPolicy):
             self.job_wants(job)
 
     def users(self) -> Iterator[User]:
-        """Users whose jobs want slots, the one that deserves one most first; sorted lazily."""
+        """Users with jobs that want slots, the most deserving first; sorted lazily."""
         pools = (p for p in self._pools.values() if any(u.wanting for u in p.users.values()))
         for pool in sorted(pools, key=_Pool.key):
             users = (user for user in pool.users.values() if user.wanting)

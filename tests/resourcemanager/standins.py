@@ -117,9 +117,9 @@ class Office:
         )
         self.manager = ResourceManager(daemon, self.transport)
         self.client = self.transport.link("resourcemanager")
-        self.told: list[Message] = []  #: what the client was told without asking
+        self.received: list[Message] = []  #: what the client received without asking
         for kind in (JobProgress, JobEnded):
-            self.client.on(kind, lambda message, _: self.told.append(message))
+            self.client.on(kind, lambda message, _: self.received.append(message))
 
     def close(self) -> None:
         self.manager.close()
@@ -178,7 +178,7 @@ class Office:
 
     # What people do ------------------------------------------------------------------------------
     def store(self, path: str, blocks: list[tuple[int, str]]) -> None:
-        """A file of blocks of so many stored bytes, each on a node."""
+        """A file of blocks of these stored bytes, each on a node."""
         located = tuple(
             BlockLocation(
                 block=BlockId(at), stored_offset=at * 100, stored_length=length, nodes=(node,)
@@ -205,7 +205,7 @@ class Office:
 
 
 class Rack:
-    """A stand-in for a NodeManager of so many nodes with two slots each."""
+    """A stand-in for a NodeManager with this number of nodes, of two slots each."""
 
     def __init__(self, office: Office, rack: str, nodes: int = 1) -> None:
         self.office = office

@@ -38,7 +38,7 @@ def planned(c: TinyCluster, size_bytes: int, forecast: Forecast | None = None):
 
 
 def store(c: TinyCluster, name: str, blocks: int, racks) -> None:
-    """A file whose replicas are spread evenly over the racks for each."""
+    """A file; each replica is spread evenly over its racks."""
     nodes = len(c.topology.rack_list()[0].nodes)
     places = [
         [f"{each[at % len(each)]}n{at // len(each) % nodes}" for each in racks]
@@ -153,7 +153,7 @@ def test_without_guidelines_it_is_fair_with_a_late_start():
 
 # Algorithm 2 -------------------------------------------------------------------------------------
 def test_the_order_of_a_users_tasks():
-    """Lines 4 to 9, on a cluster all of whose slots another pool takes as they come free."""
+    """Lines 4 to 9, on a cluster with all slots taken by another pool as they come free."""
     c = tiny_cluster(
         racks=4,
         nodes=1,
@@ -221,7 +221,7 @@ def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
 
 
 def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
-    """Its rack's only slot runs a map of its own that has told that it needs 100 s."""
+    """Its rack's only slot runs a map of its own that has reported to need 100 s."""
     c = tiny_cluster(
         racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=5.0
     )
@@ -321,8 +321,8 @@ def test_wrong_remaining_times_can_be_had():
         c = hybrid(**settings)
         c.submit("j0", maps=32, map_s=20)
         for order in c.launched():
-            tell = AttemptProgressed(attempt=order.attempt, progress=0.25)
-            c.at(5.0, lambda tell=tell: c.tell(tell))
+            report = AttemptProgressed(attempt=order.attempt, progress=0.25)
+            c.at(5.0, lambda report=report: c.tell(report))
         c.run(until_s=5.0)
         return c.core.state.policies.tasks.guidelines.releases.release_s(5.0).ravel().tolist()
 

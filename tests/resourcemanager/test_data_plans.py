@@ -45,7 +45,7 @@ def test_by_default_the_block_store_goes_by_its_own_rule():
     assert placed(tiny_cluster(), "/in", 10**9).racks == ()
 
 
-def test_wrong_answers_and_wrong_questions_are_told():
+def test_wrong_answers_and_wrong_questions_are_refused():
     c = tiny_cluster(racks=2, scheduler=RECIPE)
     with pytest.raises(InvalidDecision, match=r"apart/data placed /nowhere in r7 at 0.000 s, but"):
         placed(c, "/nowhere", 1)

@@ -240,8 +240,8 @@ def test_a_wait_that_is_over_is_not_put_off_by_an_offer_at_the_same_moment():
     assert c.run().placements == [("j0.m0", "r0n0", 5.0)]
 
 
-def test_a_policy_is_told_what_happens():
-    told: list[str] = []
+def test_a_policy_is_notified_of_what_happens():
+    heard: list[str] = []
 
     class Tasks(TaskPolicy):
         def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
@@ -249,22 +249,22 @@ def test_a_policy_is_told_what_happens():
             return Place(task) if task else Pass("nothing to run")
 
         def job_submitted(self, job):
-            told.append(f"{job.id} submitted")
+            heard.append(f"{job.id} submitted")
 
         def attempt_launched(self, attempt):
-            told.append(f"{attempt.id} launched")
+            heard.append(f"{attempt.id} launched")
 
         def attempt_ended(self, attempt):
-            told.append(f"{attempt.id} ended")
+            heard.append(f"{attempt.id} ended")
 
         def task_done(self, task):
-            told.append(f"{task.id} done")
+            heard.append(f"{task.id} done")
 
         def job_ended(self, job):
-            told.append(f"{job.id} {job.state}")
+            heard.append(f"{job.id} {job.state}")
 
         def node_lost(self, node):
-            told.append(f"{node.id} lost")
+            heard.append(f"{node.id} lost")
 
     c = tiny_cluster(
         nodes=2, scheduler=Recipe(name="mine", source="a test", order=FairOrder, tasks=Tasks)
@@ -272,7 +272,7 @@ def test_a_policy_is_told_what_happens():
     c.submit("j0", maps=1)
     c.run()
     c.lose("r0n0")
-    assert told == [
+    assert heard == [
         "j0 submitted",
         "j0.m0.0 launched",
         "j0.m0.0 ended",
@@ -282,7 +282,7 @@ def test_a_policy_is_told_what_happens():
     ]
 
 
-def test_a_policy_that_breaks_when_it_is_told_something_is_named():
+def test_a_policy_that_breaks_when_notified_is_named():
     class Forgetful(FairOrder):
         def job_wants(self, job):
             self._nothing[job.id] = job
@@ -413,7 +413,7 @@ def test_a_copy_gets_what_the_other_attempt_had_fetched_before_it_was_lost(
 
 
 class Alarm(TaskPolicy):
-    """Starts nothing before 3 s, although it told nobody to wait."""
+    """Starts nothing before 3 s, although it answered nobody with ``Wait``."""
 
     at_s = 3.0
 

@@ -1,4 +1,4 @@
-"""Forecasts of a workload's jobs, as they are told on both clocks."""
+"""Forecasts of a workload's jobs, as both clocks have them."""
 
 from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.measured import measured_workload
@@ -23,5 +23,5 @@ def test_a_forecast_has_the_sizes_of_all_stages_and_the_time_by_the_cores_clock(
 
 
 def test_ad_hoc_jobs_are_not_predicted():
-    told = predicted_jobs(jobs("terasort,recurring=0", "wordcount"))
-    assert [job.job for job in told] == ["wordcount"]
+    sent = predicted_jobs(jobs("terasort,recurring=0", "wordcount"))
+    assert [job.job for job in sent] == ["wordcount"]

@@ -56,15 +56,15 @@ def test_the_slot_that_was_freed_goes_by_the_order_of_the_jobs():
     assert tasks == ["j0.m0", "j0.m1", "j1.m0", "j0.r0"]  # although j0.r0 may run as soon
 
 
-def test_what_an_attempt_is_told():
+def test_the_orders_of_an_attempt():
     c = tiny_cluster(nodes=3)
     c.store("in", blocks={"b0": ["r0n0"], "b1": ["r0n1"]})
     c.submit("j0", input="in", reduces=3)
     c.run()
-    told = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
-    assert told["j0.m1.0"].splits[0].stored_offset == 100
-    assert (told["j0.m1.0"].partitions, told["j0.m1.0"].output_path) == (3, "")
-    reduce = told["j0.r2.0"]
+    launched = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
+    assert launched["j0.m1.0"].splits[0].stored_offset == 100
+    assert (launched["j0.m1.0"].partitions, launched["j0.m1.0"].output_path) == (3, "")
+    reduce = launched["j0.r2.0"]
     assert (reduce.reads, reduce.inputs, reduce.index) == (("m",), 2, 2)
     assert reduce.output_path == "/out/j0/_temporary/j0.r2.0/part-r-00002"
 
@@ -90,10 +90,10 @@ def test_a_dag_of_stages_runs_in_order():
     c = tiny_cluster(racks=2, nodes=4, slots=2)
     c.submit("j0", stages=stages, durations={"a": 1, "b": 2, "c": 3, "d": 4})
     assert c.run().ended_s == {"j0": 2 + 3 + 4}
-    told = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
-    assert told["j0.c1.0"].inputs == 5
-    assert told["j0.b0.0"].partitions == 2
-    assert told["j0.c0.0"].output_path == ""
+    launched = {order.attempt: order.task for order in ordered(c, LaunchAttempt)}
+    assert launched["j0.c1.0"].inputs == 5
+    assert launched["j0.b0.0"].partitions == 2
+    assert launched["j0.c0.0"].output_path == ""
 
 
 def test_what_two_stages_read_is_fetched_twice():

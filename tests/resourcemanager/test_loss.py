@@ -43,7 +43,7 @@ def test_lost_output_is_made_again_and_what_was_fetched_is_kept():
     run = c.run()
     assert run.ended == {"j0": ""}
     # r0n0 ran j0.m0 and then a reduce; the other reduces had fetched all: no map runs again
-    # until the reduce of r0n0 starts anew and needs it.
+    # until the reduce of r0n0 starts again and needs it.
     assert [task for task, _ in run.launches("j0.m")] == ["j0.m0", "j0.m1", "j0.m2", "j0.m0"]
     fetched_by_r1 = [o.outputs for _, o in flows(c) if o.reader == "j0.r1.0"]
     assert sorted(a for outputs in fetched_by_r1 for a in outputs) == [
@@ -226,9 +226,9 @@ def test_an_attempt_that_breaks_while_it_is_being_killed_did_not_fail():
     c.run(until_s=2.0)
     c.lose("r0n0")
     c.run(until_s=7.1)
-    (told,) = [o.attempt for _, o in c.commands if isinstance(o, KillAttempt)]
-    c.tell(AttemptFailed(attempt=told, reason="its fetch was cancelled"))
-    del c._workers[told]
+    (killed,) = [o.attempt for _, o in c.commands if isinstance(o, KillAttempt)]
+    c.tell(AttemptFailed(attempt=killed, reason="its fetch was cancelled"))
+    del c._workers[killed]
     assert c.run().ended == {"j0": ""}
     record = c.core.records[JobId("j0")]
     assert (record.failed, record.failures) == (0, [])

@@ -105,8 +105,8 @@ def test_a_job_from_submission_to_its_output(office: Office):
     reduce = reader.ordered(LaunchAttempt)[-1]
     reader.say(AttemptSucceeded(attempt=reduce.attempt, output_bytes=33))
 
-    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
-    assert office.told[-1].ok
+    office.wait(lambda: any(isinstance(message, JobEnded) for message in office.received))
+    assert office.received[-1].ok
     (moved,) = office.namenode_said
     (gather,) = moved.gathers
     assert gather.folders == (reduce.attempt,)
@@ -184,17 +184,17 @@ def test_a_failed_job_tells_the_task_and_leaves_no_output(office: Office):
     office.client.call(WatchJob(job=job), Done)
     (launch,) = rack.wait_for(LaunchAttempt)
     rack.say(AttemptFailed(attempt=launch.attempt, reason="exit 1", stderr="KeyError: 'x'\n"))
-    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
-    ended = office.told[-1]
+    office.wait(lambda: any(isinstance(message, JobEnded) for message in office.received))
+    ended = office.received[-1]
     assert (ended.ok, ended.failures[0].stderr) == (False, "KeyError: 'x'\n")
     assert f"task {job}.m0 failed 1 of 1 attempts, the last on r0n0: exit 1" in ended.reason
     office.wait(lambda: bool(office.namenode_said))
     assert office.namenode_said == [Remove(path="/out", recursive=True)]
-    # Who watches late is told at once.
-    office.told.clear()
+    # Who watches late hears of it at once.
+    office.received.clear()
     office.client.call(WatchJob(job=job), Done)
-    office.wait(lambda: bool(office.told))
-    assert office.told == [ended]
+    office.wait(lambda: bool(office.received))
+    assert office.received == [ended]
 
 
 def test_a_job_can_be_killed_while_it_runs(office: Office):
@@ -215,8 +215,8 @@ def test_progress_is_pushed_to_watchers(office: Office):
     Rack(office, "r0")
     office.store("/in", [(70, "r0n0")])
     office.client.call(WatchJob(job=office.submit()), Done)
-    office.wait(lambda: len(office.told) >= 2)
-    progress = office.told[-1]
+    office.wait(lambda: len(office.received) >= 2)
+    progress = office.received[-1]
     assert [(stage.name, stage.running, stage.tasks) for stage in progress.stages] == [
         ("m", 1, 1),
         ("r", 0, 1),
@@ -224,7 +224,7 @@ def test_progress_is_pushed_to_watchers(office: Office):
     assert progress.waiting == "slow start: 0 of 1 m tasks done, needs 1"
 
 
-def test_a_node_manager_that_is_gone_is_noticed_when_it_is_told_something(office: Office):
+def test_a_node_manager_that_is_gone_is_noticed_when_a_message_is_sent_to_it(office: Office):
     racks = [Rack(office, "r0"), Rack(office, "r1")]
     office.store("/in", [(70, "r0n0"), (70, "r1n0")])
     racks[0].link.close()
@@ -301,7 +301,7 @@ def test_the_events_of_a_run_replay_to_its_orders(office: Office):
         assert killed == rack.ordered(KillAttempt)
 
 
-def test_who_is_about_to_write_data_is_told_where_it_should_go(office: Office):
+def test_who_announces_data_hears_where_it_should_go(office: Office):
     office.client.send(PlanData(path="/in", size_bytes=1))  # its answer goes to nobody
     assert office.client.call(PlanData(path="/in", size_bytes=10**9), DataPlan).racks == ()
     with pytest.raises(Refused, match=r"plan-data: Expected `int` >= 0 - at `\$\.size_bytes`"):
@@ -344,8 +344,8 @@ def test_a_job_fails_when_no_nodemanager_comes(folder: RunFolder):
     office.store("/in", [(70, "r0n0")])
     job = office.submit()
     office.client.call(WatchJob(job=job), Done)
-    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
-    assert "no node has been alive for 0.2 s (liveness.without_nodes" in office.told[-1].reason
+    office.wait(lambda: any(isinstance(message, JobEnded) for message in office.received))
+    assert "no node has been alive for 0.2 s (liveness.without_nodes" in office.received[-1].reason
     office.close()
 
 
@@ -377,8 +377,10 @@ def test_more_bytes_than_a_job_may_shuffle_fail_the_attempt(office: Office):
     for rack in racks:  # each alone would do
         (launch,) = rack.wait_for(LaunchAttempt)
         rack.say(AttemptSucceeded(attempt=launch.attempt, partition_bytes=(2**60 - 2**50,)))
-    office.wait(lambda: any(isinstance(told, JobEnded) for told in office.told))
-    assert "bytes to shuffle: a job may have 1,152,921,504,606,846,976" in office.told[-1].reason
+    office.wait(lambda: any(isinstance(message, JobEnded) for message in office.received))
+    assert (
+        "bytes to shuffle: a job may have 1,152,921,504,606,846,976" in office.received[-1].reason
+    )
 
 
 def test_a_job_whose_source_is_too_large_is_refused_at_once(office: Office):

@@ -175,8 +175,8 @@ def test_lines_wait_while_the_disk_is_full(
     assert [line.count('"at_s"') for line in (tmp_path / "e").read_text().split("\n")][2:] == [1]
     log.write(4.0, event)
     log.close()
-    [told] = caplog.messages
-    assert told.startswith("the log of events waits for room from 2.000 s on: a file would be")
+    [warning] = caplog.messages
+    assert warning.startswith("the log of events waits for room from 2.000 s on: a file would be")
     assert [noted.at_s for noted in read_log(tmp_path / "e")[1]] == [1.0, 2.0, 3.0, 4.0]
 
 

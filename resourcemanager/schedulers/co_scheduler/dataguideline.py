@@ -53,7 +53,7 @@ def data_guideline(input_bytes: float, sir: float, hybrid: Hybrid) -> DataGuidel
 # Recurring jobs: IV-D.2 --------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class ShuffleForecast:
-    """The maps and reduces of a recurring job, and what is shuffled between them."""
+    """The predicted maps and reduces of a recurring job, and the shuffle between them."""
 
     maps: int
     map_s: float  #: mean time of one map
@@ -121,8 +121,8 @@ def recurring_guideline(
 ) -> DataGuideline | None:
     """The smallest R_map of the zone in which the shuffle uses circuits and latency is low.
 
-    That zone (green in Fig. 4, not defined there) is taken to be all entries with circuits whose
-    latency is at most ``factor`` times the best of them.  None if the job can't use circuits.
+    That zone (green in Fig. 4, not defined there) is taken to be all entries with circuits and a
+    latency of at most ``factor`` times the best of them.  None if the job can't use circuits.
     """
     latency_s, circuits = latency_matrix(job, hybrid)
     latency_s = np.where(circuits, latency_s, np.inf)[: hybrid.racks_max]

@@ -19,16 +19,16 @@ from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import RackChoice
 
-#: A rack that adds at least this share of the input that the best one would add is as good.
+#: A rack is as good as the best one if it adds at least this share of the input bytes.
 _NEARLY = 0.9
 
 
 class MapGuide:
-    """A stage that reads files: on which racks its maps may run.
+    """A stage that reads files, and the racks on which its maps may run.
 
     Left open in the paper, chosen here: a rack is taken into use only if hardly any other holds
     more of what no rack in use holds, so that those in use hold all of it (those of one replica's
-    set do); once all R_map are in use, they also run maps whose input is elsewhere.
+    set do); once all R_map are in use, they also run maps with input elsewhere.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class MapGuide:
         return self._guided and self.racks_max > 0 and any(self._places)
 
     def estimate(self, hybrid: Hybrid) -> bool:
-        """Compute R_map anew (eq. 3 to 7, or as predicted); returns whether it has changed."""
+        """Recompute R_map (eq. 3 to 7, or as predicted); returns whether it has changed."""
         before = self.racks_max
         if self._predicted is not None:
             self.racks_max = self._predicted.map_racks
@@ -96,7 +96,7 @@ class MapGuide:
             self._gain_bytes = None
 
     def recount(self) -> None:
-        """Count the racks in use anew, since output was lost.  O(tasks)."""
+        """Recount the racks in use, since output was lost.  O(tasks)."""
         runs = (a for t in self.stage.tasks for a in ([t.winner] if t.winner else t.live))
         self.used = Counter(attempt.node.rack for attempt in runs)
         self._gain_bytes = None
@@ -118,7 +118,7 @@ def _racks_of(task: TaskView) -> tuple[RackId, ...]:
 
 @dataclass
 class ReduceGuide:
-    """A stage that reads stages, once all of these are done: where its tasks should run."""
+    """A stage that reads stages, once all of these are done, and its best schedule."""
 
     stage: StageView
     heavy: bool  #: whether it fetches T_e or more

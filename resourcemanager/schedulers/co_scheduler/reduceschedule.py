@@ -94,7 +94,7 @@ class RackChoice:
 def best_schedule(
     schedules: Iterable[Schedule], times: ReleaseTimes, wavelengths: int = 1
 ) -> RackChoice | None:
-    """Lines 15 to 18: the one whose shuffle is over first; the narrowest of equal ones.
+    """Lines 15 to 18: the one with the earliest end of its shuffle; the narrowest of equal ones.
 
     None if no schedule fits: each needs a rack with more slots than any has.
     """

@@ -2,7 +2,7 @@
 
 Source: Corral, section 3.1: the planner gets new estimates from time to time, plans again, and
 hands new guidelines to the scheduler.
-Left open there, chosen here: a job that has come, or whose data has been placed, keeps its racks;
+Left open there, chosen here: a job that has come, or has had its data placed, keeps its racks;
 in a new plan these are busy until it was planned to be done.  A job without a forecast in the plan,
 but with one when it or its data comes, is planned then, behind the others.
 """
@@ -89,7 +89,7 @@ class CurrentPlan:
         return self._settled[name]
 
     def over(self, job: str, forecast: Forecast | None) -> None:
-        """A job has ended; the next one of its name is planned anew."""
+        """A job has ended; the next one of its name is planned again."""
         for name in (job, forecast.name if forecast else ""):
             self._settled.pop(name, None)
 

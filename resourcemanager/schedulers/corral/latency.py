@@ -1,7 +1,7 @@
-"""Latency response functions L_j(r): how long a job takes on r racks.
+"""Latency response functions L_j(r): the seconds that a job takes on r racks.
 
 Source: Corral, section 4.3 (after Bazaar, SOCC 2011) and 4.5.  They are proxies for real latencies,
-not forecasts.  Each function takes the numbers of racks as an array and answers for all of them.
+not forecasts.  Each function takes numbers of racks as an array and returns seconds for each.
 
 Left open there, chosen here:
 * several tasks on a machine: waves of r k slots tasks; the shuffle's bytes of a machine, and so its
@@ -30,11 +30,11 @@ Number = TypeVar("Number", float, Array)
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be changed in the model; the defaults are the paper's."""
+    """The options of the model; the defaults are the paper's."""
 
     #: α, in units of 1 / (a rack's bandwidth to the core); 0 = data may be out of balance
     imbalance: float = 1.0
-    shuffle_in_waves: bool = True  #: the shuffle's time counts once for each wave of reduces
+    shuffle_in_waves: bool = True  #: count the shuffle's time once for each wave of reduces
     slots: int = 0  #: tasks that a machine runs at once; 0 = as many as it has slots
 
     def __post_init__(self) -> None:
@@ -80,16 +80,16 @@ class RackCluster:
 
     @property
     def rack_core_bytes_per_s(self) -> float:
-        """Between a rack and the core."""
+        """Bandwidth between a rack and the core."""
         return self.core_bytes_per_s * self.machines
 
     def all_widths(self) -> Array:
-        """Every r: 1 to R."""
+        """All numbers of racks, 1 to R."""
         return np.arange(1.0, self.racks + 1)
 
 
 def waves(tasks: int, r: Array, cluster: RackCluster) -> Array:
-    """w(r) = ceil(N / (r k)), with so many slots a machine."""
+    """w(r) = ceil(N / (r k)), times the slots of a machine: rounds in which N tasks run."""
     rounds: Array = np.ceil(tasks / (r * (cluster.machines * cluster.slots)))
     return rounds
 
@@ -143,7 +143,7 @@ def stage_s(stage: StageProfile, r: Array, cluster: RackCluster, *, in_waves: bo
 
 def job_s(job: JobProfile, r: Array, cluster: RackCluster, *, in_waves: bool = True) -> Array:
     """L_j(r): the sum of L_s(r) over the critical path, which may be another for each r."""
-    done: dict[str, Array] = {}  #: the longest path that ends with a stage
+    done: dict[str, Array] = {}  #: {stage: seconds of the longest path that ends with it}
     for stage in job.stages:
         begun = np.zeros_like(r)
         for read in stage.reads:
@@ -156,17 +156,17 @@ def job_s(job: JobProfile, r: Array, cluster: RackCluster, *, in_waves: bool = T
 
 
 def imbalance_s(job: JobProfile, r: Number, cluster: RackCluster, imbalance: float = 1.0) -> Number:
-    """α D^I / r: about how long it takes to upload a rack's part of the input."""
+    """α D^I / r: about the seconds that the upload of a rack's part of the input takes."""
     alpha = imbalance / cluster.rack_core_bytes_per_s
     return alpha * job.input_bytes / r
 
 
 def _crossing_bytes(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
-    """What each machine sends to other racks."""
+    """Bytes that each machine sends to other racks."""
     return stage.shuffle_bytes / (r * cluster.machines) * (r - 1) / r
 
 
 def _staying_bytes(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
-    """What each machine sends to others of its rack."""
+    """Bytes that each machine sends to others of its rack."""
     others = (cluster.machines - 1) / cluster.machines
     return stage.shuffle_bytes / (r * cluster.machines) / r * others

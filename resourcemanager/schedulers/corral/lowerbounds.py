@@ -1,7 +1,7 @@
-"""What no plan can be better than: how far the planner is from the best one, at most.
+"""Lower bounds of any plan's cost: how far the planner is from the best plan, at most.
 
-Source: Corral, appendix A.  LP-Batch is the paper's; it is solved by HiGHS, which is imported when
-it is asked for.  LP-Online is left out there; here is a bound of our own, from the same problem:
+Source: Corral, appendix A.  LP-Batch is the paper's; it is solved by HiGHS, which is imported only
+here, when needed.  The paper omits LP-Online; here is a bound of our own, from the same problem:
 racks have a price that changes over time (Lagrangean relaxation of "no more than R at once").
 Neither is used for planning.
 """

@@ -2,7 +2,7 @@
 
     { name = "w1-17", priority = 1, start_s = 0.0, ..., racks = ["r0", "r3"] },
 
-A person may write or change one; what makes no sense is refused when it is read.
+A person may write or change one; a plan that makes no sense is refused when it is read.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from railyard.resourcemanager.schedulers.corral.heuristics import Scenario
 
 
 class PlannedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the plan has for a job; times are seconds from the workload's beginning."""
+    """One job of a plan; times are seconds from the workload's beginning."""
 
     name: str
     racks: tuple[RackId, ...]  #: R_j
     priority: int  #: p_j: 1 goes first
     arrive_s: float = 0.0  #: A_j; 0 in a batch
     start_s: float = 0.0  #: T_j
-    planned_s: float = 0.0  #: L'_j: how long it is planned to take, penalty for imbalance included
-    latency_s: float = 0.0  #: L_j: the same without
+    planned_s: float = 0.0  #: L'_j: planned duration, penalty for imbalance included
+    latency_s: float = 0.0  #: L_j: planned duration without the penalty
 
     @property
     def end_s(self) -> float:
-        """When it is planned to be done."""
+        """The planned end of the job."""
         return self.start_s + self.planned_s
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """{R_j, p_j, T_j} for all jobs that are known ahead."""
+    """{R_j, p_j, T_j} of all jobs that are known ahead."""
 
     scenario: Scenario
     racks: int  #: R: the cluster has r0 to r(R-1)
@@ -62,17 +62,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def makespan_s(self) -> float:
-        """When the last job is planned to be done."""
+        """The planned end of the last job, in seconds."""
         return max((job.end_s for job in self.jobs), default=0.0)
 
     @property
     def completion_s(self) -> float:
-        """How long after their arrivals jobs are planned to be done, on average."""
+        """The mean over all jobs of planned end - arrival, in seconds."""
         return sum(job.end_s - job.arrive_s for job in self.jobs) / max(1, len(self.jobs))
 
 
 def load_plan(path: Path) -> Plan:
-    """Read a plan; ``UsageError`` in one line for what is wrong with it."""
+    """Read a plan; raises ``UsageError``, one line, if it is wrong."""
     return load_toml(path, Plan)
 
 
@@ -85,7 +85,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 
 def as_toml(plan: Plan) -> str:
-    """The text of its file."""
+    """The text of a plan's file."""
     makespan, average = f"{plan.makespan_s:.3f} s", f"{plan.completion_s:.3f} s"
     lines = [
         f"# Corral's plan: {len(plan.jobs)} jobs on {plan.racks} racks.",
@@ -117,5 +117,5 @@ def _line(job: PlannedJob) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML string: JSON's, but that TOML allows no raw DEL."""
+    """A TOML string: as in JSON, but for DEL, which TOML escapes."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

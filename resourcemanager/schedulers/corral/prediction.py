@@ -1,4 +1,4 @@
-"""Earlier runs of recurring jobs, and what they predict.
+"""Predictions for recurring jobs from their earlier runs.
 
 Source: Corral, section 2: the input of a job that comes at some time of the day is predicted as the
 mean of the same job's on several previous days, on weekdays only or on weekends only; shuffle and
@@ -6,7 +6,7 @@ output are as predictable.  Section 4.3: rates are those of earlier runs.
 Left open there, chosen here: how many days count (the last 10 of their kind); rates are averaged
 like sizes; a job that has never run on this kind of day is predicted from the other kind.
 
-Runs are kept as JSON, one a line, in a file that grows.
+Runs are kept in a file as JSON, one per line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DAYS = 10
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run of a recurring job turned out to be."""
+    """One run of a recurring job, as measured."""
 
     job: str  #: of the recurring job: its runs share it
     day: int  #: 0 is a Monday
@@ -37,9 +37,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
-    """The profile that earlier days predict of a job; None if it never ran before ``day``.
+    """The profile of a job on a day, from earlier days; None if it never ran before ``day``.
 
-    A run with other stages than the last one counts no more: the job's code has changed.
+    Runs with other stages than the last one do not count: the job's code has changed.
     """
     earlier = sorted((r for r in runs if r.job == job and r.day < day), key=lambda run: run.day)
     alike = [run for run in earlier if is_weekend(run.day) == is_weekend(day)] or earlier
@@ -56,7 +56,7 @@ def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobPro
 
 
 def is_weekend(day: int) -> bool:
-    """Whether a day is one; day 0 is a Monday."""
+    """Whether a day is on a weekend; day 0 is a Monday."""
     return day % 7 >= 5
 
 
@@ -65,7 +65,7 @@ def _shape(profile: JobProfile) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _average(stages: Sequence[StageProfile]) -> StageProfile:
-    """Sizes, rates and times on average; numbers of tasks are whole."""
+    """The mean of sizes, rates and times; numbers of tasks are rounded."""
     means = {field: _mean([getattr(stage, field) for stage in stages]) for field in _NUMBERS}
     counts = {field: round(_mean([getattr(s, field) for s in stages])) for field in _COUNTS}
     return msgspec.structs.replace(stages[-1], **means, **counts)
@@ -79,9 +79,9 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-# On the disk -------------------------------------------------------------------------------------
+# Files -------------------------------------------------------------------------------------------
 def record(run: Run, path: Path) -> None:
-    """Add a run to a file."""
+    """Append a run to a file."""
     with open(path, "ab") as file:
         file.write(msgspec.json.encode(run) + b"\n")
 
@@ -97,7 +97,7 @@ def load_runs(path: Path) -> list[Run]:
     return runs
 
 
-# Mistakes ----------------------------------------------------------------------------------------
+# Errors ------------------------------------------------------------------------------------------
 def with_errors(
     jobs: Sequence[JobProfile],
     dice: random.Random,
@@ -106,7 +106,7 @@ def with_errors(
     late: float = 0.0,
     late_by_s: float = 240.0,
 ) -> list[JobProfile]:
-    """The same jobs predicted wrongly, as Corral's section 6.5 does to see what it costs.
+    """The same jobs predicted wrongly, to see what that costs, as in Corral's section 6.5.
 
     Each job's sizes are off by up to ``size_error``, evenly in both directions; a share ``late``
     of the jobs is predicted up to ``late_by_s`` too early or too late (but not before 0).

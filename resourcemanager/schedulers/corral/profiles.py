@@ -1,7 +1,7 @@
-"""What a planner knows of a job before it comes: sizes, numbers of tasks, rates.
+"""Job profiles: the sizes, numbers of tasks and rates that the planner knows before a job comes.
 
 Source: Corral, section 4.3: a MapReduce job is <D^I, D^S, D^O, N^M, N^R> with the rates B_M and B_R
-of earlier runs; each stage of a DAG is modeled as such a job.  All bytes are the model's.
+of earlier runs; each stage of a DAG is modelled as such a job.  All bytes are the model's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
     reduces: int = 0  #: N^R
     map_rate_bytes_per_s: float = 1.0  #: B_M, of a task's input
     reduce_rate_bytes_per_s: float = 1.0  #: B_R, of a task's output
-    #: what a task takes besides its bytes; not in the paper, 0 leaves it out
+    #: seconds of a task that do not depend on its bytes; not in the paper, where they are 0
     map_s: float = 0.0
     reduce_s: float = 0.0
 
@@ -42,7 +42,7 @@ class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is expected: when, and what its stages do."""
+    """A job to come: when it arrives, and its stages."""
 
     name: str
     arrive_s: float = 0.0  #: A_j
@@ -60,13 +60,13 @@ class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def input_bytes(self) -> float:
-        """D^I of the job: what it reads from the block store."""
+        """D^I of the job: the bytes that it reads from the block store."""
         return sum(stage.input_bytes for stage in self.stages)
 
     def scaled(self, ratio: float) -> JobProfile:
-        """The same job on so many times the data.
+        """The same job with its data multiplied by ``ratio``.
 
-        Maps come with the blocks; the number of reduces is configured.
+        The number of maps follows that of the blocks; the number of reduces is configured.
         """
         stages = tuple(
             msgspec.structs.replace(
@@ -82,13 +82,13 @@ class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
-    """The profiles of those jobs of a workload that were predicted; ad hoc ones have none."""
+    """The profiles of a workload's jobs as predicted; ad hoc ones have none."""
     predicted = (job.predicted() for job in jobs)
     return [profile_of(job, compute) for job in predicted if job is not None]
 
 
 def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
-    """A job of a workload as the planner sees it; ``compute`` has the rates of tasks without one.
+    """The profile of a workload's job; ``compute`` has the rates of tasks without their own.
 
     A stage that reads other stages is one of reduces, any other one of maps.
     """
@@ -103,7 +103,7 @@ def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
 
 
 def predicted_profile(predicted: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
-    """A job that schedulers were told of; without a time of its own it comes now."""
+    """The profile of a job with a forecast; without a time in it, the job comes now."""
     forecast = predicted.forecast
     stages = tuple(
         _reduces(stage, stage.input_bytes, compute)
@@ -128,7 +128,7 @@ def _maps(stage: WorkStage | StageForecast, input_bytes: int, compute: Compute) 
 def _reduces(
     stage: WorkStage | StageForecast, fetched_bytes: int, compute: Compute
 ) -> StageProfile:
-    """A workload's reduce has a rate of what it fetches, the paper's one of what it writes."""
+    """A workload's rate of a reduce is of bytes fetched, the paper's of bytes written."""
     rate = stage.rate_bytes_per_s or compute.reduce_rate
     written = stage.output_bytes
     has_rate = written > 0 and fetched_bytes > 0

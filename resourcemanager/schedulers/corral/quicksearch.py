@@ -20,7 +20,7 @@ import numpy as np
 from railyard.resourcemanager.schedulers.corral.heuristics import Problem, Widths
 from railyard.resourcemanager.schedulers.corral.latency import Array
 
-#: bounds that were summed up in another order than what they bound
+#: a bound is a sum in another order than the cost, so it may differ by rounding
 _ROUNDING = 1 - 1e-9
 _MARK_EVERY = 256
 

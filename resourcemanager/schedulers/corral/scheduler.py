@@ -43,7 +43,7 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
     section: ClassVar[str] = "corral"
 
     plan: str = ""  #: a plan's file; jobs that are not in it are ad hoc.  "" = from forecasts
-    scenario: Aim = "auto"  #: of plans made of forecasts; "auto": batch if all come at once
+    scenario: Aim = "auto"  #: of plans made from forecasts; "auto": batch if all come at once
     imbalance: float = 1.0  #: these two as in ``latency.PlanOptions``
     shuffle_in_waves: bool = True
 
@@ -102,7 +102,7 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
 
 
 def _read(path: str, racks: int) -> Plan:
-    """A plan for a cluster of so many racks; ``UsageError`` if it is one for another."""
+    """The plan in a file; ``UsageError`` unless it is for this number of racks."""
     plan = load_plan(Path(path))
     if plan.racks != racks:
         raise UsageError(f"{path}: racks = {plan.racks}: need a plan for the {racks} there are")

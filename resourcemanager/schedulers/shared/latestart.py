@@ -1,9 +1,9 @@
-"""A late start of shuffles: reduces wait for all maps, and fetches for all reduces to have slots.
+"""A late start of shuffles: reduces wait for all maps, and fetches until all reduces have slots.
 
-Source: Co-scheduler, section IV-A: what a shuffle sends between two racks can then be sent at once.
+Source: Co-scheduler, section IV-A: all that a shuffle sends between two racks is then sent at once.
 Left open there, chosen here: reduces with slots do not wait for ever for those without.  Once such
-stages hold all slots of the cluster, the one that lacks the fewest begins with what it has; and any
-stage begins when none of its reduces got a slot for ``stall_s``.
+stages hold all slots of the cluster, the one that lacks the fewest begins with those it has; and
+any stage begins when none of its reduces got a slot for ``stall_s``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from railyard.resourcemanager.interface.views import AttemptView, ClusterView, J
 class LateStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "shuffle.*"."""
 
-    #: how long reduces with slots wait for others to get one, in seconds; the paper has no end
+    #: seconds for which reduces with slots wait for others to get one; the paper has no limit
     stall_s: float = 60.0
-    #: how long reduces keep slots while maps that they wait for get none, in seconds
+    #: seconds for which reduces keep slots while maps that they wait for have none
     patience_s: float = 5.0
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class LateStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class LateStart(ShufflePolicy):
-    """Answers "shuffle": nothing overlaps."""
+    """Answers "shuffle": maps, fetches and reduces of a stage do not overlap."""
 
     Config = LateStartConfig
     section = "shuffle"
@@ -40,17 +40,17 @@ class LateStart(ShufflePolicy):
     def __init__(self, config: LateStartConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._config = config
-        #: {stage that holds slots and waits for more before it fetches: since it got the last one}
+        #: {stage that holds slots and waits for more before it fetches: when it got the last one}
         self._waiting: dict[StageId, tuple[StageView, float]] = {}
-        self._held = 0  #: slots of these
+        self._held = 0  #: slots that these stages hold
         self._begun: dict[StageId, None] = {}  #: stages that may fetch
 
     def limit(self, stage: StageView) -> int:
         return stage.size if all(source.done == source.size for source in stage.reads) else 0
 
     def why(self, stage: StageView) -> str:
-        told = [f"{source.done} of {source.size} {source.name}" for source in stage.reads]
-        return f"waits for all it reads: {', '.join(told)} tasks done"
+        done = [f"{source.done} of {source.size} {source.name}" for source in stage.reads]
+        return f"waits for all it reads: {', '.join(done)} tasks done"
 
     def may_fetch(self, stage: StageView) -> bool:
         if stage.pending.count == 0:

@@ -15,7 +15,7 @@ rack or two a job's maps come in many waves, and a reduce that waits for them ke
 from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
 to ``capacity``.)
 With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
-job whose own racks are full.  Corral's paper can be read both ways: tasks are constrained
+job with no free slot in its own racks.  Corral's paper can be read both ways: tasks are constrained
 to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to ensure work
 conservation during job execution", a job's allocation may change (4.1).
 """
