@@ -42,10 +42,10 @@ from railyard.resourcemanager.schedulers.co_scheduler.guides import (
     MapGuide,
     ReduceGuide,
 )
+from railyard.resourcemanager.schedulers.co_scheduler.latestart import LateStart
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import CoConfig
 from railyard.resourcemanager.schedulers.co_scheduler.releases import UNKNOWN_S
 from railyard.resourcemanager.schedulers.fair import FairOrder, User
-from railyard.resourcemanager.schedulers.shared.latestart import LateStart
 
 
 # Algorithm 2, lines 4 to 9 -----------------------------------------------------------------------
@@ -112,7 +112,8 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
         super().__init__(config, cluster)
         self._hold_out_s = config.hold_out_s
         self.guidelines = Guidelines(config, cluster, self._guidelines_changed)
-        self._fair = FairOrder(config, cluster, lambda job: tier(self.guidelines.jobs[job.id]))
+        self._jobs = self.guidelines.jobs
+        self._fair = FairOrder(config, cluster, lambda job: tier(self._jobs[job.id]))
         self.parts = (self.guidelines, self._fair)
         #: jobs that refuse slots off their guideline: since when they could have had one on it,
         #: and until when
@@ -163,7 +164,7 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
         return job.wake_s is not None and now_s < self._refusing.get(job.id, (now_s, now_s))[1]
 
     def _line(self, job: JobView, slot: SlotView) -> Line:
-        return first_line(self.guidelines.jobs[job.id], slot.rack)[0]
+        return first_line(self._jobs[job.id], slot.rack)[0]
 
     def why(self, job: JobView) -> str:
         return self._fair.why(job)
@@ -173,7 +174,7 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
         rerun = _urgent_rerun(job)
         if rerun is not None:
             return Place(rerun, "reduces that hold slots wait for it")
-        line, stage = first_line(self.guidelines.jobs[job.id], slot.rack)
+        line, stage = first_line(self._jobs[job.id], slot.rack)
         if stage is None:
             return Pass("no task is ready for a slot")
         if line in _OFF_GUIDELINE:

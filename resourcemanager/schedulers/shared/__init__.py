@@ -1,4 +1,4 @@
-"""What several schedulers use: jobs bound to racks, shuffles that start late.
+"""What several schedulers use: jobs that keep to some racks.
 
 Not here: a scheduler of its own, or what one scheduler alone needs.
 Open ``rackbound`` first.

@@ -16,7 +16,7 @@ from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, onl
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
 from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
-from tests.resourcemanager.planning.problems import problem, problems
+from tests.resourcemanager.schedulers.corral.problems import problem, problems
 
 
 def best_of_all_allocations(given_problem: Problem) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import railyard.resourcemanager.schedulers
 from railyard.cluster.errors import UsageError
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
@@ -301,3 +303,14 @@ def test_recipes_tell_whether_forecasts_are_of_use_to_them():
     using = {name for name, recipe in all_recipes([]).items() if recipe.uses_forecasts}
     planning = {"corral", "local-shuffle", "shufflewatcher", "co-scheduler"}
     assert {name.partition(":")[0] for name in using} == planning
+
+
+def test_what_is_shared_is_used_by_several():
+    room = Path(railyard.resourcemanager.schedulers.__file__).parent
+    for shared in sorted((room / "shared").glob("[a-z]*.py")):
+        users = {
+            path.relative_to(room).parts[0]
+            for path in room.rglob("*.py")
+            if f"schedulers.shared.{shared.stem} import" in path.read_text(encoding="utf-8")
+        }
+        assert len(users - {"shared"}) > 1, f"{shared.name}: move it to {' '.join(users)}"

@@ -7,7 +7,7 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, rack_of
 from tests.harness import TinyCluster, tiny_cluster
-from tests.resourcemanager.test_corral import forecast
+from tests.resourcemanager.schedulers.corral.test_corral import forecast
 
 EVERYWHERE = [["r0n0"], ["r1n0"], ["r2n0"], ["r0n1"], ["r1n1"], ["r0n0"]]
 

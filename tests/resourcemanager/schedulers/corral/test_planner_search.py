@@ -16,7 +16,7 @@ from railyard.resourcemanager.schedulers.corral.latency import RackCluster
 from railyard.resourcemanager.schedulers.corral.planner import plan
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
 from railyard.resourcemanager.schedulers.corral.quicksearch import Path, quick_provisioning
-from tests.resourcemanager.planning.problems import problem, problems
+from tests.resourcemanager.schedulers.corral.problems import problem, problems
 
 
 @given(problems())

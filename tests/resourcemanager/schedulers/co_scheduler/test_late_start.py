@@ -6,8 +6,8 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers.co_scheduler.latestart import LateStart
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.shared.latestart import LateStart
 from tests.harness import TinyCluster, tiny_cluster
 
 LATE = Recipe(name="late", source="a test", order=FairOrder, shuffle=LateStart)
