@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import Any
 
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
-from railyard.scripts.comparing.comparison import Terms
+from railyard.scripts.simulating.request import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
 JOBS = ("mix,jobs=12,inputs=own,sizes=2GB+4GB+8GB",)
 SCHEDULERS = ("capacity", "corral", "local-shuffle", "shufflewatcher")
 WAITS = tuple(
-    (f"{section}.{level}_wait_s", "2")
+    (f"{section}.{level}_wait_s", 2)
     for section in ("delay", "corral", "shufflewatcher")
     for level in ("node", "rack")
 )
@@ -35,14 +35,14 @@ QUANTITIES = (
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Measure with three seeds each; ``quick`` takes one."""
-    terms = Terms(
+    request = RunsRequest(
         words=JOBS,
         schedulers=SCHEDULERS,
         flow_schedulers=("maxmin",),
         clocks=("wall",),
-        seeds=(1,) if quick else (1, 2, 3),
+        seeds=1 if quick else 3,
         topology=str(LARGE_BLOCKS),
         network=(("ocs", "off"),),
         scheduler_options=WAITS,
     )
-    return compare(terms, QUANTITIES, BOUND)
+    return compare(request, QUANTITIES, BOUND)

@@ -15,17 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
-from railyard.scripts.comparing.comparison import Terms
 from railyard.scripts.comparing.metrics import Summary
+from railyard.scripts.simulating.request import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
 JOBS = ("terasort,size=16GB,times=3,inputs=own", "wordcount,size=2GB,times=9,inputs=own")
 SCHEDULERS = ("fair", "corral", "co-scheduler")
 WAITS = (
-    ("corral.node_wait_s", "2"),
-    ("corral.rack_wait_s", "2"),
-    ("co-scheduler.hold_out_s", "10"),
+    ("corral.node_wait_s", 2),
+    ("corral.rack_wait_s", 2),
+    ("co-scheduler.hold_out_s", 10),
 )
 
 
@@ -45,13 +45,13 @@ QUANTITIES = (
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Measure with three seeds each; ``quick`` takes one."""
-    terms = Terms(
+    request = RunsRequest(
         words=JOBS,
         schedulers=SCHEDULERS,
         topology=str(LARGE_BLOCKS),
         flow_schedulers=("sunflow",),
         clocks=("wall",),
-        seeds=(1,) if quick else (1, 2, 3),
+        seeds=1 if quick else 3,
         scheduler_options=WAITS,
     )
-    return compare(terms, QUANTITIES, BOUND)
+    return compare(request, QUANTITIES, BOUND)

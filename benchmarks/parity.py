@@ -36,9 +36,9 @@ from typing import Any
 
 from railyard.benchmarks._common.bothclocks import on_both_clocks, row
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
-from railyard.scripts.comparing.comparison import Terms
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.scatter import VARIANCE
+from railyard.scripts.simulating.request import RunsRequest
 
 #: Largest difference, in %.
 BOUND = 5.0
@@ -58,7 +58,7 @@ SCHEDULERS = (
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Measure with three seeds each; ``quick`` takes one."""
-    seeds = (1,) if quick else (1, 2, 3)
+    seeds = 1 if quick else 3
     rows = []
     for name, words in JOBS.items():
         for scheduler, flows in SCHEDULERS:
@@ -68,9 +68,9 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 
 def _measure(
-    name: str, words: tuple[str, ...], scheduler: str, flows: str, seeds: tuple[int, ...]
+    name: str, words: tuple[str, ...], scheduler: str, flows: str, seeds: int
 ) -> list[dict[str, Any]]:
-    terms = Terms(
+    request = RunsRequest(
         words=words,
         schedulers=(scheduler,),
         flow_schedulers=(flows,),
@@ -78,7 +78,7 @@ def _measure(
         seeds=seeds,
         topology=TOPOLOGY,
     )
-    runs = on_both_clocks(terms, VARIANCE)
+    runs = on_both_clocks(request, VARIANCE)
     rows = []
     for figure in ("jct", "cct"):
         of = _mean_of(f"{figure}_s")

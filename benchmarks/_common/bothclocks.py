@@ -1,7 +1,7 @@
 """The same jobs emulated and simulated, under the same scheduler, from the same placed blocks.
 
-    runs = on_both_clocks(terms)      # of one scheduler: the summaries of each clock
-    rows = compare(terms, QUANTITIES, bound)      # of several, as rows of a benchmark
+    runs = on_both_clocks(request)      # of one scheduler: the summaries of each clock
+    rows = compare(request, QUANTITIES, bound)      # of several, as rows of a benchmark
 
 Each emulated run is simulated several times (``scripts.comparing.scatter`` says why), with
 computing times that vary by ``VARIANCE``, and the mean of these is what it is compared with.  Of
@@ -22,12 +22,13 @@ from typing import Any
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import read_log
-from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.comparing.comparison import Comparison, Terms, options_of
+from railyard.scripts.clusters.config import own_options
+from railyard.scripts.comparing.comparison import Comparison
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.scripts.comparing.scatter import Emulated, scatter
-from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
+from railyard.scripts.results.folder import EVENTS
+from railyard.scripts.simulating.request import RunsRequest
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
@@ -74,28 +75,30 @@ class Runs:
         return note if self.verified else f"{note}; NOT VERIFIED"
 
 
-def on_both_clocks(terms: Terms, variance: float = VARIANCE) -> Runs:
-    """Emulate what ``terms`` ask for, one scheduler with one flow scheduler; simulate the same.
+def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
+    """Emulate what is asked for, one scheduler with one flow scheduler; simulate the same.
 
     ``variance``: sigma of the simulations' computing times.
     Settings of other schedulers are left out.
     """
     emulated: list[Summary] = []
     simulated: list[list[Summary]] = []
-    [scheduler] = terms.schedulers
-    options = options_of(recipe_named(scheduler), terms.scheduler_options)
-    for seed in terms.seeds:
+    [scheduler] = request.schedulers
+    options = own_options(scheduler, request.scheduler_options)
+    for seed in request.every_seed:
         with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
             folder = Path(scratch) / "runs"
-            one = replace(terms, clocks=("wall",), seeds=(seed,), scheduler_options=options)
-            [[summary]] = Comparison(one, folder).run().values()
-            emulated.append(summary)
+            one = replace(request, seed=seed, seeds=1, scheduler_options=options, results=folder)
+            [contender] = Comparison(one).run()
+            emulated += contender.runs
             [run] = folder.iterdir()
-            simulated += scatter([_told(terms.words, seed, run / "events.jsonl")], variance)
+            simulated += scatter([_emulated(request, seed, run / EVENTS)], variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def compare(terms: Terms, quantities: Sequence[Quantity], bound: float) -> list[dict[str, Any]]:
+def compare(
+    request: RunsRequest, quantities: Sequence[Quantity], bound: float
+) -> list[dict[str, Any]]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
@@ -103,18 +106,18 @@ def compare(terms: Terms, quantities: Sequence[Quantity], bound: float) -> list[
     """
     rows = []
     first: dict[Quantity, tuple[float, float]] = {}
-    for scheduler in terms.schedulers:
-        runs = on_both_clocks(replace(terms, schedulers=(scheduler,)))
+    for scheduler in request.schedulers:
+        runs = on_both_clocks(replace(request, schedulers=(scheduler,)))
         for quantity in quantities:
             means = runs.means(quantity.of)
             spread = runs.spread(quantity.of)
-            within = bound if spread <= bound else 2 * spread / len(terms.seeds) ** 0.5
+            within = bound if spread <= bound else 2 * spread / len(request.every_seed) ** 0.5
             made = row(f"{scheduler}: {quantity.name}", quantity.unit, means, within, runs)
             made["note"] += f"; simulations vary by {spread:.0f} %"
             of_first = first.setdefault(quantity, means)
-            if scheduler != terms.schedulers[0] and all(of_first):
+            if scheduler != request.schedulers[0] and all(of_first):
                 real, virtual = (own / its for own, its in zip(means, of_first, strict=True))
-                told = f"{real:.2f} of {terms.schedulers[0]}'s, {virtual:.2f} simulated"
+                told = f"{real:.2f} of {request.schedulers[0]}'s, {virtual:.2f} simulated"
                 made["note"] = f"{told}; {made['note']}"
             rows.append(made)
     return rows
@@ -142,9 +145,9 @@ def row(
     }
 
 
-def _told(words: Sequence[str], seed: int, events: Path) -> Emulated:
+def _emulated(request: RunsRequest, seed: int, events: Path) -> Emulated:
     """What to simulate of an emulated run."""
     config, _ = read_log(events)
-    mix = read_mix(words, Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
+    mix = read_mix(request.words, Defaults(size_bytes=request.input_bytes), seed)
     workload = placed_as_in(measured_workload(mix, config.topology, seed), events)
     return Emulated(config=config, workload=workload, events=events)

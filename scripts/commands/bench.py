@@ -21,8 +21,6 @@ from railyard.cluster.errors import unknown_name
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
 
-_WIDE = 200
-
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -66,8 +64,9 @@ def parts_of(name: str) -> list[str]:
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     """Print rows as a table."""
     from rich.box import SIMPLE
-    from rich.console import Console
     from rich.table import Table
+
+    from railyard.scripts.terminal.tables import plain_console
 
     table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column("measured")
@@ -87,10 +86,7 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
             verdict[row["ok"]],
             row.get("note", ""),
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDE  # whoever reads it wants whole lines
-    console.print(table)
+    plain_console().print(table)
 
 
 def _figure(value: Any, unit: str) -> str:

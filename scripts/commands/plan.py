@@ -6,6 +6,7 @@ Standard output says what the plan comes to; the plan itself is TOML, for schedu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +14,12 @@ import click
 
 from railyard.cluster.errors import COUNT_MAX, UsageError
 from railyard.cluster.shown import printable
-from railyard.cluster.topology import Topology, load_topology
+from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.scripts.clusters.request import DEFAULT_SIZE_BYTES, TopologyRequest
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.terminal.options import (
-    DEFAULT_TOPOLOGY,
-    SEED,
-    as_number,
-    settings,
-    topology_options,
-    writable_file,
-)
+from railyard.scripts.terminal.options import SEED, settings_of, writable_file
+from railyard.scripts.terminal.request import command, option
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Workload
@@ -33,66 +29,70 @@ if TYPE_CHECKING:
     from railyard.resourcemanager.schedulers.corral.profiles import JobProfile
 
 
-@click.command()
-@click.option(
-    "--workload",
-    metavar="NAME",
-    help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
-)
-@click.option(
-    "--runs",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Instead of a workload: earlier runs of recurring jobs, a JSON line each.",
-)
-@click.option(
-    "--day",
-    type=click.IntRange(min=0, max=COUNT_MAX),
-    help="With --runs: which to plan; 0 = a Monday.",
-)
-@click.option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
-@click.option(
-    "--scenario",
-    type=click.Choice(["batch", "online"]),
-    help="batch: all at once, least makespan; online: as they come, least average completion time. "
-    "Default: batch if all come at once.",
-)
-@click.option(
-    "--set",
-    "changes",
-    metavar="KEY=VALUE",
-    callback=settings,
-    multiple=True,
-    help="imbalance=0: no penalty for data out of balance; shuffle_in_waves=false; slots=1: tasks "
-    "a machine runs at once; repeatable.",
-)
-@click.option("--plain", is_flag=True, help="Try every allocation, as published: minutes.")
-@click.option("--bound", is_flag=True, help="Tell how far from the best plan it is at most.")
-@click.option(
-    "--beside",
-    metavar="SUMMARY",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A run of these jobs (summary.json, or what simulate --json wrote): planned and actual "
-    "times.",
-)
-@click.option("--output", default="plan.toml", callback=writable_file, help="Default: plan.toml.")
-@click.option("--json", "json_file", callback=writable_file, help="Write the figures to this file.")
-@topology_options
-def plan(
-    workload: str | None,
-    runs: Path | None,
-    day: int | None,
-    seed: int,
-    scenario: Scenario | None,
-    changes: tuple[tuple[str, str], ...],
-    plain: bool,
-    bound: bool,
-    beside: Path | None,
-    output: Path,
-    json_file: Path | None,
-    topology: str | None,
-    network: tuple[tuple[str, str], ...],
-) -> None:
+def _options() -> type[PlanOptions]:
+    from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
+
+    return PlanOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest(TopologyRequest):
+    """What was typed after ``railyard plan``."""
+
+    workload: str | None = option(
+        "--workload",
+        metavar="NAME",
+        help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
+    )
+    runs: Path | None = option(
+        "--runs",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Instead of a workload: earlier runs of recurring jobs, a JSON line each.",
+    )
+    day: int | None = option(
+        "--day",
+        type=click.IntRange(min=0, max=COUNT_MAX),
+        help="With --runs: which to plan; 0 = a Monday.",
+    )
+    seed: int = option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
+    scenario: Scenario | None = option(
+        "--scenario",
+        type=click.Choice(["batch", "online"]),
+        help="batch: all at once, least makespan; online: as they come, least average completion "
+        "time. Default: batch if all come at once.",
+    )
+    options: PlanOptions = option(
+        "--set",
+        metavar="KEY=VALUE",
+        callback=settings_of(_options),
+        multiple=True,
+        help="imbalance=0: no penalty for data out of balance; shuffle_in_waves=false; slots=1: "
+        "tasks a machine runs at once; repeatable.",
+    )
+    plain: bool = option(
+        "--plain", is_flag=True, help="Try every allocation, as published: minutes."
+    )
+    bound: bool = option(
+        "--bound", is_flag=True, help="Say how far from the best plan it is at most."
+    )
+    beside: Path | None = option(
+        "--beside",
+        metavar="SUMMARY",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A run of these jobs (summary.json, or what simulate --json wrote): planned and "
+        "actual times.",
+    )
+    output: Path = option(
+        "--output", default="plan.toml", callback=writable_file, help="Default: plan.toml."
+    )
+    json_file: Path | None = option(
+        "--json", callback=writable_file, help="Write the figures to this file."
+    )
+
+
+@command(PlanRequest)
+def plan(request: PlanRequest) -> None:
     """Plan ahead which racks each job gets, and when, as Corral does.
 
     Planned are a workload's jobs that were predicted (recurring=1 makes all of them so), with the
@@ -100,35 +100,32 @@ def plan(
     """
     import msgspec
 
-    from railyard.cluster.tomlfile import build
     from railyard.resourcemanager.schedulers.corral import planner
-    from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
+    from railyard.resourcemanager.schedulers.corral.latency import RackCluster
     from railyard.resourcemanager.schedulers.corral.planfile import save_plan
     from railyard.scripts.results.planbeside import beside_run, load_summary
 
-    options = build({key: as_number(text) for key, text in changes}, PlanOptions, "--set")
-    place = load_topology(topology or DEFAULT_TOPOLOGY, network)
-    run = load_summary(beside) if beside is not None else None
-    jobs = _jobs(workload, seed, runs, day, place)
-    aim = scenario or ("online" if any(job.arrive_s > 0 for job in jobs) else "batch")
-    cluster = RackCluster.of(place, options.slots)
-    made = planner.plan(jobs, cluster, aim, options, plain=plain)
-    origin = f"{workload}, seed {seed}" if workload else f"{runs}, day {day}"
-    made = msgspec.structs.replace(made, workload=origin, topology=place.name)
-    save_plan(made, output)
+    run = load_summary(request.beside) if request.beside is not None else None
+    jobs = _jobs(request)
+    aim = request.scenario or ("online" if any(job.arrive_s > 0 for job in jobs) else "batch")
+    cluster = RackCluster.of(request.place, request.options.slots)
+    made = planner.plan(jobs, cluster, aim, request.options, plain=request.plain)
+    of_runs = f"{request.runs}, day {request.day}"
+    origin = f"{request.workload}, seed {request.seed}" if request.workload else of_runs
+    made = msgspec.structs.replace(made, workload=origin, topology=request.place.name)
+    save_plan(made, request.output)
     figures = _figures(jobs, made)
-    if bound:
-        figures |= _bound(jobs, cluster, options, made)
+    if request.bound:
+        figures |= _bound(jobs, cluster, request.options, made)
     if run is not None:
         figures["run"] = beside_run(made, run)
-    _show(made, figures, output)
-    if json_file is not None:
-        write_json(figures, json_file)
+    _show(made, figures, request.output)
+    if request.json_file is not None:
+        write_json(figures, request.json_file)
 
 
-def _jobs(
-    workload: str | None, seed: int, runs: Path | None, day: int | None, topology: Topology
-) -> list[JobProfile]:
+def _jobs(request: PlanRequest) -> list[JobProfile]:
+    workload, runs, day = request.workload, request.runs, request.day
     if (workload is None) == (runs is None):
         raise UsageError("plan: need --workload NAME or --runs FILE, one of the two")
     if (runs is None) != (day is None):
@@ -136,7 +133,8 @@ def _jobs(
     if workload is not None:
         from railyard.resourcemanager.schedulers.corral.profiles import predicted_profiles
 
-        jobs = predicted_profiles(_workload(workload, seed, topology).jobs, topology.compute)
+        made = _workload(workload, request.seed, request.place)
+        jobs = predicted_profiles(made.jobs, request.place.compute)
         if not jobs:
             right = "a workload with recurring jobs, as with recurring=1"
             raise UsageError(f"workload {workload}: nothing was predicted: need {right}")
@@ -159,14 +157,10 @@ def _workload(text: str, seed: int, topology: Topology) -> Workload:
         from railyard.jobs.workloads.catalog import workload
 
         return workload(text, seed)
-    from railyard.jobs.mixes.measured import measured_workload
-    from railyard.jobs.mixes.mixes import Defaults, read_mix
-    from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
-    from railyard.scripts.running.trial import planned
+    from railyard.jobs.mixes.mixes import Defaults
+    from railyard.scripts.simulating.workloads import measured_jobs
 
-    mix = read_mix([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), seed)
-    planned(mix, topology, seed)
-    return measured_workload(mix, topology, seed)
+    return measured_jobs([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), topology, seed)
 
 
 def _is_mix(text: str) -> bool:

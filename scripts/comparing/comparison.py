@@ -8,110 +8,81 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import UsageError, unknown_name
-from railyard.cluster.files.lasting import Durability
-from railyard.cluster.topology import Topology, load_topology
-from railyard.jobs.mixes.mixes import Defaults, Mix, read_mix
-from railyard.jobs.workloads.catalog import workload
+from railyard.cluster.errors import UsageError
+from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.jobs.workloads.model import Workload
-from railyard.netemu.schedulers import flow_scheduler
-from railyard.resourcemanager.interface.recipe import Recipe, option_names
-from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.comparing.metrics import Contender, Summary
+from railyard.scripts.clusters.config import (
+    cluster_config,
+    own_options,
+    require_known_options,
+    warn_of_missing_circuits,
+)
+from railyard.scripts.comparing.metrics import Contender, Row, Summary, compared
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.scripts.comparing.scatter import Emulated, scatter
-from railyard.scripts.running.request import DEFAULT_SIZE_BYTES
+from railyard.scripts.results.folder import EVENTS
 from railyard.scripts.running.room import require_room_for_mix
 from railyard.scripts.running.work import SeveralJobs, run_on, session_for
-from railyard.scripts.simulating.sweep import parse_on, sweep
+from railyard.scripts.simulating.request import RunsRequest
+from railyard.scripts.simulating.sweep import sweep
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.scripts.simulating.workloadnames import is_simulators, require_known
-from railyard.scripts.terminal.options import (
-    DEFAULT_TOPOLOGY,
-    ClusterChoice,
-    tell_of_missing_circuits,
+from railyard.scripts.simulating.workloads import (
+    is_simulators,
+    require_known,
+    require_no_sizes,
+    simulators_workload,
 )
 from railyard.scripts.terminal.progress import progress_view
-from railyard.simulator.nodes.behaviour import Behaviour
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What was asked for."""
-
-    words: tuple[str, ...]  #: the jobs
-    schedulers: tuple[str, ...]
-    flow_schedulers: tuple[str, ...]
-    clocks: tuple[str, ...]
-    seeds: tuple[int, ...]
-    size_bytes: int | None = None
-    reduces: int | None = None
-    scheduler_options: tuple[tuple[str, str], ...] = ()
-    topology: str | None = None
-    network: tuple[tuple[str, str], ...] = ()
-    durability: Durability | None = None  #: of emulated runs
-    on: str | None = None  #: where to simulate
-    behaviour: Behaviour = field(default_factory=Behaviour)  #: of simulated nodes
-    faults: str | None = None  #: of simulated runs: see ``simulator.faultspec``
-    first: int | None = None  #: only so many of a workload's jobs
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
     contender: Contender
     config: ClusterConfig  #: with the seed
-    results: Path | None
+    results: Path | None  #: a new folder for what it leaves
 
 
 class Comparison:
-    """Every contender with every seed; ``folder`` is a new one for what the runs leave.
+    """Every contender with every seed; raises ``UsageError`` for a request that makes no sense."""
 
-    Raises ``UsageError`` for what makes no sense.
-    """
-
-    def __init__(self, terms: Terms, folder: Path | None) -> None:
-        parse_on(terms.on)
-        self._terms = terms
-        self._folder = folder
+    def __init__(self, request: RunsRequest) -> None:
+        self._request = request
+        self._topology = request.place
         self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
         self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
-        #: of each contender in virtual time that was emulated, too: more simulations, by seed
-        self.scatter: dict[Contender, list[list[Summary]]] = {}
-        self._topology = load_topology(terms.topology or DEFAULT_TOPOLOGY, terms.network)
-        self._runs = list(self._all_runs())
+        self._runs = self._all_runs()
         #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
         self._works: dict[int, SeveralJobs] = {}
-        for seed in terms.seeds if not self._is_virtual_only() else ():
-            mix = _mix(terms, seed)
-            if "wall" in terms.clocks:
+        for seed in request.every_seed if not self._is_virtual_only() else ():
+            defaults = Defaults(size_bytes=request.input_bytes, reduces=request.reduces)
+            mix = read_mix(request.words, defaults, seed)
+            if "wall" in request.clocks:
                 require_room_for_mix(None, mix, self._topology)
             self._works[seed] = SeveralJobs(mix, self._topology, seed)
 
     @property
     def title(self) -> str:
         """One line: what is run where."""
-        return f"{' '.join(self._terms.words)} on {self._topology.name}"
+        return f"{' '.join(self._request.words)} on {self._topology.name}"
 
-    @property
-    def topology(self) -> Topology:
-        return self._topology
-
-    def told(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """What a reader of the results should know of the runs."""
         return {
-            "workload": " ".join(self._terms.words),
+            "workload": " ".join(self._request.words),
             "topology": self._topology.name,
             "about_topology": self._topology.description,
             "racks": self._topology.racks.count,
             "slots": self._topology.slots,
             "scale": self._topology.scale,
             "compute": self._topology.compute.mode,
-            "seeds": self._terms.seeds,
+            "seeds": tuple(self._request.every_seed),
             "folders": {
                 (run.contender, run.config.seed): run.results
                 for run in self._runs
@@ -119,82 +90,82 @@ class Comparison:
             },
         }
 
-    def run(self) -> dict[Contender, list[Summary]]:
-        """Carry all out; the summaries of each contender, by seed."""
+    def run(self) -> list[Row]:
+        """Carry all out; a row for each contender."""
         flows = dict.fromkeys(run.contender.flow_scheduler for run in self._runs)
-        tell_of_missing_circuits(self._topology, flows)
-        if self._folder is not None:
-            self._folder.mkdir()
+        warn_of_missing_circuits(self._topology, flows)
+        if self._request.results is not None:
+            self._request.results.mkdir()
             return self._run_all()
         with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
             self._scratch = Path(scratch)
             return self._run_all()
 
-    def _run_all(self) -> dict[Contender, list[Summary]]:
+    def _run_all(self) -> list[Row]:
         summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
         emulated = [run for run in self._runs if run.contender.clock == "wall"]
         for number, run in enumerate(emulated, start=1):
-            told = f"{number} of {len(emulated)}: {run.contender.scheduler}"
-            summaries[run.contender].append(self._emulate(run, told))
+            words = f"{number} of {len(emulated)}: {run.contender.scheduler}"
+            summaries[run.contender].append(self._emulate(run, words))
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
         workloads = self._workloads_of(simulated)
         for run, summary in zip(simulated, self._simulate(simulated, workloads), strict=True):
             summaries[run.contender].append(summary)
-        self._simulate_again(simulated, workloads)
-        return summaries
+        return compared(summaries, self._simulate_again(simulated, workloads))
 
-    def _all_runs(self) -> Sequence[_Run]:
-        terms = self._terms
-        recipes = [recipe_named(name) for name in dict.fromkeys(terms.schedulers)]
-        check_options(recipes, terms.scheduler_options)
+    def _all_runs(self) -> list[_Run]:
+        request = self._request
+        schedulers = dict.fromkeys(request.schedulers or ("fair",))
+        require_known_options(schedulers, request.scheduler_options)
         return [
-            self._one_run(Contender(recipe.name, flow_scheduler(flows).name, clock), recipe, seed)
-            for clock in terms.clocks
-            for recipe in recipes
-            for flows in dict.fromkeys(terms.flow_schedulers)
-            for seed in terms.seeds
+            self._one_run(config, clock, seed)
+            for clock in request.clocks
+            for scheduler in schedulers
+            for flows in dict.fromkeys(request.flow_schedulers or ("maxmin",))
+            for config in [self._config(scheduler, flows)]
+            for seed in request.every_seed
         ]
 
-    def _one_run(self, contender: Contender, recipe: Recipe, seed: int) -> _Run:
-        choice = ClusterChoice(
-            topology=self._terms.topology,
-            network=self._terms.network,
-            scheduler=contender.scheduler,
-            flow_scheduler=contender.flow_scheduler,
-            scheduler_options=options_of(recipe, self._terms.scheduler_options),
-            seed=seed,
-            transport=None,
-            durability=self._terms.durability,
+    def _config(self, scheduler: str, flows: str) -> ClusterConfig:
+        return cluster_config(
+            self._topology,
+            scheduler=scheduler,
+            flows=flows,
+            options=own_options(scheduler, self._request.scheduler_options),
+            durability=self._request.durability,
         )
-        run = _Run(contender=contender, config=choice.config(), results=None)
-        return run if self._folder is None else replace(run, results=self._folder / _name(run))
+
+    def _one_run(self, config: ClusterConfig, clock: str, seed: int) -> _Run:
+        contender = Contender(config.scheduler, config.flow_scheduler, clock)
+        config = msgspec.structs.replace(config, seed=seed)
+        run = _Run(contender=contender, config=config, results=None)
+        folder = self._request.results
+        return run if folder is None else replace(run, results=folder / _folder_name(run))
 
     def _is_virtual_only(self) -> bool:
         """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
-        families = [word for word in self._terms.words if is_simulators(word)]
-        if "wall" not in self._terms.clocks:
-            for word in self._terms.words:
+        words, clocks = self._request.words, self._request.clocks
+        families = [word for word in words if is_simulators(word)]
+        if "wall" not in clocks:
+            for word in words:
                 require_known(word)
         if not families:
             return False
-        if len(self._terms.words) > 1:
+        if len(words) > 1:
             raise UsageError(f"{families[0]}: is a whole workload: need nothing beside it")
-        if "wall" in self._terms.clocks:
+        if "wall" in clocks:
             raise UsageError(f"{families[0]}: can only be simulated: need --clock virtual")
-        told = {"--size": self._terms.size_bytes, "--reduces": self._terms.reduces}
-        for option, value in told.items():
-            if value is not None:
-                raise UsageError(f"{option}: {families[0]} says that itself: need none")
+        require_no_sizes(self._request, families[0])
         return True
 
-    def _emulate(self, run: _Run, told: str) -> Summary:
+    def _emulate(self, run: _Run, words: str) -> Summary:
         with progress_view() as view:
-            view.say(told)
+            view.say(words)
             with session_for(None, run.config, view) as session:
                 work = self._works[run.config.seed]
-                results = run.results or self._scratch / _name(run)
+                results = run.results or self._scratch / _folder_name(run)
                 ran = run_on(session, work, view, results)
-        self._events[run.contender, run.config.seed] = results / "events.jsonl"
+        self._events[run.contender, run.config.seed] = results / EVENTS
         if ran.unwritten is not None:
             raise ran.unwritten
         return ran.summary
@@ -217,68 +188,42 @@ class Comparison:
             VirtualRun(
                 config=run.config,
                 workload=workload,
-                behaviour=self._terms.behaviour,
-                faults=self._terms.faults,
+                behaviour=self._request.behaviour,
+                faults=self._request.faults,
                 results=None if run.results is None else run.results.absolute(),
             )
             for run, workload in zip(runs, workloads, strict=True)
         ]
-        return sweep(run_virtually, wanted, on=self._terms.on)
+        return sweep(run_virtually, wanted, on=self._request.on)
 
-    def _simulate_again(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> None:
-        """See what chance makes of the runs that were emulated, too."""
+    def _simulate_again(
+        self, runs: Sequence[_Run], workloads: Sequence[Workload]
+    ) -> dict[Contender, list[list[Summary]]]:
+        """Further simulations, by seed, of the runs that were emulated, too: what chance makes."""
         both = [
             (run.contender, Emulated(config=run.config, workload=workload, events=events))
             for run, workload in zip(runs, workloads, strict=True)
             if (events := self._events_of(run)) is not None
         ]
-        if not both:
-            return
-        found = scatter([emulated for _, emulated in both], on=self._terms.on)
-        for (contender, _), again in zip(both, found, strict=True):
-            self.scatter.setdefault(contender, []).append(again)
+        found: dict[Contender, list[list[Summary]]] = {}
+        if both:
+            further = scatter([emulated for _, emulated in both], on=self._request.on)
+            for (contender, _), again in zip(both, further, strict=True):
+                found.setdefault(contender, []).append(again)
+        return found
 
     def _events_of(self, run: _Run) -> Path | None:
-        """What the same contender left when it was emulated; None if it was not."""
+        """The events of the same contender when it was emulated; None if it was not."""
         return self._events.get((replace(run.contender, clock="wall"), run.config.seed))
 
     def _workload(self, seed: int) -> Workload:
         if seed in self._works:
             made = self._works[seed].workload
         else:
-            made = workload(self._terms.words[0], seed)
-            racks = self._topology.racks.count
-            if made.sites > racks:
-                right = f"at least the {made.sites} sites of {made.name}"
-                raise UsageError(f"topology {self._topology.name} has {racks} racks: need {right}")
-        return replace(made, jobs=made.jobs[: self._terms.first])
+            made = simulators_workload(self._request.words[0], self._topology, seed)
+        return replace(made, jobs=made.jobs[: self._request.first])
 
 
-def _name(run: _Run) -> str:
-    """Of its folder."""
+def _folder_name(run: _Run) -> str:
     of = run.contender
     return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
-
-
-def _mix(terms: Terms, seed: int) -> Mix:
-    size_bytes = DEFAULT_SIZE_BYTES if terms.size_bytes is None else terms.size_bytes
-    return read_mix(terms.words, Defaults(size_bytes=size_bytes, reduces=terms.reduces), seed)
-
-
-def _sections(recipe: Recipe) -> set[str]:
-    return {name.partition(".")[0] for name in option_names(recipe)}
-
-
-def options_of(recipe: Recipe, options: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Those of the settings that are this scheduler's."""
-    own = _sections(recipe)
-    return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
-
-
-def check_options(recipes: Sequence[Recipe], options: Sequence[tuple[str, str]]) -> None:
-    """Raise ``UsageError`` for a setting that none of these schedulers has."""
-    known = {section for recipe in recipes for section in _sections(recipe)}
-    for key, _ in options:
-        if key.partition(".")[0] not in known:
-            names = [name for recipe in recipes for name in option_names(recipe)]
-            raise unknown_name("setting of these schedulers", key, names)

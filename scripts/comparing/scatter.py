@@ -20,6 +20,7 @@ from railyard.jobs.workloads.model import Workload
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import last_node
 from railyard.scripts.simulating.sweep import sweep
+from railyard.scripts.simulating.workers import Workers
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.heap import Rank
 from railyard.simulator.memory import few_collections
@@ -49,7 +50,7 @@ class _Simulated:
 
 
 def scatter(
-    runs: Sequence[Emulated], variance: float = VARIANCE, on: str | None = None
+    runs: Sequence[Emulated], variance: float = VARIANCE, on: Workers | None = None
 ) -> list[list[Summary]]:
     """Simulate each run ``SIMULATIONS`` times: the same jobs, whose offers begin at the same node.
 

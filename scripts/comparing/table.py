@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
 from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
-from railyard.scripts.results.summary import plain_console
+from railyard.scripts.terminal.tables import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -28,10 +28,10 @@ from railyard.scripts.results.summary import is_trusted
 _TEMPLATE = Path(__file__).parent / "page.html"
 
 
-def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> None:
+def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
     """Write ``index.html`` and ``plots/`` into a comparison's folder.
 
-    ``told`` is what ``Comparison.described`` says of its runs.
+    ``about`` is what ``Comparison.described`` says of its runs.
     """
     from jinja2 import Environment
 
@@ -44,10 +44,10 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
     )
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     page = template.render(
-        told=told,
+        about=about,
         title=_listed(list(dict.fromkeys(labels.values()))),
         clocks=[CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)],
-        seeds=len(told["seeds"]),
+        seeds=len(about["seeds"]),
         differences=differences(rows, labels),
         first=labels[rows[0].contender],
         metrics=METRICS,
@@ -58,7 +58,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, Any]) -> No
         ],
         simulations=len(rows[-1].scatter[0]) if rows[-1].scatter else 0,
         completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
-        runs=list(_runs(plots, rows, labels, told["folders"], colours)),
+        runs=list(_runs(plots, rows, labels, about["folders"], colours)),
         jobs=_jobs(rows[0]),
         fidelity=_fidelity(rows),
     )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from railyard.cluster.files.inputfile import read_json
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.resourcemanager.driving.opticaltrace import NAME
+from railyard.scripts.results.folder import NETWORK, SUMMARY, TRACE
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +69,7 @@ class Results:
     @classmethod
     def load(cls, folder: Path) -> Results:
         """A run's folder; ``UsageError`` if it is none."""
-        file = folder / "summary.json"
+        file = folder / SUMMARY
         return cls(folder, read_json(file))
 
     @property
@@ -161,7 +162,7 @@ class Results:
 
     @cached_property
     def _trace(self) -> list[dict[str, Any]]:
-        file = self.folder / "trace.json"
+        file = self.folder / TRACE
         if not file.is_file() or file.stat().st_size > _TRACE_BYTES_MAX:
             return []
         rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
@@ -175,7 +176,7 @@ class Results:
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:
-        file = self.folder / "network.jsonl"
+        file = self.folder / NETWORK
         if not file.is_file():
             return []
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

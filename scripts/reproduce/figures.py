@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from railyard.scripts.reproduce.measures import Measure
+from railyard.scripts.terminal.options import TextPairs
 from railyard.simulator.nodes.behaviour import Behaviour
-
-Settings = tuple[tuple[str, str], ...]  #: KEY=VALUE, as the options of ``railyard simulate`` are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +23,8 @@ class Setup:
     topology: str
     scheduler: str
     flow_scheduler: str = "maxmin"
-    network: Settings = ()  #: figures of the topology that are changed
-    scheduler_options: Settings = ()  #: of any of the schedulers that it is compared with
+    network: TextPairs = ()  #: figures of the topology that are changed
+    scheduler_options: TextPairs = ()  #: of any of the schedulers that it is compared with
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def under(self, contender: str) -> Setup:
@@ -35,7 +34,7 @@ class Setup:
             self, scheduler=scheduler, flow_scheduler=flows if plus else self.flow_scheduler
         )
 
-    def with_settings(self, settings: Settings) -> Setup:
+    def with_settings(self, settings: TextPairs) -> Setup:
         """With other settings of schedulers, where it has them."""
         together = dict(self.scheduler_options) | dict(settings)
         return replace(self, scheduler_options=tuple(together.items()))
@@ -90,7 +89,7 @@ class Figure:
         every = [run for line in self.lines for run in (line.own, line.base) if run is not None]
         return list(dict.fromkeys(every))
 
-    def with_settings(self, settings: Settings) -> Figure:
+    def with_settings(self, settings: TextPairs) -> Figure:
         """The same with other settings of schedulers, and a word of them."""
         lines = tuple(
             replace(

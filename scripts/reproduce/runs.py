@@ -6,18 +6,19 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.errors import RailyardError
+from railyard.cluster.topology import load_topology
 from railyard.cluster.units import format_count
-from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import Workload
-from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.comparing.comparison import options_of
-from railyard.scripts.reproduce.figures import Settings, Setup
+from railyard.scripts.clusters.config import cluster_config, own_options
+from railyard.scripts.reproduce.figures import Setup
 from railyard.scripts.reproduce.measures import Summary
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.simulating.sweep import parse_on, sweep
+from railyard.scripts.simulating.sweep import sweep
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.scripts.terminal.options import ClusterChoice
+from railyard.scripts.simulating.workers import Workers
+from railyard.scripts.simulating.workloads import simulators_workload
+from railyard.scripts.terminal.options import TextPairs, as_number
 from railyard.simulator.nodes.behaviour import Behaviour
 
 #: The summaries of each setup, by seed.
@@ -28,12 +29,13 @@ class JobsFailed(RailyardError):
     """Jobs of an experiment failed, so its numbers are of fewer jobs than they should be."""
 
 
-def carry_out(setups: Iterable[Setup], seeds: Sequence[int], on: str | None = None) -> Summaries:
+def carry_out(
+    setups: Iterable[Setup], seeds: Sequence[int], on: Workers | None = None
+) -> Summaries:
     """Run every setup with every seed.
 
     Raises ``UsageError`` for a setup that makes no sense, before the first run; ``JobsFailed``.
     """
-    parse_on(on)
     once = list(dict.fromkeys(setups))
     made: dict[tuple[str, int], Workload] = {}
     pairs = [(setup, seed) for setup in once for seed in seeds]
@@ -77,26 +79,20 @@ def save(found: Summaries, folder: Path) -> None:
             write_json(whole, folder / name)
 
 
-def _own_options(setup: Setup) -> Settings:
+def _own_options(setup: Setup) -> TextPairs:
     """Its settings without those of the schedulers that it is compared with."""
-    return options_of(recipe_named(setup.scheduler), setup.scheduler_options)
+    return own_options(setup.scheduler, setup.scheduler_options)
 
 
 def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
-    choice = ClusterChoice(
-        topology=setup.topology,
-        network=setup.network,
+    config = cluster_config(
+        load_topology(setup.topology, setup.network),
         scheduler=setup.scheduler,
-        flow_scheduler=setup.flow_scheduler,
-        scheduler_options=_own_options(setup),
+        flows=setup.flow_scheduler,
+        options=tuple((key, as_number(text)) for key, text in _own_options(setup)),
         seed=seed,
-        transport=None,
     )
     key = setup.workload, seed
     if key not in made:
-        made[key] = workload(*key)
-    config, racks = choice.config(), made[key].sites
-    if racks > config.topology.racks.count:
-        right = f"at least the {racks} sites of {made[key].name}"
-        raise UsageError(f"topology {config.topology.name}: need {right}")
+        made[key] = simulators_workload(setup.workload, config.topology, seed)
     return VirtualRun(config=config, workload=made[key], behaviour=setup.behaviour)

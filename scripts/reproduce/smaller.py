@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from railyard.cluster.errors import require
 from railyard.cluster.topology import Topology, load_topology
-from railyard.scripts.reproduce.figures import Settings
+from railyard.scripts.terminal.options import TextPairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Coarser:
         what = f"{self.topology}: tasks"
         require(slots.is_integer(), what, self.tasks, f"what divides {racks.slots * self.machines}")
 
-    def network(self) -> Settings:
+    def network(self) -> TextPairs:
         """The figures of the topology to change."""
         topology = self._topology()
         racks, compute = topology.racks, topology.compute

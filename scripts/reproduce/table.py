@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from railyard.scripts.reproduce.figures import Figure, Published
 from railyard.scripts.reproduce.values import Value
-from railyard.scripts.results.summary import plain_console
+from railyard.scripts.terminal.tables import plain_console
 
 
 def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:

@@ -48,7 +48,7 @@ class NetworkRecord:
         """Who had circuits, by the last time at which links were looked at."""
         return self._circuits.uses(self._until_s)
 
-    def write(self, folder: Path) -> None:
-        """Write ``network.jsonl``."""
+    def write(self, file: Path) -> None:
+        """Write it as JSON lines."""
         rows = circuit_rows(self.circuits(), self._circuits.left_out)
-        self.log.write(folder / "network.jsonl", self._capacities, rows)
+        self.log.write(file, self._capacities, rows)

@@ -1,4 +1,4 @@
-"""What a run leaves: ``summary.json`` in the format of DESIGN.md 4, and a table for people.
+"""The summary of a run on a cluster (``summary.json``), and its table for people.
 
 The figures are those of the jobs that were asked for; jobs that generate input or check output
 appear only in the table's times and among the processes.
@@ -6,36 +6,27 @@ appear only in the table's times and among the processes.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import job_of
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_count, format_duration, format_size
-from railyard.resourcemanager.driving.eventlog import replay
-from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
-from railyard.scripts.results.networkrecord import NetworkRecord
 from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
-from railyard.scripts.results.outputfile import naming, write_json
+from railyard.scripts.terminal.tables import cell, plain_console
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 #: Beyond these the emulation could not keep its word (see the README).
 _LAG_MS_MAX = 20.0
 _SATURATED_MAX = 0.5
-#: Columns of a table that goes to no terminal.
-_WIDE = 200
 
 
 def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
@@ -56,31 +47,6 @@ def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome)
     }
 
 
-def save_everything(
-    folder: RunFolder, summary: dict[str, Any], results: Path, network: NetworkRecord
-) -> None:
-    """Write summary, events, trace, network and the logs of all processes to a new folder.
-
-    Raises ``NotWritten``.
-    """
-    save_logs(folder, results)
-    write_json(summary, results / "summary.json")
-    events = folder.jobs / "events.jsonl"
-    with naming(results):
-        shutil.copy(events, results)
-        network.write(results)
-    trace = chrome_trace(replay(events), network.circuits())
-    write_json(trace, results / "trace.json", indent=None)
-
-
-def save_logs(folder: RunFolder, results: Path) -> None:
-    """Write the logs of daemons and attempts to a new folder; raises ``NotWritten``."""
-    with naming(results):
-        results.mkdir()
-        for name in ("logs", "attempts"):
-            shutil.copytree(folder.path / name, results / name)
-
-
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print the table that ends a run."""
     for label, text in _rows(summary, outcome, topology):
@@ -91,8 +57,6 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
     """Print a table of a mix's jobs, and what they have in common below it."""
     from rich.box import SIMPLE
     from rich.table import Table
-
-    from railyard.scripts.terminal.cells import cell
 
     table = Table(box=SIMPLE)
     table.add_column("job")
@@ -124,23 +88,11 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
         click.echo(f"{label:<11}{printable(text)}")
 
 
-def plain_console() -> Console:
-    """Where tables go: as wide as the terminal, or in whole lines for whoever else reads it."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDE
-    return console
-
-
 def _time_or_dash(seconds: float | None) -> str:
     return "-" if seconds is None else format_duration(seconds)
 
 
 def _verdict(result: Result) -> Text:
-    from railyard.scripts.terminal.cells import cell
-
     if not result.ended.ok:
         return cell("FAILED", "red")
     if result.verdict is None:

@@ -1,7 +1,8 @@
-"""From what a person typed after ``railyard run`` to a plan, checked before any cluster starts."""
+"""The request of ``railyard run``, and a single job's plan, checked before a cluster starts."""
 
 from __future__ import annotations
 
+import getpass
 import secrets
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,24 +14,49 @@ from railyard.cluster.topology import Topology
 from railyard.dfs.paths import join_path, parse_path
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, default_reduces
+from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
 from railyard.scripts.running.files import readable_size
+from railyard.scripts.terminal.options import TextPairs, name, new_folder, text_pairs
+from railyard.scripts.terminal.request import argument, option
 
 #: Marks an input as a file or folder of the block store.
 STORE_PREFIX = "dfs:"
-DEFAULT_SIZE_BYTES = 10 * 10**9
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in containers
+        return "user"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What was typed; None and empty where nothing was."""
+class RunRequest(ClusterRequest, JobsRequest):
+    """What was typed after ``railyard run``."""
 
-    job: str
-    inputs: tuple[str, ...] = ()
-    output: str | None = None
-    size_bytes: int | None = None  #: the model's
-    reduces: int | None = None
-    params: tuple[tuple[str, str], ...] = ()
-    seed: int = 1
+    jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
+    inputs: tuple[str, ...] = option(
+        "--input",
+        multiple=True,
+        metavar="FILE",
+        help="A local file, or dfs:/PATH of the cluster that is up.  Repeatable.",
+    )
+    output: str | None = option(
+        "--output", metavar="PATH", help="Folder of the block store for the output."
+    )
+    fetch_to: Path | None = option(
+        "--get", metavar="DIR", callback=new_folder, help="Fetch the output to a new folder."
+    )
+    params: TextPairs = option(
+        "--param",
+        callback=text_pairs,
+        multiple=True,
+        help="A parameter of the job, such as min_letters=12.  Repeatable.",
+    )
+    user: str = option("--user", default=_me, callback=name, help="Whose job it is; default: you.")
+    queue: str = option(
+        "--queue", default="default", callback=name, help="Its queue or pool; default: default."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,27 +70,30 @@ class Prepared:
     stored_bytes: int = 0  #: real bytes of input to generate or to copy; 0: it is there already
 
 
-def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
-    """Raise ``UsageError`` for a wish that makes no sense, ``InputError`` for unreadable input."""
-    sample = find(wish.job)
-    _require_one_source(wish)
+def prepare(request: RunRequest, topology: Topology, seed: int, *, cluster_is_up: bool) -> Prepared:
+    """What a single job takes.
+
+    Raises ``UsageError`` for a request that makes no sense, ``InputError`` for unreadable input.
+    """
+    [job] = request.jobs
+    sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    source, copies = _input(wish.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
-    stored_bytes = 0 if wish.inputs else incoming_bytes(wish, topology)
+    source, copies = _input(request.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
+    stored_bytes = 0 if request.inputs else incoming_bytes(request, topology)
     plan = sample.plan(
         Request(
             folder=folder,
             input=source,
-            output=_output(wish.output),
+            output=_output(request.output),
             stored_bytes=stored_bytes,
             parts=-(-stored_bytes // topology.stored_block_bytes),
-            reduces=wish.reduces or default_reduces(topology),
-            seed=wish.seed,
-            params=dict(wish.params),
+            reduces=request.reduces or default_reduces(topology),
+            seed=seed,
+            params=dict(request.params),
         )
     )
-    if plan.needs_input and not wish.inputs:
-        raise UsageError(f"{wish.job}: reads input: need --input FILE")
+    if plan.needs_input and not request.inputs:
+        raise UsageError(f"{job}: reads input: need --input FILE")
     for local in copies.values():
         plan.input.check(str(local), readable_size(local))
         stored_bytes += readable_size(local)
@@ -73,23 +102,18 @@ def prepare(wish: Wish, topology: Topology, *, cluster_is_up: bool) -> Prepared:
     return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
 
 
-def incoming_bytes(wish: Wish, topology: Topology) -> int:
-    """Real bytes of what will be generated, or copied in; what is in the store is there already.
+def incoming_bytes(request: RunRequest, topology: Topology) -> int:
+    """Real bytes that a single job's input adds to the block store: generated, or copied there.
 
     Raises as ``prepare`` does.
     """
-    find(wish.job)
-    _require_one_source(wish)
-    if not wish.inputs:
-        size_bytes = DEFAULT_SIZE_BYTES if wish.size_bytes is None else wish.size_bytes
-        return topology.stored_size(size_bytes)
-    paths = [path for path in wish.inputs if not path.startswith(STORE_PREFIX)]
-    return sum(readable_size(Path(path)) for path in paths)
-
-
-def _require_one_source(wish: Wish) -> None:
-    if wish.inputs and wish.size_bytes is not None:
+    find(request.jobs[0])
+    if request.inputs and request.size_bytes is not None:
         raise UsageError("--size: --input says what to read: need one of the two")
+    if not request.inputs:
+        return topology.stored_size(request.input_bytes)
+    paths = [path for path in request.inputs if not path.startswith(STORE_PREFIX)]
+    return sum(readable_size(Path(path)) for path in paths)
 
 
 def _input(
@@ -104,13 +128,13 @@ def _input(
             raise UsageError(f"--input {inputs[0]}: no cluster is up: railyard up starts one")
         return _stored_path("--input", stored[0]), {}
     # In the store, names are plain text, as paths of the local file system need not be.
-    names = {path: printable(Path(path).name) for path in inputs}
-    for name, times in Counter(names[path] for path in inputs).items():
+    called = {path: printable(Path(path).name) for path in inputs}
+    for file, times in Counter(called[path] for path in inputs).items():
         if times > 1:
-            raise UsageError(f"--input: {times} files are called {name}: need different names")
+            raise UsageError(f"--input: {times} files are called {file}: need different names")
     for path in inputs:
         readable_size(Path(path))
-    copies = {f"{folder}/{name}": Path(path) for path, name in names.items()}
+    copies = {f"{folder}/{file}": Path(path) for path, file in called.items()}
     return (next(iter(copies)) if len(copies) == 1 else folder if copies else ""), copies
 
 

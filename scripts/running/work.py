@@ -17,14 +17,13 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.session import Session, connected, own_session
+from railyard.scripts.results.folder import save_emulation, save_logs
 from railyard.scripts.results.outcome import MixOutcome, Outcome
 from railyard.scripts.results.outputfile import NotWritten
 from railyard.scripts.results.summary import (
     make_summary,
     print_mix,
     print_summary,
-    save_everything,
-    save_logs,
 )
 from railyard.scripts.running.files import copy_out
 from railyard.scripts.running.forecasting import send_forecasts
@@ -128,7 +127,7 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
     unwritten = None
     if results is not None and watch is not None:
         try:
-            save_everything(session.folder, summary, results, watch.record)
+            save_emulation(session.folder, results, summary, watch.record)
         except NotWritten as error:  # what came out is yet to be told
             unwritten = error
     return Ran(outcome, summary, unwritten)

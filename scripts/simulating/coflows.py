@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.units import format_duration, format_size
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.terminal.options import tell_of_missing_circuits
+from railyard.scripts.simulating.request import SimulateRequest
+from railyard.scripts.terminal.options import TextPairs
 from railyard.scripts.terminal.watching import State, watching
 
 if TYPE_CHECKING:
@@ -21,35 +20,27 @@ if TYPE_CHECKING:
 _PORTS = "ports-150x1"
 
 
-def simulate_coflows(
-    workload: str,
-    flow_schedulers: Sequence[str],
-    first: int | None,
-    json_file: Path | None,
-    topology: str | None,
-    network: tuple[tuple[str, str], ...],
-) -> None:
+def simulate_coflows(request: SimulateRequest) -> None:
     """Run a trace of coflows under each of the flow schedulers; print a table."""
     from railyard.jobs.workloads import coflow_trace
     from railyard.netemu.schedulers import flow_scheduler
+    from railyard.scripts.clusters.config import warn_of_missing_circuits
     from railyard.simulator.coflows import CoflowRun
 
-    schedulers = [flow_scheduler(name) for name in flow_schedulers or ("maxmin",)]
-    trace = coflow_trace(workload)
-    if first is not None:
-        trace = trace.first(first)
-    place = _topology(topology, network, trace)
-    tell_of_missing_circuits(place, [scheduler.name for scheduler in schedulers])
+    schedulers = [flow_scheduler(name) for name in request.flow_schedulers or ("maxmin",)]
+    trace = coflow_trace(request.workload)
+    if request.first is not None:
+        trace = trace.first(request.first)
+    place = _topology(request, trace)
+    warn_of_missing_circuits(place, [scheduler.name for scheduler in schedulers])
     summaries = []
     for scheduler in schedulers:
         run = CoflowRun(trace, place, scheduler)
-
         cpu_s = _run(run, scheduler.name)
-        summaries.append(run.summary() | {"workload": workload, "cpu_s": cpu_s})
+        summaries.append(run.summary() | {"workload": request.workload, "cpu_s": cpu_s})
     _show(trace, place, summaries)
-    if json_file is not None:
-        told = summaries[0] if len(summaries) == 1 else summaries
-        write_json(told, json_file)
+    if request.json_file is not None:
+        write_json(summaries[0] if len(summaries) == 1 else summaries, request.json_file)
 
 
 def _run(run: CoflowRun, name: str) -> float:
@@ -67,23 +58,22 @@ def _run(run: CoflowRun, name: str) -> float:
         return time.process_time() - begun_s
 
 
-def _topology(
-    topology: str | None, network: Sequence[tuple[str, str]], trace: CoflowTrace
-) -> Topology:
-    if topology is not None:
-        return load_topology(topology, network)
-    ports = load_topology(_PORTS)
-    if ports.racks.count != trace.racks and not any(key == "racks.count" for key, _ in network):
-        network = [("racks.count", str(trace.racks)), *network]
+def _topology(request: SimulateRequest, trace: CoflowTrace) -> Topology:
+    """The topology that was asked for, or else a port for each of the trace's racks."""
+    if request.topology is not None:
+        return request.place
+    network: TextPairs = request.network
+    racks = load_topology(_PORTS).racks.count
+    if racks != trace.racks and not any(key == "racks.count" for key, _ in network):
+        network = (("racks.count", str(trace.racks)), *network)
     return load_topology(_PORTS, network)
 
 
 def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]]) -> None:
     from rich.box import SIMPLE
-    from rich.console import Console
     from rich.table import Table
 
-    from railyard.scripts.terminal.cells import cell
+    from railyard.scripts.terminal.tables import cell, plain_console
 
     sent = format_size(sum(coflow.size_bytes for coflow in trace.coflows))
     title = f"{trace.name}: {len(trace.coflows)} coflows, {trace.width} flows, {sent}"
@@ -101,7 +91,4 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
             f"{summary['network_utilization']:.0%}",
             format_duration(summary["cpu_s"]),
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = 200  # whoever reads it wants whole lines
-    console.print(table)
+    plain_console().print(table)

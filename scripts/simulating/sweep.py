@@ -16,32 +16,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import UsageError
 from railyard.cluster.processes.family import die_with_parent
 from railyard.cluster.units import format_count
+from railyard.scripts.simulating.workers import Workers
 from railyard.scripts.terminal import interrupts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_BACKENDS = ("dask", "ray")
-
 
 def sweep(
-    run: Callable[[T], R], items: Sequence[T], *, on: str | None = None, workers: int | None = None
+    run: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    on: Workers | None = None,
+    workers: int | None = None,
 ) -> list[R]:
-    """Do ``run(item)`` for all; ``on`` is "dask:ADDRESS", "ray:ADDRESS" or None for this machine.
+    """Do ``run(item)`` for all, on this machine unless ``on`` says where.
 
-    Raises ``UsageError`` for another ``on``, for a library that is missing and for an address that
-    nobody answers at; whatever a run raises.
+    Raises ``UsageError`` for a library that is missing and for an address that nobody answers at;
+    whatever a run raises.
     """
-    kind, address = parse_on(on)
-    if kind is None and (len(items) == 1 or workers == 1):
+    if on is None and (len(items) == 1 or workers == 1):
         with _progress(len(items)) as advance:
-            return [_told(run(item), advance) for item in items]
+            return [_counted(run(item), advance) for item in items]
     from joblib import Parallel, delayed
 
-    with _backend(kind, address), _progress(len(items)) as advance, warnings.catch_warnings():
+    with _backend(on), _progress(len(items)) as advance, warnings.catch_warnings():
         # Workers that have grown are replaced, which is nothing that a user need know.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         found: dict[int, R] = {}
@@ -59,18 +61,6 @@ def sweep(
     return [found[number] for number in range(len(items))]
 
 
-def parse_on(on: str | None) -> tuple[str | None, str]:
-    """Take "dask:tcp://host:8786" apart; raises ``UsageError``."""
-    if on is None:
-        return None, ""
-    kind, _, address = on.partition(":")
-    if kind not in _BACKENDS:
-        raise unknown_name("place for --on", kind, _BACKENDS)
-    if not address:
-        raise UsageError(f"--on {on}: need an address, as in dask:tcp://10.0.0.1:8786")
-    return kind, address
-
-
 def _one(run: Callable[[T], R], number: int, item: T, asked_by: int) -> tuple[int, R]:
     if os.getpid() != asked_by:
         # Ctrl-C on a terminal reaches all processes of a command; only its first one acts on it.
@@ -81,22 +71,22 @@ def _one(run: Callable[[T], R], number: int, item: T, asked_by: int) -> tuple[in
     return number, run(item)
 
 
-def _told(result: R, advance: Callable[[], None]) -> R:
+def _counted(result: R, advance: Callable[[], None]) -> R:
     interrupts.check()
     advance()
     return result
 
 
 @contextmanager
-def _backend(kind: str | None, address: str) -> Iterator[None]:
+def _backend(on: Workers | None) -> Iterator[None]:
     """Have joblib send its work there while the block runs."""
-    if kind is None:
+    if on is None:
         yield
         return
     from joblib import parallel_config
 
-    connect = _connect_dask if kind == "dask" else _connect_ray
-    with connect(address), parallel_config(backend=kind):
+    connect = _connect_dask if on.kind == "dask" else _connect_ray
+    with connect(on.address), parallel_config(backend=on.kind):
         yield
 
 

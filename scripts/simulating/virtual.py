@@ -6,17 +6,20 @@ Everything a run is made of is in ``VirtualRun``, which can be sent to another p
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
 from railyard.jobs.workloads.model import Workload
-from railyard.resourcemanager.driving.eventlog import EventLog, replay
-from railyard.resourcemanager.driving.trace import chrome_trace
+from railyard.resourcemanager.driving.eventlog import EventLog
+from railyard.scripts.results.folder import EVENTS, save_results
 from railyard.scripts.results.networkrecord import NetworkRecord
-from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.terminal.watching import Watch
 from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faults import Fault
 from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
@@ -31,50 +34,71 @@ class VirtualRun:
 
     config: ClusterConfig
     workload: Workload
-    behaviour: Behaviour
+    behaviour: Behaviour | None = None  #: None: ideal nodes
     faults: str | None = None  #: as ``railyard simulate --faults`` takes them
     results: Path | None = None  #: a new folder for all that it leaves; None: nothing but a summary
+    name: str | None = None  #: of the workload in the summary, if it is not its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """What came out of it."""
+
+    simulation: Simulation
+    summary: dict[str, Any]
+    cpu_s: float  #: CPU time from its first event to its last
 
 
 def run_virtually(run: VirtualRun) -> dict[str, Any]:
-    """Simulate; the summary, with the CPU time that it took."""
+    """Simulate; the summary, with the CPU time that it all took."""
     begun_s = time.process_time()
-    if run.results is None:
-        summary = _simulate(run, None)[0].summary()
-    else:
-        summary = _with_results(run, run.results)
+    summary = simulate(run).summary
     return summary | {"cpu_s": time.process_time() - begun_s}
 
 
-def faults_end_s(workload: Workload) -> float:
-    """By when the faults of a seed are over."""
-    return max(job.submit_s for job in workload.jobs) + _FAULTS_AFTER_S
-
-
-def _with_results(run: VirtualRun, results: Path) -> dict[str, Any]:
-    results.mkdir(parents=True)
-    events = results / "events.jsonl"
-    log = EventLog(events, run.config, buffered=True)
+def simulate(
+    run: VirtualRun,
+    shown: Callable[[Simulation], AbstractContextManager[Watch | None]] = lambda _: nullcontext(),
+) -> Simulated:
+    """Simulate; ``shown`` gives what to call each time that things have happened."""
+    faults, log = _faults(run), None
+    if run.results is not None:
+        run.results.mkdir(parents=True)
+        log = EventLog(run.results / EVENTS, run.config, buffered=True)
+    behaviour = run.behaviour or Behaviour()
     try:
-        simulation, network = _simulate(run, log)
+        clock = time.perf_counter
+        simulation = Simulation(run.config, run.workload, behaviour, faults, log, clock)
+        network = None if log is None else VirtualWatch(simulation)
+        with shown(simulation) as watch, few_collections():
+            begun_s = time.process_time()
+            simulation.run(_both(watch, None if network is None else network.look))
+            cpu_s = time.process_time() - begun_s
     finally:
-        log.close()
-    network.write(results)
-    summary = simulation.summary()
-    write_json(summary, results / "summary.json")
-    write_json(chrome_trace(replay(events), network.circuits()), results / "trace.json", None)
-    return summary
+        if log is not None:
+            log.close()
+    summary = simulation.summary() | ({} if run.name is None else {"workload": run.name})
+    if run.results is not None and network is not None:
+        save_results(run.results, summary, network.finish())
+    return Simulated(simulation=simulation, summary=summary, cpu_s=cpu_s)
 
 
-def _simulate(run: VirtualRun, log: EventLog | None) -> tuple[Simulation, NetworkRecord]:
-    faults = []
-    if run.faults is not None:
-        faults = parse_faults(run.faults, run.config.topology, faults_end_s(run.workload))
-    simulation = Simulation(run.config, run.workload, run.behaviour, faults, log, time.perf_counter)
-    watch = VirtualWatch(simulation)
-    with few_collections():
-        simulation.run(watch.look if log is not None else lambda _: None)
-    return simulation, watch.finish()
+def _faults(run: VirtualRun) -> Sequence[Fault]:
+    if run.faults is None:
+        return ()
+    end_s = max(job.submit_s for job in run.workload.jobs) + _FAULTS_AFTER_S
+    return parse_faults(run.faults, run.config.topology, end_s)
+
+
+def _both(first: Watch | None, second: Watch | None) -> Callable[[Simulation], None]:
+    """A function that calls those that there are; it is called after every event."""
+
+    def both(_: Simulation) -> None:
+        for one in watches:
+            one()
+
+    watches = [one for one in (first, second) if one is not None]
+    return both
 
 
 class VirtualWatch:
@@ -85,7 +109,7 @@ class VirtualWatch:
         self._record = NetworkRecord(simulation.config)
         self._changes_seen = 0
 
-    def look(self, _: Simulation) -> None:
+    def look(self) -> None:
         """To be called each time that things have happened."""
         if self._record.has_circuits:
             fabric = self._simulation.network.fabric

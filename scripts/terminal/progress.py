@@ -21,7 +21,7 @@ from rich.text import Text
 from railyard.cluster.shown import printable_lines
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.resourcemanager.process.messages import JobProgress, StageProgress
-from railyard.scripts.terminal.cells import cell
+from railyard.scripts.terminal.tables import cell
 
 _LINE_EVERY_S = 2.0
 #: Of more jobs at once only so many are shown: a terminal has few lines.

@@ -13,12 +13,13 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
-from railyard.scripts.comparing.comparison import Comparison, Terms
+from railyard.scripts.comparing.comparison import Comparison
 from railyard.scripts.comparing.metrics import Contender, compared
 from railyard.scripts.report.page import _readable, write_page
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, render
 from railyard.scripts.report.timeline import draw_run
+from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
 from railyard.simulator.nodes.behaviour import Behaviour
 
@@ -96,17 +97,16 @@ def test_a_picture_is_the_same_each_time(folder):
 
 
 def test_a_page_needs_nothing_but_itself(tmp_path):
-    terms = Terms(
+    request = RunsRequest(
         words=("wordcount,size=300MB,times=2",),
         schedulers=("fair", "delay"),
         flow_schedulers=("maxmin",),
-        clocks=("virtual",),
-        seeds=(1, 2),
+        seeds=2,
         topology="flat-4x4",
+        results=tmp_path / "out",
     )
-    comparison = Comparison(terms, tmp_path / "out")
-    rows = compared(comparison.run())
-    write_page(tmp_path / "out", rows, comparison.told())
+    comparison = Comparison(request)
+    write_page(tmp_path / "out", comparison.run(), comparison.described())
     page = (tmp_path / "out" / "index.html").read_text()
     for fetched in re.findall(r"""(?:src|srcset|href)="([^"]*)""", page):
         assert fetched.startswith("data:image/svg+xml;base64,")
@@ -124,12 +124,12 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     summary = json.loads((folder / "summary.json").read_text())
     summary["jobs"][0]["name"] = "<script>alert(1)</script>"
     contender = Contender("fair", "maxmin", "virtual")
-    told = {
+    about = {
         "workload": "<b>", "topology": "t", "about_topology": "", "racks": 1, "slots": 1,
         "scale": 1, "compute": "paced", "seeds": (1,), "folders": {(contender, 1): folder},
     }  # fmt: skip
     (tmp_path / "out").mkdir()
-    write_page(tmp_path / "out", compared({contender: [summary]}), told)
+    write_page(tmp_path / "out", compared({contender: [summary]}), about)
     page = (tmp_path / "out" / "index.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

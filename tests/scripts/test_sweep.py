@@ -6,6 +6,7 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.scripts.simulating.sweep import sweep
+from railyard.scripts.simulating.workers import parse_on
 
 
 def double(number):
@@ -40,7 +41,7 @@ WRONG = {
 @pytest.mark.parametrize(("on", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_places(on, words):
     with pytest.raises(UsageError) as told:
-        sweep(double, [1, 2], on=on)
+        parse_on(on)
     assert words in str(told.value)
 
 
@@ -48,4 +49,4 @@ def test_wrong_places(on, words):
 def test_a_library_that_is_missing_is_named_in_one_line(on, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(UsageError, match=r"needs (Dask|Ray): pip install"):
-        sweep(double, [1, 2], on=on)
+        sweep(double, [1, 2], on=parse_on(on))

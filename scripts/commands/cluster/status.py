@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from railyard.cluster.errors import PeerLost, Refused
@@ -19,19 +18,16 @@ from railyard.dfs.client import DfsClient
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
 from railyard.scripts.clusters.session import Session, running_session
-from railyard.scripts.terminal.cells import cell
+from railyard.scripts.terminal.tables import cell, plain_console
 
 _ANSWER_TIMEOUT_S = 3.0
-_WIDE = 200
 
 
 @click.command()
 def status() -> None:
     """Show the cluster that is up: daemons, nodes, slots, jobs, files, refused messages."""
     with running_session() as session:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = _WIDE  # whoever reads it wants whole lines
+        console = plain_console(highlight=False)
         rows, deaths = daemons_of(session.folder), session.folder.deaths()
         dead = {row["pid"] for row in deaths}
         described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])

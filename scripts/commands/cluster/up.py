@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 
 from railyard.cluster.units import format_duration
 from railyard.scripts.clusters.launch import daemons_of, leave_running
-from railyard.scripts.terminal.options import ClusterChoice, cluster_options
+from railyard.scripts.clusters.request import ClusterRequest
+from railyard.scripts.terminal.request import command
 
 
-@click.command()
-@cluster_options
-def up(**choice: Any) -> None:
+@command(ClusterRequest)
+def up(request: ClusterRequest) -> None:
     """Start a cluster and leave it running."""
     begun_s = time.monotonic()
-    config = ClusterChoice(**choice).config()
+    config = request.config()
     cluster = leave_running(config)
     daemons = len(daemons_of(cluster.folder))
     topology = config.topology

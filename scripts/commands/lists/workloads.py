@@ -48,11 +48,10 @@ def show(name: str, seed: int) -> None:
 
 def _table(made: Workload, seed: int) -> None:
     from rich.box import SIMPLE
-    from rich.console import Console
     from rich.table import Table
 
     from railyard.jobs.workloads.figures import general
-    from railyard.scripts.terminal.cells import cell
+    from railyard.scripts.terminal.tables import cell, plain_console
 
     title = f"{made.name}, seed {seed}\n{made.source}"
     table = Table(title=cell(title), title_justify="left", box=SIMPLE)
@@ -68,10 +67,7 @@ def _table(made: Workload, seed: int) -> None:
     for figure in general(made.jobs):
         if figure.name not in told:
             table.add_row(figure.name, _value(figure.measured, figure.unit))
-    console = Console()
-    if not console.is_terminal:
-        console.width = 200  # whoever reads it wants whole lines
-    console.print(table)
+    plain_console().print(table)
 
 
 def _published(figure: Figure) -> tuple[str, str]:

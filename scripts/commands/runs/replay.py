@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from railyard.scripts.results.folder import EVENTS, NETWORK
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
 
@@ -14,7 +15,7 @@ from railyard.scripts.terminal.options import writable_file
 @click.argument("folder", metavar="DIR")
 @click.option("--trace", callback=writable_file, help="Write its trace for ui.perfetto.dev.")
 def replay(folder: str, trace: Path | None) -> None:
-    """Tell a fresh core the events of a run, and check that it gives the same commands.
+    """Send the events of a run to a fresh core, and check that it gives the same commands.
 
     DIR is what run or simulate wrote with --out, or an events.jsonl file.
     """
@@ -26,7 +27,7 @@ def replay(folder: str, trace: Path | None) -> None:
 
     path = Path(folder)
     if path.is_dir():
-        path = path / "events.jsonl"
+        path = path / EVENTS
     steps = list(steps_of(path))
     commands = sum(len(step.commands) for step in steps)
     took = format_duration(steps[-1].at_s if steps else 0.0)
@@ -35,5 +36,5 @@ def replay(folder: str, trace: Path | None) -> None:
         f"{printable(str(path))}: {told}, {format_count(commands, 'command')}: the same as then"
     )
     if trace is not None:
-        circuits = read_circuits(path.parent / "network.jsonl")
+        circuits = read_circuits(path.parent / NETWORK)
         write_json(chrome_trace(steps, circuits), trace, indent=None)

@@ -2,91 +2,97 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from railyard.cluster.errors import unknown_name
-from railyard.scripts.results.outputfile import write_text
-from railyard.scripts.terminal.options import COUNT, new_folder, settings, writable_file
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.simulating.workers import Workers, on_option
+from railyard.scripts.terminal.options import (
+    COUNT,
+    TextPairs,
+    new_folder,
+    text_pairs,
+    writable_file,
+)
+from railyard.scripts.terminal.request import argument, command, option
 
 
-@click.command()
-@click.argument("paper_name", metavar="PAPER")
-@click.argument("figure_names", nargs=-1, metavar="[FIGURE]...")
-@click.option("--seeds", type=COUNT, metavar="N", help="Runs of each setup.")
-@click.option("--quick", is_flag=True, help="A smaller version of each figure, for a first look.")
-@click.option(
-    "--set",
-    "changed",
-    metavar="KEY=VALUE",
-    callback=settings,
-    multiple=True,
-    help="Another value for a setting of the schedulers, such as corral.imbalance=0; repeatable.",
-)
-@click.option("--json", "json_file", callback=writable_file, help="Write all numbers to this file.")
-@click.option(
-    "--out", "out", metavar="DIR", help="Write numbers and summaries of all runs to a new folder."
-)
-@click.option(
-    "--on",
-    metavar="dask:ADDRESS|ray:ADDRESS",
-    help="Simulate there, rather than on this machine's cores.",
-)
-def reproduce(
-    paper_name: str,
-    figure_names: tuple[str, ...],
-    seeds: int | None,
-    quick: bool,
-    changed: tuple[tuple[str, str], ...],
-    json_file: Path | None,
-    out: str | None,
-    on: str | None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReproduceRequest:
+    """What was typed after ``railyard reproduce``."""
+
+    paper: str = argument(required=True, metavar="PAPER")
+    figures: tuple[str, ...] = argument(nargs=-1, metavar="[FIGURE]...")
+    seeds: int | None = option("--seeds", type=COUNT, metavar="N", help="Runs of each setup.")
+    quick: bool = option(
+        "--quick", is_flag=True, help="A smaller version of each figure, for a first look."
+    )
+    changed: TextPairs = option(
+        "--set",
+        metavar="KEY=VALUE",
+        callback=text_pairs,
+        multiple=True,
+        help="Another value for a setting of the schedulers, such as corral.imbalance=0; "
+        "repeatable.",
+    )
+    json_file: Path | None = option(
+        "--json", callback=writable_file, help="Write all numbers to this file."
+    )
+    results: Path | None = option(
+        "--out",
+        metavar="DIR",
+        callback=new_folder,
+        help="Write numbers and summaries of all runs to a new folder.",
+    )
+    on: Workers | None = on_option()
+
+
+@command(ReproduceRequest)
+def reproduce(request: ReproduceRequest) -> None:
     """Run a paper's experiments in virtual time and print each number beside the paper's.
 
     Without FIGURE all of them are run; what several of them need is run once.  Tables say what is
     smaller than in the paper.
     """
-    from railyard.resourcemanager.schedulers import recipe_named
-    from railyard.scripts.comparing.comparison import check_options
+    from railyard.scripts.clusters.config import require_known_options
     from railyard.scripts.reproduce.papers import paper
     from railyard.scripts.reproduce.runs import carry_out, save
     from railyard.scripts.reproduce.table import show
     from railyard.scripts.reproduce.values import as_json, values
 
-    folder = new_folder("--out", out)
-    chosen = paper(paper_name)
-    for name in figure_names:
+    chosen = paper(request.paper)
+    for name in request.figures:
         if name not in chosen.figures:
-            raise unknown_name(f"figure of {paper_name}", name, chosen.figures)
-    names = dict.fromkeys(figure_names or chosen.figures)
-    figures = {name: chosen.figures[name](quick).with_settings(changed) for name in names}
-    count = seeds or (chosen.quick_seeds if quick else chosen.seeds)
+            raise unknown_name(f"figure of {request.paper}", name, chosen.figures)
+    figures = {
+        name: chosen.figures[name](request.quick).with_settings(request.changed)
+        for name in dict.fromkeys(request.figures or chosen.figures)
+    }
+    count = request.seeds or (chosen.quick_seeds if request.quick else chosen.seeds)
     setups = [setup for figure in figures.values() for setup in figure.setups()]
-    schedulers = dict.fromkeys(setup.scheduler for setup in setups)
-    check_options([recipe_named(name) for name in schedulers], changed)
-    found = carry_out(setups, range(1, count + 1), on)
-    told = {}
+    require_known_options(dict.fromkeys(setup.scheduler for setup in setups), request.changed)
+    found = carry_out(setups, range(1, count + 1), request.on)
+    shown = {}
     for name, figure in figures.items():
         results = values(figure, found)
         show(figure, results, count)
-        told[name] = as_json(figure, results)
+        shown[name] = as_json(figure, results)
     cpu_s = sum(summary["cpu_s"] for runs in found.values() for summary in runs)
     click.echo(f"{len(found) * count} runs of {cpu_s:.0f} s of CPU time in all")
     numbers = {
-        "paper": paper_name,
+        "paper": request.paper,
         "title": chosen.title,
-        "quick": quick,
+        "quick": request.quick,
         "seeds": count,
         "cpu_s": cpu_s,
-        "figures": told,
+        "figures": shown,
     }
-    text = json.dumps(numbers, indent=2) + "\n"
-    if json_file is not None:
-        write_text(text, json_file)
-    if folder is not None:
-        folder.mkdir()
-        write_text(text, folder / "figures.json")
-        save(found, folder / "runs")
+    if request.json_file is not None:
+        write_json(numbers, request.json_file)
+    if request.results is not None:
+        request.results.mkdir()
+        write_json(numbers, request.results / "figures.json")
+        save(found, request.results / "runs")

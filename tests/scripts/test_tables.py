@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.table import Table
 
-from railyard.scripts.terminal.cells import cell
+from railyard.scripts.terminal.tables import cell
 
 
 def test_names_are_no_markup_and_move_no_cursor():

@@ -1,0 +1,71 @@
+"""From names and settings to a cluster's configuration; each name and setting is looked up here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import click
+
+from railyard.cluster.config import ClusterConfig, TransportKind
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.files.lasting import Durability
+from railyard.cluster.topology import Topology
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.resourcemanager.interface.recipe import Recipe, option_names, read_options
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.scripts.terminal.options import Settings
+
+V = TypeVar("V")
+
+
+def cluster_config(
+    topology: Topology,
+    *,
+    scheduler: str,
+    flows: str,
+    options: Settings = (),
+    seed: int = 1,
+    transport: TransportKind = "ipc",
+    durability: Durability | None = None,
+) -> ClusterConfig:
+    """A cluster's configuration; raises ``UsageError`` for what does not exist."""
+    recipe = recipe_named(scheduler)
+    read_options(recipe, dict(options))
+    return ClusterConfig(
+        topology=topology,
+        scheduler=recipe.name,
+        flow_scheduler=flow_scheduler(flows).name,
+        seed=seed,
+        transport=transport,
+        durability=durability or "safe",
+        scheduler_options=dict(options),
+    )
+
+
+def own_options(scheduler: str, options: Sequence[tuple[str, V]]) -> tuple[tuple[str, V], ...]:
+    """Those of the settings that are this scheduler's."""
+    own = _sections(recipe_named(scheduler))
+    return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
+
+
+def require_known_options(schedulers: Iterable[str], options: Iterable[tuple[str, object]]) -> None:
+    """Raise ``UsageError`` for a setting that none of these schedulers has."""
+    recipes = [recipe_named(name) for name in schedulers]
+    known = {section for recipe in recipes for section in _sections(recipe)}
+    for key, _ in options:
+        if key.partition(".")[0] not in known:
+            names = [name for recipe in recipes for name in option_names(recipe)]
+            raise unknown_name("setting of these schedulers", key, names)
+
+
+def warn_of_missing_circuits(topology: Topology, flow_schedulers: Iterable[str]) -> None:
+    """Say so on standard error if one of them is for circuits, and there are none."""
+    for name in flow_schedulers:
+        if FLOW_SCHEDULERS[name].circuit_policy is not None and topology.ocs is None:
+            right = "all goes by packets; --network ocs.port=100Gbps adds one"
+            click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
+
+
+def _sections(recipe: Recipe) -> set[str]:
+    return {name.partition(".")[0] for name in option_names(recipe)}

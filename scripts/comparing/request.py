@@ -1,0 +1,48 @@
+"""The request of ``railyard compare``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.lasting import Durability
+from railyard.scripts.simulating.request import RunsRequest
+from railyard.scripts.terminal.options import durability_option
+from railyard.scripts.terminal.request import argument, option
+
+_CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual")}
+
+
+def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not all(names):
+        raise UsageError(f"{option.opts[0]} {text}: need names with commas between")
+    return tuple(dict.fromkeys(names))
+
+
+def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:
+    return _CLOCKS[word]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(RunsRequest):
+    """What was typed after ``railyard compare``."""
+
+    words: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
+    schedulers: tuple[str, ...] = option(
+        "--schedulers",
+        default="fair,delay,capacity",
+        metavar="NAME,...",
+        callback=_names,
+        help="The others are measured against the first.  Default: fair,delay,capacity.",
+    )
+    clocks: tuple[str, ...] = option(
+        "--clock",
+        type=click.Choice(list(_CLOCKS)),
+        default="both",
+        callback=_clocks,
+        help="Real processes, simulation, or both (the default), to see whether they agree.",
+    )
+    durability: Durability | None = durability_option()

@@ -1,0 +1,106 @@
+"""The requests of commands that simulate: one run of a workload, or several to be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from railyard.cluster.files.lasting import Durability
+from railyard.scripts.clusters.request import JobsRequest
+from railyard.scripts.simulating.workers import Workers, on_option
+from railyard.scripts.terminal.options import COUNT, SEED, Settings, settings, settings_of
+from railyard.scripts.terminal.request import option
+
+if TYPE_CHECKING:
+    from railyard.simulator.nodes.behaviour import Behaviour
+
+
+def _behaviour() -> type[Behaviour]:
+    from railyard.simulator.nodes.behaviour import Behaviour
+
+    return Behaviour
+
+
+def _tuple(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:
+    return (word,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsRequest(JobsRequest):
+    """The same jobs under one scheduler or several, with one seed or several."""
+
+    words: tuple[str, ...]  #: the jobs, or one workload
+    schedulers: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ("virtual",)
+    durability: Durability | None = None  #: of emulated runs
+    behaviour: Behaviour | None = None  #: of simulated nodes; None: ideal ones
+    faults: str | None = None  #: of simulated runs, as ``simulator.faults.faultspec`` reads them
+    first: int | None = None  #: only so many of a workload's jobs
+    flow_schedulers: tuple[str, ...] = option(
+        "--flow-scheduler",
+        metavar="NAME",
+        multiple=True,
+        help="Default: maxmin.  Repeat it to have each scheduler with each of several.",
+    )
+    scheduler_options: Settings = option(
+        "--set",
+        metavar="KEY=VALUE",
+        callback=settings,
+        multiple=True,
+        help="A setting of one of the schedulers, such as delay.node_wait_s=3; repeatable.",
+    )
+    seed: int = option("--seed", type=SEED, default=1, help="The first seed.  Default: 1.")
+    seeds: int | None = option("--seeds", type=COUNT, metavar="N", help="Runs of each.")
+    on: Workers | None = on_option()
+
+    @property
+    def every_seed(self) -> range:
+        """One for each run of each scheduler."""
+        return range(self.seed, self.seed + (self.seeds or 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateRequest(RunsRequest):
+    """What was typed after ``railyard simulate``."""
+
+    words: tuple[str, ...] = option(
+        "--workload",
+        required=True,
+        metavar="NAME[:FILE][,KEY=VALUE...]",
+        callback=_tuple,
+        help="One that railyard workloads lists, or jobs as railyard run takes them: terasort, "
+        "wordcount,size=2GB,times=3, mix,jobs=20, jobs.toml.  coflow-benchmark:FILE without "
+        "--scheduler is coflows alone.",
+    )
+    schedulers: tuple[str, ...] = option(
+        "--scheduler",
+        metavar="NAME",
+        multiple=True,
+        help="Default: fair; railyard schedulers lists them.  Repeat it to compare several.",
+    )
+    first: int | None = option(
+        "--first", metavar="N", type=COUNT, help="Only the first N jobs or coflows."
+    )
+    behaviour: Behaviour | None = option(
+        "--behaviour",
+        metavar="KEY=VALUE",
+        callback=settings_of(_behaviour),
+        multiple=True,
+        help="How nodes differ from ideal ones: variance=0.3 (lognormal sigma of computing times), "
+        "stragglers=0.05, straggler_factor=5, failures=0.01 (shares of attempts), launch_s=0.2, "
+        "fetch_s, end_s (latencies), progress_s; to be quick and a bit off: shuffle_flows=2000 "
+        "(merges larger shuffles), output_block=2000000000 (writes larger blocks), together_s=0.05 "
+        "(flows that end so close end at once); repeatable.",
+    )
+    faults: str | None = option(
+        "--faults",
+        metavar="SPEC|SEED",
+        help="What goes wrong: node:r0n1@10s+20s,rack:r2@30s+60s,slow:r1n0*4@5s+60s,"
+        "link:r3.up*0.2@5s+60s,blocks:r0n0/3@10s, or a number: the seed of a schedule.",
+    )
+
+    @property
+    def workload(self) -> str:
+        return self.words[0]

@@ -1,0 +1,58 @@
+"""The jobs that words ask for: a workload of the simulator's, or jobs to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.topology import Topology
+from railyard.jobs.mixes.mixes import MIX, Defaults, read_mix
+from railyard.jobs.samples.catalog import CATALOG
+from railyard.jobs.workloads.catalog import FAMILIES, workload
+from railyard.jobs.workloads.model import Workload
+from railyard.scripts.clusters.request import JobsRequest
+from railyard.scripts.running.trial import planned
+
+
+def is_simulators(word: str) -> bool:
+    """Whether it is a workload that only the simulator knows, such as "corral-w1,jobs=20"."""
+    return _name(word) in FAMILIES
+
+
+def require_known(word: str) -> None:
+    """Raise ``UsageError``, with the nearest right name, for what is neither."""
+    name, samples = _name(word), [sample.name for sample in CATALOG]
+    if name.endswith((".py", ".toml")) or name in (MIX, *samples, *FAMILIES):
+        return
+    raise unknown_name("workload", name, [MIX, *samples, *FAMILIES])
+
+
+def require_no_sizes(request: JobsRequest, word: str) -> None:
+    """Raise ``UsageError`` for sizes that a workload of the simulator's has itself."""
+    for option, value in (("--size", request.size_bytes), ("--reduces", request.reduces)):
+        if value is not None:
+            raise UsageError(f"{option}: {word} says that itself: need none")
+
+
+def simulators_workload(word: str, topology: Topology, seed: int) -> Workload:
+    """A workload of the simulator's; raises ``UsageError`` if it needs more racks."""
+    made, racks = workload(word, seed), topology.racks.count
+    if made.sites > racks:
+        right = f"at least the {made.sites} sites of {made.name}"
+        raise UsageError(f"topology {topology.name} has {racks} racks: need {right}")
+    return made
+
+
+def measured_jobs(
+    words: Sequence[str], defaults: Defaults, topology: Topology, seed: int
+) -> Workload:
+    """Jobs that a cluster could run as well: they are run here, in this process, to know them."""
+    from railyard.jobs.mixes.measured import measured_workload
+
+    mix = read_mix(words, defaults, seed)
+    planned(mix, topology, seed)
+    return measured_workload(mix, topology, seed)
+
+
+def _name(word: str) -> str:
+    return word.partition(",")[0].partition(":")[0]
