@@ -76,14 +76,14 @@ class Simulation:
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, seed, self.heap, self.network)
-        tell, block_bytes = self.driver.tell, topology.storage.block
+        feed, block_bytes = self.driver.feed, topology.storage.block
         self.workers = Workers(
-            self.heap, self.network, self.store, behaviour, seed, block_bytes, tell
+            self.heap, self.network, self.store, behaviour, seed, block_bytes, feed
         )
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
-            self.heap.at(0.0, tell, joined, rank=Rank.FAULT)
+            self.heap.at(0.0, feed, joined, rank=Rank.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
         # Once nodes are there, and before the first job comes.

@@ -33,4 +33,4 @@ class VirtualDriver(CoreDriver):
     def _fire(self, timer: str, at_s: float) -> None:
         if self._timers.get(timer) == at_s:  # otherwise a later order has replaced this one
             del self._timers[timer]
-            self.tell(TimerFired(timer=timer))
+            self.feed(TimerFired(timer=timer))

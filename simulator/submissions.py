@@ -61,7 +61,7 @@ class Submissions:
         """Send the core the forecasts of these jobs, before any of them comes."""
         expected = predicted_jobs(jobs)
         if expected:
-            self._driver.tell(JobsPredicted(jobs=expected))
+            self._driver.feed(JobsPredicted(jobs=expected))
 
     def store_input(self, wanted: WorkloadJob) -> None:
         """Have the files of a job that will come; jobs may share them."""
@@ -80,7 +80,7 @@ class Submissions:
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
-        self._driver.tell(
+        self._driver.feed(
             JobSubmitted(
                 job=job,
                 name=wanted.name,
@@ -114,7 +114,7 @@ class Submissions:
         self, path: str, size_bytes: int, job: str, forecast: Forecast | None
     ) -> PlacementHint:
         """What the scheduler's data policy wants."""
-        self._driver.tell(
+        self._driver.feed(
             DataAnnounced(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
         )
         return PlacementHint(racks=self._racks.pop(path))
@@ -148,9 +148,9 @@ class Submissions:
             try:
                 self._store.tell(commit_of(folder, order.winners))
             except PeerError as error:
-                self._driver.tell(JobCommitFailed(job=order.job, reason=str(error)))
+                self._driver.feed(JobCommitFailed(job=order.job, reason=str(error)))
                 return
-        self._driver.tell(JobCommitted(job=order.job))
+        self._driver.feed(JobCommitted(job=order.job))
 
     def _end(self, order: EndJob) -> None:
         self.ended += 1

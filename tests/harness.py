@@ -157,7 +157,7 @@ class TinyCluster:
             plans.append(StagePlan(name="r", reads=("m",), tasks=reduces))
         by_stage = durations or {"m": map_s, "r": reduce_s}
         self._durations[job] = _Durations(by_stage, partition_bytes)
-        self.tell(
+        self.feed(
             JobSubmitted(
                 job=JobId(job),
                 name=job,
@@ -189,17 +189,17 @@ class TinyCluster:
         for attempt, worker in list(self._workers.items()):
             if worker.launch.node == node:
                 del self._workers[attempt]
-        self.tell(NodeLost(node=NodeId(node), reason=reason))
+        self.feed(NodeLost(node=NodeId(node), reason=reason))
 
     def join(self, node: str) -> None:
         """Bring a lost node back."""
         rack = RackId(node.split("n", maxsplit=1)[0])
         slots = self.topology.racks.slots
-        self.tell(NodeJoined(node=NodeId(node), rack=rack, slots=slots))
+        self.feed(NodeJoined(node=NodeId(node), rack=rack, slots=slots))
 
     def kill(self, job: str, reason: str = "killed by its user") -> None:
         """Kill a job."""
-        self.tell(JobKilled(job=JobId(job), reason=reason))
+        self.feed(JobKilled(job=JobId(job), reason=reason))
 
     def break_ties(self, dice: random.Random) -> None:
         """From now on, let events of one moment come in an order of chance."""
@@ -232,8 +232,8 @@ class TinyCluster:
         """Why a pending task has no slot."""
         return self.core.why_waiting(TaskId(task))
 
-    def tell(self, event: Event) -> None:
-        """Tell the core, check its invariants, and do what it orders."""
+    def feed(self, event: Event) -> None:
+        """Give the core an event, check its invariants, and do what it orders."""
         self.events.append((self.now_s, event))
         commands = self.core.handle(event, self.now_s)
         self.led_to.append(commands)
@@ -249,10 +249,10 @@ class TinyCluster:
     def _resize(self, node: str, by: int) -> None:
         known = self.core.state.nodes[NodeId(node)]
         assert not known.attempts, f"{node} is not idle"
-        self.tell(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
+        self.feed(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
 
     def _deliver(self, event: Event) -> None:
-        """Tell the core, unless whoever would have told it is gone."""
+        """Give the core an event, unless whoever would have reported it is gone."""
         match event:
             case TimerFired(timer=timer) if self._timers.get(timer) != self.now_s:
                 return
@@ -266,10 +266,10 @@ class TinyCluster:
                 ended = worker.flows.pop(flow)
                 if isinstance(event, FlowFinished):
                     worker.fetched.update(map(task_of, ended.outputs))
-                self.tell(event)
+                self.feed(event)
                 self._compute(worker)
                 return
-        self.tell(event)
+        self.feed(event)
 
     def _carry_out(self, command: Command) -> None:
         match command:
@@ -367,5 +367,5 @@ def tiny_cluster(
     core = Core(shape, recipe, {**chosen, **(options or {})}, seed)
     cluster = TinyCluster(core, shape, flow_s=flow_s, kill_s=kill_s)
     for node in shape.nodes():
-        cluster.tell(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
+        cluster.feed(NodeJoined(node=node.id, rack=node.rack, slots=node.slots))
     return cluster

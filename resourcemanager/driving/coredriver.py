@@ -1,4 +1,4 @@
-"""What drives a core, under whatever clock: tells it events, keeps them, hands its commands on.
+"""What drives a core under either clock: feeds it events, logs them, passes its commands on.
 
 Never here: what an event means, how a command is carried out, what time it is.
 """
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=Command)
 
 
 class Log(Protocol):
-    """Where events are kept, in order, with what they led to."""
+    """Where events are kept, in order, with the commands that they led to."""
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event."""
@@ -31,9 +31,9 @@ class CoreDriver(ABC):
 
     def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float] | None) -> None:
         self.core = core
-        self.told_s = 0.0  #: the core's time when it was told what is being carried out
-        self.deciding_s = 0.0  #: by the stopwatch, if there is one, spent in the core
-        self.deciding_s_max = 0.0
+        self.event_s = 0.0  #: when the event happened that is being handled, by the core's clock
+        self.deciding_s = 0.0  #: seconds spent in the core, if there is a stopwatch
+        self.deciding_s_max = 0.0  #: of these, the most for one event
         self._log = log
         self._stopwatch = stopwatch
         self._handlers: dict[type[Command], Callable[[Command], None]] = {}
@@ -48,14 +48,14 @@ class CoreDriver(ABC):
 
     @abstractmethod
     def _set_timer(self, command: SetTimer) -> None:
-        """Tell ``TimerFired`` at that time; an earlier order for the same timer is void."""
+        """Feed ``TimerFired`` at that time; an earlier order for the same timer is void."""
 
     def on(self, kind: type[C], handler: Callable[[C], None]) -> None:
         """Have commands of class ``kind`` carried out by ``handler``."""
         self._handlers[kind] = cast("Callable[[Command], None]", handler)
 
-    def tell(self, event: Event) -> None:
-        """Tell the core, now; from within a command's handler: as soon as that is done.
+    def feed(self, event: Event) -> None:
+        """Let the core handle an event now; within a command's handler, as soon as that returns.
 
         Raises what the core raises for an event that can't be true.
         """
@@ -64,14 +64,14 @@ class CoreDriver(ABC):
             return
         self._busy = True
         try:
-            self._tell(event)
+            self._feed(event)
             while self._later:
-                self._tell(self._later.popleft())
+                self._feed(self._later.popleft())
         finally:
             self._busy = False
 
-    def _tell(self, event: Event) -> None:
-        self.told_s = at_s = self.now_s
+    def _feed(self, event: Event) -> None:
+        self.event_s = at_s = self.now_s
         log, stopwatch = self._log, self._stopwatch
         begun_s = 0.0 if stopwatch is None else stopwatch()
         try:

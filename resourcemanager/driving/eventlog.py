@@ -1,13 +1,13 @@
-"""The events of a run on disk, one a line, and how they are played again.
+"""The events of a run on disk, one per line, and how they are replayed.
 
-The first line says what the core was made with; each other one is an event, when it was told, and
-a checksum of the commands that it led to, if there were any:
+The first line says what the core was made with.  Each other line is an event, its time, and a
+checksum of the commands that it led to, if there were any:
 
     {"type": "run-started", "config": {"topology": ..., "scheduler": "fair", "seed": 1, ...}}
     {"at_s": 1.25, "type": "attempt-started", "attempt": "j1.m0.0", "pid": 4711}
     {"at_s": 2.5, "led_to": 3077642189, "type": "attempt-succeeded", "attempt": "j1.m0.0", ...}
 
-A fresh core that is told the same events gives the same commands.
+A fresh core that handles the same events gives the same commands.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
 log = logging.getLogger(__name__)
 
 _HEADER = "run-started"
-#: Of lines that are written together, and of lines that wait for room on a full disk.
+#: Bytes of lines that are written together, and of lines that wait for room on a full disk.
 _BUFFER_BYTES = 2**16
 _UNWRITTEN_BYTES_MAX = 2**26
 
@@ -45,8 +45,8 @@ class EventLog:
     With ``buffered``, lines are on disk only once it is closed: for runs that nobody looks into.
 
     While the disk is full, lines are kept and written once there is room.  If too many come, or
-    the disk is bad, the log is over: one with a hole could not be played again, and what happens
-    matters more than that it is noted.
+    the disk is broken, the log ends: one with a gap could not be replayed, and the run itself
+    matters more than its log.
     """
 
     def __init__(self, path: Path, config: ClusterConfig, *, buffered: bool = False) -> None:
@@ -54,13 +54,13 @@ class EventLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._unwritten = bytearray()
         self._buffer_bytes = _BUFFER_BYTES if buffered else 0
-        self._waits = False  #: for room
+        self._waits = False  #: whether lines wait for room on the disk
         self._over = False
         self._add({"type": _HEADER, "config": msgspec.to_builtins(config)})
         self._write_out()
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Append an event and what it led to."""
+        """Append an event and a checksum of the commands that it led to."""
         if self._over:
             return
         led_to = {"led_to": checksum(commands)} if commands else {}
@@ -72,7 +72,7 @@ class EventLog:
                 self._failed(at_s, error)
 
     def close(self) -> None:
-        """Write no more."""
+        """Write what is left, and close the file."""
         try:
             self._write_out()
         except OSError as error:
@@ -101,7 +101,7 @@ class EventLog:
 
 @dataclass(frozen=True)
 class Step:
-    """An event, when it was told, and what the core ordered."""
+    """An event, its time, and the commands that the core gave for it."""
 
     at_s: float
     event: Event
@@ -109,8 +109,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Noted:
-    """A line of the log."""
+class LoggedEvent:
+    """An event as it stands in the log."""
 
     at_s: float
     event: Event
@@ -118,15 +118,15 @@ class Noted:
 
 
 def checksum(commands: Sequence[Command]) -> int:
-    """By which commands are compared; 0 if there are none."""
+    """CRC-32 of commands, by which replays compare them; 0 if there are none."""
     return zlib.crc32(msgspec.json.encode(commands)) if commands else 0
 
 
-def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
-    """What the run was made with, and its events, in order.
+def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
+    """The configuration of a run, and its events in order.
 
-    Raises ``UsageError`` with file and line for what is no log.  A last line that was cut short
-    when its writer was killed is left out.
+    Raises ``UsageError`` with file and line for a file that is no log.  A last line that was cut
+    short, since its writer was killed, is left out.
     """
     lines = read_text_file(path, "log of events").split("\n")
     whole = lines[:-1]  # what follows the last newline was cut short, or is empty
@@ -141,26 +141,26 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[Noted]]:
 
 
 def replay(path: Path) -> Iterator[Step]:
-    """Tell a fresh core the events of a log, one at a time.
+    """Let a fresh core handle the events of a log, one at a time.
 
     Raises ``Diverged`` at the first that leads to other commands than it did.
     """
     config, events = read_log(path)
     core = core_for(config)
-    for number, noted in enumerate(events, start=2):
-        commands = core.handle(noted.event, noted.at_s)
-        if checksum(commands) != noted.led_to:
-            told = json.dumps(to_map(noted.event))
+    for number, logged in enumerate(events, start=2):
+        commands = core.handle(logged.event, logged.at_s)
+        if checksum(commands) != logged.led_to:
+            event = json.dumps(to_map(logged.event))
             now = ", ".join(type(command).__name__ for command in commands) or "nothing"
-            raise Diverged(f"{path}:{number}: {told} led to other commands than now: {now}")
-        yield Step(noted.at_s, noted.event, commands)
+            raise Diverged(f"{path}:{number}: {event} led to other commands than now: {now}")
+        yield Step(logged.at_s, logged.event, commands)
 
 
 class Diverged(RailyardError):
-    """A core that was told the same did something else: it is not the core that it was."""
+    """A core gave other commands than the log's for the same events: its code has changed."""
 
 
-def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
+def _events(path: Path, lines: list[str]) -> Iterator[LoggedEvent]:
     for number, line in enumerate(lines[1:], start=2):
         try:
             row = json.loads(line)
@@ -180,4 +180,4 @@ def _events(path: Path, lines: list[str]) -> Iterator[Noted]:
         ) as error:
             raise UsageError(f"{path}:{number}: {type(error).__name__}: {error}") from None
         assert isinstance(event, Event), "the core's vocabulary is events only"
-        yield Noted(at_s, event, led_to)
+        yield LoggedEvent(at_s, event, led_to)

@@ -1,7 +1,7 @@
-"""An optical switch in Chrome's trace format: whose circuit each port had when, dark and lit.
+"""An optical switch in Chrome's trace format: which coflow's circuit each port had when.
 
-A circuit holds two ports, and shows at both.  A port with several wavelengths has a lane for each
-that was in use.  Pure.
+A circuit holds two ports and is shown at both, dark and then lit.  A port with several wavelengths
+has a lane for each that was in use.  Pure.
 """
 
 from __future__ import annotations

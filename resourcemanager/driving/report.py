@@ -1,8 +1,8 @@
-"""The summary of a run, in the format of DESIGN.md 4, from the core's own records.  Pure.
+"""The summary of a run (``summary.json``) from the core's own records.  Pure.
 
 Keys that only others know are added by whoever asks: the network's by ``add_network``,
-``workload``, ``verified`` and the like by the command line.  A mean or percentile of nothing, such
-as the coflow times of map-only jobs, is None.
+``workload``, ``verified`` and the like by the command line.  A mean or percentile of no values,
+such as the coflow times of map-only jobs, is None.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def report(records: Sequence[JobRecord], slots: int, now_s: float) -> dict[str, 
 
 
 def add_network(summary: dict[str, Any], stats: NetworkStats) -> None:
-    """Add what the network counted.
+    """Add the network's own counters.
 
-    It knows all bytes that crossed it; those that stayed on a node it never saw.
+    It counts all bytes that crossed it, and none that stayed on a node.
     """
     carried = {way: count for way, count in stats.bytes.items() if way != "local"}
     summary["bytes"] = {**summary["bytes"], **carried}

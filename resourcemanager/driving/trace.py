@@ -1,7 +1,7 @@
 """A run as Chrome's trace format, for Perfetto: who held which slot when, and what was shuffled.
 
-A node is a "process" with one lane a slot; "network" is one with a lane a coflow, and "optical
-ports" one with a lane for each port that had circuits (``resourcemanager.opticaltrace``).  Pure.
+A node is a "process" with a lane for each slot; "network" is one with a lane for each coflow, and
+"optical ports" one with a lane for each port that had circuits (``opticaltrace.py``).  Pure.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Trace:
 
     @property
     def nodes(self) -> int:
-        """How many have been seen."""
+        """How many nodes have been seen."""
         return len(self._numbers)
 
     def take(self, step: Step) -> None:

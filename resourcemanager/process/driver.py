@@ -34,7 +34,7 @@ class Driver(CoreDriver):
 
         def fire() -> None:
             del self._timers[command.timer]
-            self.tell(TimerFired(timer=command.timer))
+            self.feed(TimerFired(timer=command.timer))
 
         when_s = self.started_s + command.at_s
         self._timers[command.timer] = self._reactor.call_at(when_s, fire)

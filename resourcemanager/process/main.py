@@ -1,6 +1,6 @@
 """The ResourceManager process: messages become events, commands become messages.
 
-Never here: a decision about jobs, tasks or slots.  Its name on the wire is "resourcemanager".
+Never here: a decision about jobs, tasks or slots.  Its address is "resourcemanager".
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ from railyard.resourcemanager.process.watchers import Watchers
 
 log = logging.getLogger(__name__)
 
-#: Before a job is committed again.
+#: Seconds before a job is committed again, for each further try.
 _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 
 #: Facts that NodeManagers pass on, which the core handles as they are.
@@ -100,7 +100,7 @@ _FACTS: tuple[type[Event], ...] = (
 
 
 def main(daemon: Daemon) -> None:
-    """Be the ResourceManager until asked to stop."""
+    """Run the ResourceManager until it is asked to stop."""
     take_priority(DECIDER)
     transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
@@ -112,7 +112,7 @@ def main(daemon: Daemon) -> None:
 
 
 class ResourceManager:
-    """The core, its driver, and its conversations."""
+    """The core, its driver, and the messages to and from everybody else."""
 
     def __init__(self, daemon: Daemon, transport: Transport) -> None:
         config, self._folder = daemon.config, daemon.folder
@@ -129,12 +129,12 @@ class ResourceManager:
         self._reports = NetworkReports(self._driver, self._network, self._folder, config)
         self._numbers = itertools.count(1)
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
-        self._failed: set[JobId] = set()  #: of those, the ones whose output must go
-        self._planning: dict[str, deque[Request]] = {}  #: {path: whoever asked where it should go}
+        self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
+        self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
         self._take_messages()
         self._take_commands()
         transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
-        transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.tell_progress)
+        transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.send_progress)
 
     def close(self) -> None:
         """Close the log."""
@@ -163,7 +163,7 @@ class ResourceManager:
         driver.on(CancelFlow, self._cancel_flow)
         driver.on(OpenCoflow, lambda o: self._order_network(RegisterCoflow(coflow=o.coflow)))
         driver.on(CloseCoflow, lambda o: self._order_network(FinishCoflow(coflow=o.coflow)))
-        driver.on(PlaceData, self._tell_data_plan)
+        driver.on(PlaceData, self._send_data_plan)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
@@ -172,12 +172,12 @@ class ResourceManager:
     def _fact(self, request: Request) -> None:
         assert isinstance(request.message, Event), "as the server checks"
         self._managers.check_fact(request)
-        self._driver.tell(request.message)
+        self._driver.feed(request.message)
 
     def _forecasts(self, request: Request) -> None:
         wanted = request.message
         assert isinstance(wanted, SubmitForecasts), "as the server checks"
-        self._driver.tell(JobsPredicted(jobs=wanted.jobs))
+        self._driver.feed(JobsPredicted(jobs=wanted.jobs))
         self._server.reply(request, Done())
 
     def _plan_data(self, request: Request) -> None:
@@ -186,7 +186,7 @@ class ResourceManager:
         asking = self._planning.setdefault(wanted.path, deque())
         asking.append(request)
         try:
-            self._driver.tell(
+            self._driver.feed(
                 DataAnnounced(
                     path=wanted.path,
                     size_bytes=wanted.size_bytes,
@@ -198,7 +198,7 @@ class ResourceManager:
             asking.pop()
             raise
 
-    def _tell_data_plan(self, order: PlaceData) -> None:
+    def _send_data_plan(self, order: PlaceData) -> None:
         asking = self._planning[order.path]
         self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
         if not asking:
@@ -229,7 +229,7 @@ class ResourceManager:
                 raise PeerError(f"output {path}: job {other} writes there: need another path")
         self._managers.packages[job] = wanted.package
         try:
-            self._driver.tell(event)
+            self._driver.feed(event)
         except (PeerError, UsageError):
             del self._managers.packages[job]
             raise
@@ -240,7 +240,7 @@ class ResourceManager:
 
     def _kill(self, request: Request) -> Message:
         assert isinstance(request.message, KillJob), "as the server checks"
-        self._driver.tell(JobKilled(job=request.message.job, reason=request.message.reason))
+        self._driver.feed(JobKilled(job=request.message.job, reason=request.message.reason))
         return Done()
 
     def _status(self, _: Request) -> Message:
@@ -258,7 +258,7 @@ class ResourceManager:
                 coflow=order.coflow,
                 weight=order.weight,
                 priority=order.priority,
-                given_s=self._driver.started_s + self._driver.told_s,
+                given_s=self._driver.started_s + self._driver.event_s,
             )
             self._network.insist(
                 open_flow,
@@ -281,7 +281,7 @@ class ResourceManager:
             reason = f"the network refused it: {answer.reason}"
             log.error("flow %s: %s", order.flow, reason)
             self._managers.send(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
-            self._driver.tell(FlowFailed(flow=order.flow, reason=reason))
+            self._driver.feed(FlowFailed(flow=order.flow, reason=reason))
 
     def _cancel_flow(self, order: CancelFlow) -> None:
         self._order_network(CloseFlow(flow=order.flow))
@@ -297,13 +297,13 @@ class ResourceManager:
         self._network.insist(order, Done, answered)
 
     def _commit(self, order: CommitJob, tries: int = 0) -> None:
-        """Rename the winners' files; all of it happens, or nothing.
+        """Rename the winners' files, all or none.
 
-        What the NameNode cannot do just now, as its disk is full, is tried again for a while.
+        If the NameNode can't just now, since its disk is full, it is tried again for a while.
         """
         folder = order.output_path
         if not folder:
-            self._driver.tell(JobCommitted(job=order.job))
+            self._driver.feed(JobCommitted(job=order.job))
             return
         self._namenode.insist(
             commit_of(folder, order.winners),
@@ -313,12 +313,12 @@ class ResourceManager:
 
     def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
         if isinstance(answer, Done):
-            self._driver.tell(JobCommitted(job=order.job))
+            self._driver.feed(JobCommitted(job=order.job))
         elif answer.unable and tries < len(_PAUSES_S):
             again = partial(self._commit, order, tries + 1)
             self._reactor.call_later(_PAUSES_S[tries], again)
         else:
-            self._driver.tell(JobCommitFailed(job=order.job, reason=answer.reason))
+            self._driver.feed(JobCommitFailed(job=order.job, reason=answer.reason))
 
     def _end_job(self, order: EndJob) -> None:
         if not order.ok and order.job in self._outputs:

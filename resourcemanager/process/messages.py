@@ -1,4 +1,4 @@
-"""What clients and the ResourceManager tell one another.  Its name on the wire: "resourcemanager".
+"""The messages between clients and the ResourceManager, whose address is "resourcemanager".
 
     client  --SubmitForecasts-->    Done
             --PlanData-->        DataPlan, before it writes a job's input
@@ -62,7 +62,7 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     max_attempts: Tasks = 4  #: failures of one task that end the job
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()
-    forecast: Forecast | None = None  #: of a recurring job, from earlier runs
+    forecast: Forecast | None = None  #: a recurring job's, from earlier runs
 
 
 class SubmitForecasts(Message, frozen=True, kw_only=True):
@@ -77,17 +77,17 @@ class SubmitForecasts(Message, frozen=True, kw_only=True):
 
 
 class PlanData(Message, frozen=True, kw_only=True):
-    """Where should data go that I am about to write and a job will read?  Answered by ``DataPlan``.
+    """Ask where to put data that is about to be written for a job; answered by ``DataPlan``.
 
     Whoever writes it passes the answer on: as the hint of a file, or as a job's ``output_racks``.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
-    path: Path  #: of the file, or of the folder whose files all are the job's input
+    path: Path  #: the input: a file, or a folder with all its files
     size_bytes: ModelBytes
     job: Name = ""  #: the name of the job that will read it; "" = that is not known
-    forecast: Forecast | None = None  #: of that job, if there is one
+    forecast: Forecast | None = None  #: that job's, if there is one
 
 
 class DataPlan(Message, frozen=True, kw_only=True):
@@ -112,15 +112,15 @@ class KillJob(Message, frozen=True, kw_only=True):
 
 
 class GetClusterStatus(Message, frozen=True, kw_only=True):
-    """What is there and what goes on?"""
+    """Ask for the state of nodes and jobs; answered by ``ClusterStatus``."""
 
 
 class GetReport(Message, frozen=True, kw_only=True):
-    """The summary of these jobs, in the format of DESIGN.md 4."""
+    """Ask for the summary of these jobs; answered by ``Report``."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
-    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: none = all that it can still tell of
+    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: none = all of which there are records
 
 
 # Answers -----------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Report(Message, frozen=True, kw_only=True):
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of ``ClusterStatus``."""
+    """A job in ``ClusterStatus``."""
 
     job: JobId
     name: Name
@@ -149,16 +149,16 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     progress: Share  #: done share of all its tasks, 0 to 1
     submitted_s: Seconds
     finished_s: Seconds | None = None
-    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
+    waiting: Text = ""  #: why none of its pending tasks is launched, if it has any
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that was ever there."""
+    """A node in ``ClusterStatus``: each that ever joined."""
 
     node: NodeId
     rack: RackId
     slots: Slots
-    attempts: Annotated[tuple[AttemptId, ...], FEW]  #: in its slots now
+    attempts: Annotated[tuple[AttemptId, ...], FEW]  #: those that hold its slots
     alive: bool
     lost_because: Text = ""
 
@@ -178,7 +178,7 @@ class ClusterStatus(Message, frozen=True, kw_only=True):
 
 # Pushed to watchers ------------------------------------------------------------------------------
 class StageProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a stage is."""
+    """How far a stage is, in a ``JobProgress``."""
 
     name: Name
     reads: Annotated[tuple[Name, ...], FEW]
@@ -199,11 +199,11 @@ class JobProgress(Message, frozen=True, kw_only=True):
     shuffled_bytes: ModelBytes  #: fetched so far
     shuffle_bytes: ModelBytes  #: to fetch in all, as far as is known yet
     failed_attempts: Count
-    waiting: Text = ""  #: why nothing of it is being started, if there is something to start
+    waiting: Text = ""  #: why none of its pending tasks is launched, if it has any
 
 
 class JobEnded(Message, frozen=True, kw_only=True):
-    """A job is over."""
+    """A job has ended."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 

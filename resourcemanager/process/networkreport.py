@@ -55,7 +55,7 @@ class NetworkReports:
                 del looks[old]
 
     def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
-        """Answer a ``GetReport`` once the network has told its counters."""
+        """Answer a ``GetReport`` once the network has sent its counters."""
         assert isinstance(request.message, GetReport), "as the server checks"
         records = self._driver.core.records
         wanted = request.message.jobs or tuple(records)

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class _NodeManager:
     peer: bytes
     rack: RackId
-    slots: dict[NodeId, int]  #: of each of its nodes
+    slots: dict[NodeId, int]  #: {node: how many slots it has}
     heard_s: float
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
     loaded: set[JobId] = field(default_factory=set)
@@ -39,14 +39,14 @@ class _NodeManager:
 
 
 class NodeManagers:
-    """All of them, by rack."""
+    """The NodeManagers, by rack."""
 
     def __init__(self, driver: Driver, server: Server, expiry_s: float) -> None:
         self._driver = driver
         self._server = server
         self._expiry_s = expiry_s
         self._by_rack: dict[RackId, _NodeManager] = {}
-        self.packages: dict[JobId, JobPackage] = {}  #: of the jobs that are not discarded yet
+        self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
 
     # What they say -------------------------------------------------------------------------------
     def register(self, request: Request) -> Message:
@@ -66,7 +66,7 @@ class NodeManagers:
         return Done()
 
     def heartbeat(self, request: Request) -> None:
-        """A NodeManager is alive, and tells which of its nodes are."""
+        """A NodeManager is alive, and reports which of its nodes are."""
         message = request.message
         assert isinstance(message, NodeManagerHeartbeat), "as the server checks"
         manager = self._by_rack.get(message.rack)
@@ -92,13 +92,13 @@ class NodeManagers:
             raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
 
     def expire(self) -> None:
-        """Write off those that were silent for too long."""
+        """Write off the NodeManagers that were silent for too long."""
         for manager in self._by_rack.values():
             silent_s = now_s() - manager.heard_s
             if manager.usable and silent_s > self._expiry_s:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
-    # What they are told --------------------------------------------------------------------------
+    # What they are sent --------------------------------------------------------------------------
     def launch(self, order: LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
         manager = self._by_rack[rack_of(order.node)]
@@ -109,13 +109,13 @@ class NodeManagers:
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
-        """Tell the NodeManager of a node something."""
+        """Send the NodeManager of a node a message."""
         manager = self._by_rack.get(rack_of(node))
         if manager is not None:
             self._push(manager, message)
 
     def discard(self, order: DiscardJob) -> None:
-        """A job is over for everybody."""
+        """Have every NodeManager that has loaded a job forget it."""
         self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
             if order.job in manager.loaded:
@@ -130,7 +130,7 @@ class NodeManagers:
     def _join(self, manager: _NodeManager, node: NodeId) -> None:
         manager.usable.add(node)
         slots = manager.slots[node]
-        self._driver.tell(NodeJoined(node=node, rack=manager.rack, slots=slots))
+        self._driver.feed(NodeJoined(node=node, rack=manager.rack, slots=slots))
 
     def _lose(self, manager: _NodeManager, reason: str) -> None:
         for node in sorted(manager.usable):
@@ -142,10 +142,10 @@ class NodeManagers:
         log.warning("%s is lost: %s", node, reason)
         manager.usable.remove(node)
         manager.strays += [(a, node) for a in self._driver.core.state.nodes[node].attempts]
-        self._driver.tell(NodeLost(node=node, reason=reason))
+        self._driver.feed(NodeLost(node=node, reason=reason))
 
     def _take_back(self, manager: _NodeManager, nodes: tuple[NodeId, ...]) -> None:
-        """One that was silent for too long is there again: what it ran is not wanted any more."""
+        """A NodeManager that was silent for too long is back: end its attempts, use its nodes."""
         strays, manager.strays = manager.strays, []
         for attempt, node in strays:
             reason = f"{node} had been given up"

@@ -1,4 +1,4 @@
-"""What people are shown of the core's state: progress, status, how a job ended.  Pure."""
+"""The core's state as people see it: progress, status, how a job ended.  Pure."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def job_ended(record: JobRecord) -> JobEnded:
 def cluster_status(
     core: Core, topology: Topology, flow_scheduler: str, now_s: float
 ) -> ClusterStatus:
-    """What is there and what goes on."""
-    world = core.state
+    """The cluster's nodes and jobs now."""
+    cluster = core.state
     return ClusterStatus(
-        scheduler=world.policies.name,
+        scheduler=cluster.policies.name,
         flow_scheduler=flow_scheduler,
         topology=topology.name,
         now_s=now_s,
@@ -74,16 +74,17 @@ def cluster_status(
                 alive=node.alive,
                 lost_because=node.lost_because,
             )
-            for node in world.nodes.values()
+            for node in cluster.nodes.values()
         ),
         jobs=tuple(
-            _job_status(core, record, world.jobs.get(record.id)) for record in core.records.values()
+            _job_status(core, record, cluster.jobs.get(record.id))
+            for record in core.records.values()
         ),
     )
 
 
 def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
-    """A job's line; ``job`` is None once it has ended."""
+    """A job's row of the status; ``job`` is None once it has ended."""
     if job is None:
         tasks = record.maps + record.reduces
         state, waiting = "succeeded" if record.ok else "failed", ""
@@ -106,5 +107,5 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
 
 
 def _share(progress: float) -> float:
-    """A sum of shares, without what adding them up has lost or won."""
+    """A sum of shares within 0 to 1, without the rounding errors of adding them up."""
     return min(max(0.0, progress), 1.0)

@@ -1,6 +1,6 @@
-"""From a submission to the core's event: looks up the input, one split a block, and checks.
+"""How a submission becomes the core's event: its input is looked up, a split for each block.
 
-Every answer comes later, through the reactor; whoever submitted is answered in the end.
+The NameNode's answers come through the reactor; whoever submitted the job is answered last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who watches which job, and telling them."""
+"""The clients that watch jobs, and what they are sent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from railyard.resourcemanager.process.progress import job_ended, job_progress
 
 
 class Watchers:
-    """The clients that want to know how jobs get on."""
+    """The clients that watch jobs, by job."""
 
-    PERIOD_S = 0.2  #: how often they are told
+    PERIOD_S = 0.2  #: between two reports of progress
 
     def __init__(self, driver: Driver, server: Server) -> None:
         self._driver = driver
@@ -22,7 +22,7 @@ class Watchers:
         self._by_job: dict[JobId, list[bytes]] = {}
 
     def watch(self, request: Request) -> Message | None:
-        """Somebody wants to know about a job, which may have ended already."""
+        """Watch a job for a client; it may have ended already."""
         assert isinstance(request.message, WatchJob), "as the server checks"
         job = request.message.job
         record = self._driver.core.records.get(job)
@@ -35,20 +35,20 @@ class Watchers:
             self._server.push(request.peer, job_ended(record))
         return None
 
-    def tell_progress(self) -> None:
-        """Tell all of them how far their jobs are."""
+    def send_progress(self) -> None:
+        """Send all of them how far their jobs are."""
         for job in list(self._by_job):
             progress = job_progress(self._driver.core, job, self._driver.now_s)
             if progress is not None:
-                self._tell(job, progress)
+                self._send(job, progress)
 
     def job_ended(self, job: JobId) -> None:
-        """Tell those who watch a job how it ended, with a last look at it."""
-        self._tell(job, job_ended(self._driver.core.records[job]))
+        """Send those who watch a job how it ended, and forget them."""
+        self._send(job, job_ended(self._driver.core.records[job]))
         self._by_job.pop(job, None)
 
-    def _tell(self, job: JobId, message: Message) -> None:
-        """Tell those who watch; whoever is gone is forgotten."""
+    def _send(self, job: JobId, message: Message) -> None:
+        """Send those who watch a job a message; whoever is gone is forgotten."""
         peers = self._by_job.get(job, [])
         still = [peer for peer in peers if self._server.push(peer, message)]
         if still:

@@ -29,7 +29,7 @@ RECIPE = Recipe(name="apart", source="a test", order=FairOrder, data=LargeFilesA
 
 
 def placed(c: TinyCluster, path: str, size_bytes: int) -> PlaceData:
-    c.tell(DataAnnounced(path=path, size_bytes=size_bytes))
+    c.feed(DataAnnounced(path=path, size_bytes=size_bytes))
     command = c.commands[-1][1]
     assert isinstance(command, PlaceData)
     return command

@@ -278,7 +278,7 @@ def test_progress_counts_running_attempts():
     c = tiny_cluster(nodes=2)
     c.submit("j0", maps=4, map_s=2)
     c.run(until_s=1.0)
-    c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.5))
+    c.feed(AttemptProgressed(attempt="j0.m0.0", progress=0.5))
     assert c.core.state.jobs[JobId("j0")].stages["m"].progress == 0.125
 
 

@@ -227,7 +227,7 @@ def test_an_attempt_that_breaks_while_it_is_being_killed_did_not_fail():
     c.lose("r0n0")
     c.run(until_s=7.1)
     (killed,) = [o.attempt for _, o in c.commands if isinstance(o, KillAttempt)]
-    c.tell(AttemptFailed(attempt=killed, reason="its fetch was cancelled"))
+    c.feed(AttemptFailed(attempt=killed, reason="its fetch was cancelled"))
     del c._workers[killed]
     assert c.run().ended == {"j0": ""}
     record = c.core.records[JobId("j0")]

@@ -120,7 +120,7 @@ def test_the_event_that_broke_a_law_is_in_the_log(tmp_path: Path):
     driver = Driver(core_for(config), log, Reactor())
     driver.core.state.now_s = 1e9  # so that the clock goes backwards
     with pytest.raises(InvariantError, match="comes after"):
-        driver.tell(NodeJoined(node="r0n0", rack="r0", slots=1))
+        driver.feed(NodeJoined(node="r0n0", rack="r0", slots=1))
     log.close()
     assert "node-joined" in (tmp_path / "e").read_text()
 

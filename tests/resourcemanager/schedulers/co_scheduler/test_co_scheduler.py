@@ -31,7 +31,7 @@ def hybrid(scheduler: str = "co-scheduler", **more) -> TinyCluster:
 
 def planned(c: TinyCluster, size_bytes: int, forecast: Forecast | None = None):
     """The racks for each replica of a job's input."""
-    c.tell(DataAnnounced(path="/in", size_bytes=size_bytes, forecast=forecast))
+    c.feed(DataAnnounced(path="/in", size_bytes=size_bytes, forecast=forecast))
     [plan] = c.led_to[-1]
     assert isinstance(plan, PlaceData)
     return plan.racks
@@ -227,7 +227,7 @@ def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=100)
-    c.at(1.0, lambda: c.tell(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
+    c.at(1.0, lambda: c.feed(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
     run = c.run(until_s=150.0)
     assert run.placements == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 100.0)]
 
@@ -322,7 +322,7 @@ def test_wrong_remaining_times_can_be_had():
         c.submit("j0", maps=32, map_s=20)
         for order in c.launched():
             report = AttemptProgressed(attempt=order.attempt, progress=0.25)
-            c.at(5.0, lambda report=report: c.tell(report))
+            c.at(5.0, lambda report=report: c.feed(report))
         c.run(until_s=5.0)
         return c.core.state.policies.tasks.guidelines.releases.release_s(5.0).ravel().tolist()
 

@@ -59,11 +59,11 @@ def forecast(name: str = "nightly", submit_s: float | None = None, **sizes: int)
 def predict(c: TinyCluster, *jobs: str, **sizes: int) -> None:
     """Tell that these jobs, of which each recurs by itself, come now."""
     expected = tuple(PredictedJob(job=name, forecast=forecast(name, **sizes)) for name in jobs)
-    c.tell(JobsPredicted(jobs=expected))
+    c.feed(JobsPredicted(jobs=expected))
 
 
 def placed(c: TinyCluster, job: str, expected: Forecast | None = None):
-    c.tell(DataAnnounced(path=f"/{job}", size_bytes=400, job=job, forecast=expected))
+    c.feed(DataAnnounced(path=f"/{job}", size_bytes=400, job=job, forecast=expected))
     [order] = c.led_to[-1]
     assert isinstance(order, PlaceData)
     return order.racks
