@@ -38,7 +38,7 @@ class AsFastAsPossible(FlowScheduler):
 
     def compiled(self) -> FlowScheduler:
         """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.afap import CompiledAsFastAsPossible
+        from railyard.netemu.schedulers.fast.afap.scheduler import CompiledAsFastAsPossible
 
         return CompiledAsFastAsPossible()
 

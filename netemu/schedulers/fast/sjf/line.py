@@ -103,7 +103,7 @@ def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
     return more_facts, more_marks
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
     """Whether nothing is left on the way of the row at a place of the line."""
     least = np.inf
@@ -112,7 +112,7 @@ def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
     return least == 0
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def is_as_before(
     facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
 ) -> bool:

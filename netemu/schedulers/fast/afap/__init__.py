@@ -1,0 +1,1 @@
+"""``afap`` with many open flows.  Open ``scheduler`` first."""

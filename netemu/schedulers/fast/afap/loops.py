@@ -1,0 +1,267 @@
+"""The compiled loops of ``afap``: who can gain by what has come free, and by how much.
+
+Rows that wait on one route are a skew heap by their numbers in the order: ``lower`` and ``upper``
+are what hangs below each.  Those that have ended are taken from it when they come to its top.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
+from railyard.netemu.schedulers.fast.loops.rows import change_rate
+from railyard.netemu.schedulers.reference.afap import ROUNDING
+
+NONE = -1
+
+
+class Waiting(NamedTuple):
+    """Rows that wait, by route."""
+
+    numbers: Floats  #: by row: its number in the order of priorities
+    lower: Numbers  #: by row
+    upper: Numbers
+    tops: Numbers  #: by route: the first row that waits, or none
+    ways: Numbers  #: the links of each route: [route, position]
+    #: chains of the routes that cross each link, as route x positions + position: by link the first
+    #: one, or none; and the next one: [route, position]
+    first: Numbers
+    following: Numbers
+
+
+class Candidates(NamedTuple):
+    """Room for the rows that may gain: each with the route on which it waits, or none."""
+
+    rows: Numbers
+    routes: Numbers
+    at: Numbers  #: by route: where it is among the candidates, if it is there
+
+
+@njit(cache=True)
+def line_up(rows: Numbers, routes: Numbers, waiting: Waiting) -> None:
+    """Let rows wait on these routes."""
+    for number in range(len(rows)):
+        row, route = rows[number], routes[number]
+        waiting.lower[row] = waiting.upper[row] = NONE
+        waiting.tops[route] = _merge(waiting.tops[route], row, waiting)
+
+
+@njit(cache=True)
+def _merge(one: int, other: int, waiting: Waiting) -> int:
+    """The top of both heaps."""
+    numbers, lower, upper = waiting.numbers, waiting.lower, waiting.upper
+    if one == NONE or other == NONE:
+        return max(one, other)
+    if numbers[other] < numbers[one]:
+        one, other = other, one
+    top = one
+    while True:  # along the upper sides, which become the lower ones
+        rest, upper[one] = upper[one], lower[one]
+        if rest == NONE:
+            lower[one] = other
+            return top
+        if numbers[other] < numbers[rest]:
+            rest, other = other, rest
+        lower[one] = rest
+        one = rest
+
+
+@njit(cache=True, inline="always")
+def _top(table: Floats, route: int, waiting: Waiting) -> int:
+    """The first row that waits on a route and has not ended, or none."""
+    tops = waiting.tops
+    while tops[route] != NONE and table[WEIGHT, tops[route]] == 0:
+        _take_top(route, waiting)
+    return int(tops[route])
+
+
+@njit(cache=True)
+def _take_top(route: int, waiting: Waiting) -> None:
+    top = waiting.tops[route]
+    waiting.tops[route] = _merge(waiting.lower[top], waiting.upper[top], waiting)
+
+
+@njit(cache=True)
+def hand_out(
+    table: Floats,
+    paths: Numbers,
+    senders: Numbers,
+    sending: int,
+    capacities: Floats,
+    left: Floats,
+    fresh: Numbers,
+    waiting: Waiting,
+    candidates: Candidates,
+    load: Floats,
+    now_s: float,
+) -> tuple[int, float, float]:
+    """Give each row all that its way has left, by priority.
+
+    Nobody could gain after the last decision: each row had a link on its way of which nothing was
+    ``left``.  So who can gain now crosses one of which something is left again, or waits on a
+    ``fresh`` route, to which rows have come.  ``left`` and ``load`` are brought up to date.
+
+    Returns how many ``senders`` there are from now on, at how many bytes/s all send, and when the
+    first one ends.
+    """
+    was_full = left == 0
+    sending = _find_left(table, paths, senders, sending, capacities, left)
+    many = _find_candidates(
+        table, paths, senders[:sending], was_full, left, fresh, waiting, candidates
+    )
+    while many > 0:
+        many, first = _first_open(paths, left, waiting.numbers, candidates, many)
+        if many == 0:
+            break
+        row, route = candidates.rows[first], candidates.routes[first]
+        _give(table, paths, row, left, now_s)
+        if route != NONE:
+            senders[sending] = row
+            sending += 1
+            _take_top(route, waiting)
+            candidates.rows[first] = _top(table, route, waiting)
+        if route == NONE or candidates.rows[first] == NONE:
+            many -= 1
+            candidates.rows[first] = candidates.rows[many]
+            candidates.routes[first] = candidates.routes[many]
+    return sending, *_sum_up(table, paths, senders[:sending], load)
+
+
+@njit(cache=True)
+def _find_left(
+    table: Floats,
+    paths: Numbers,
+    senders: Numbers,
+    sending: int,
+    capacities: Floats,
+    left: Floats,
+) -> int:
+    """Find what senders leave of each link, but for rounding; returns how many have not ended."""
+    used, kept = np.zeros(len(capacities)), 0
+    for number in range(sending):
+        row = senders[number]
+        if table[WEIGHT, row] == 0:
+            continue
+        senders[kept] = row
+        kept += 1
+        bytes_per_s = table[RATE, row] * table[WEIGHT, row]
+        if bytes_per_s < np.inf:
+            for position in range(len(paths)):
+                used[paths[position, row]] += bytes_per_s
+    used[-1] = 0.0  # stands for no link
+    for link in range(len(left)):
+        left[link] = capacities[link] - used[link]
+        if abs(left[link]) <= ROUNDING * used[link]:
+            left[link] = 0.0
+    return kept
+
+
+@njit(cache=True)
+def _find_candidates(
+    table: Floats,
+    paths: Numbers,
+    senders: Numbers,
+    was_full: Bools,
+    left: Floats,
+    fresh: Numbers,
+    waiting: Waiting,
+    candidates: Candidates,
+) -> int:
+    """Find the senders and the first rows of routes whose whole way has something left."""
+    many, positions = 0, len(paths)
+    for row in senders:
+        if _is_open(paths, row, left):
+            candidates.rows[many], candidates.routes[many] = row, NONE
+            many += 1
+    for route in fresh:
+        many += _note_route(table, route, left, waiting, candidates, many)
+    for link in range(len(left) - 1):
+        if not (was_full[link] and left[link] > 0):
+            continue
+        node = waiting.first[link]
+        while node != NONE:
+            route = node // positions
+            many += _note_route(table, route, left, waiting, candidates, many)
+            node = waiting.following[route, node % positions]
+    return many
+
+
+@njit(cache=True, inline="always")
+def _note_route(
+    table: Floats, route: int, left: Floats, waiting: Waiting, candidates: Candidates, many: int
+) -> int:
+    """Write down the first row of a route, if it can gain."""
+    if waiting.tops[route] == NONE:
+        return 0
+    for link in waiting.ways[route]:
+        if left[link] == 0:
+            return 0
+    at = candidates.at[route]
+    if at < many and candidates.routes[at] == route:
+        return 0  # two of its links have something left again
+    row = _top(table, route, waiting)
+    if row == NONE:
+        return 0
+    candidates.rows[many], candidates.routes[many] = row, route
+    candidates.at[route] = many
+    return 1
+
+
+@njit(cache=True, inline="always")
+def _is_open(paths: Numbers, row: int, left: Floats) -> bool:
+    """Whether something is left on all of a way."""
+    least = np.inf
+    for position in range(len(paths)):
+        least = min(least, left[paths[position, row]])
+    return bool(least > 0)
+
+
+@njit(cache=True)
+def _first_open(
+    paths: Numbers, left: Floats, numbers: Floats, candidates: Candidates, many: int
+) -> tuple[int, int]:
+    """How many candidates can gain, and which of them is the first; others are left out."""
+    kept, first = 0, 0
+    for number in range(many):
+        row = candidates.rows[number]
+        if not _is_open(paths, row, left):
+            continue
+        candidates.rows[kept], candidates.routes[kept] = row, candidates.routes[number]
+        if numbers[row] < numbers[candidates.rows[first]]:
+            first = kept
+        kept += 1
+    return kept, first
+
+
+@njit(cache=True)
+def _give(table: Floats, paths: Numbers, row: int, left: Floats, now_s: float) -> None:
+    """Have a row send all that is left on its way, besides what it sends."""
+    more = np.inf
+    for position in range(len(paths)):
+        more = min(more, left[paths[position, row]])
+    before = table[RATE, row] * table[WEIGHT, row]
+    total = more + (before if before < np.inf else 0.0)
+    change_rate(table, row, total / table[WEIGHT, row], now_s)
+    for position in range(len(paths)):
+        link = paths[position, row]
+        if left[link] < np.inf:
+            left[link] = max(left[link] - more, 0.0)
+
+
+@njit(cache=True)
+def _sum_up(table: Floats, paths: Numbers, senders: Numbers, load: Floats) -> tuple[float, float]:
+    """At how many bytes/s all send, and when the first ends; ``load`` gets that of each link."""
+    total, first_s = 0.0, np.inf
+    load[:] = 0.0
+    for row in senders:
+        more = table[RATE, row] * table[WEIGHT, row]
+        total += more
+        first_s = min(first_s, table[FINISH_S, row])
+        for position in range(len(paths)):
+            load[paths[position, row]] += more
+    load[-1] = 0.0  # stands for no link
+    return total, first_s

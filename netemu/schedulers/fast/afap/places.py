@@ -1,0 +1,60 @@
+"""The order of flows by priority, as numbers that compiled loops can compare.
+
+Flows come at any time and belong anywhere in the order, so each gets a number between those of its
+neighbours.  Where none is left between them, all are numbered anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats
+
+
+class Places:
+    """Rows and their numbers, in the order of their flows' priorities."""
+
+    def __init__(self) -> None:
+        self._keys: list[Any] = []  #: priorities, ascending; all different
+        self._rows: list[int] = []
+        self._numbers: list[float] = []
+
+    def add(self, keys: Sequence[tuple[Any, int]], numbers: Floats) -> None:
+        """Put rows, ascending by key, in their places; ``numbers``, by row, has room for them."""
+        at = 0
+        while at < len(keys):
+            place = bisect_left(self._keys, keys[at][0])
+            end = len(keys)
+            if place < len(self._keys):
+                end = bisect_left(keys, self._keys[place], lo=at, key=lambda key: key[0])
+            self._insert(place, keys[at:end], numbers)
+            at = end
+
+    # Inside --------------------------------------------------------------------------------------
+    def _insert(self, place: int, keys: Sequence[tuple[Any, int]], numbers: Floats) -> None:
+        """Put rows that are next to each other in place."""
+        rows = [row for _, row in keys]
+        between = self._between(place, len(keys))
+        self._keys[place:place] = [key for key, _ in keys]
+        self._rows[place:place] = rows
+        if between is None:
+            self._numbers = [float(number) for number in range(len(self._rows))]
+            numbers[self._rows] = self._numbers
+        else:
+            self._numbers[place:place] = between
+            numbers[rows] = between
+
+    def _between(self, place: int, count: int) -> list[float] | None:
+        """So many numbers for what comes before a place; None if there is no room for them."""
+        known = self._numbers
+        if place == len(known):
+            after = known[-1] if known else -1.0
+            return [after + number for number in range(1, count + 1)]
+        after = known[place - 1] if place else known[0] - count - 1
+        step = (known[place] - after) / (count + 1)
+        numbers = [after, *(after + step * number for number in range(1, count + 1)), known[place]]
+        return numbers[1:-1] if bool((np.diff(numbers) > 0).all()) else None

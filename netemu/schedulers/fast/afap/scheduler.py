@@ -1,0 +1,153 @@
+"""``afap`` with many open flows: an event costs what it frees, not how many flows wait.
+
+The reference, which decides the same, is ``netemu.schedulers.reference.afap``.  Whoever gains
+bandwidth fills a link on its way.  So of all flows that wait on one route only the first can gain,
+none where a link on it is full, and nobody at all over links that were not full before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.traffic import RowGroup, Traffic
+from railyard.netemu.schedulers.fast.afap.loops import (
+    NONE,
+    Candidates,
+    Waiting,
+    hand_out,
+    line_up,
+)
+from railyard.netemu.schedulers.fast.afap.places import Places
+from railyard.netemu.schedulers.fast.loops.slots import grown
+from railyard.netemu.schedulers.reference import afap
+from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
+
+
+class CompiledAsFastAsPossible(AsFastAsPossible):
+    """Hands out what is free, by priority."""
+
+    def __init__(self) -> None:
+        self._layout = -1  #: of the rows that all of this is about
+        self._capacities: Floats = np.empty(0)
+        self._left: Floats = np.empty(0)  #: of each link, after the last decision
+        self._known = 0  #: rows that are known
+        self._senders: Numbers = np.empty(0, dtype=np.int64)  #: rows, with room for all
+        self._sending = 0  #: how many they are
+        self._places = Places()
+        self._routes: dict[tuple[int, ...], int] = {}  #: {links: number}
+        self._waiting = _nobody(0, 0)
+        self._candidates = Candidates(*[np.empty(0, dtype=np.int64)] * 3)
+
+    def decide(self, traffic: Traffic) -> float:
+        """Hand out what is free."""
+        for group in traffic.groups:  # at most one
+            rows = group.as_rows
+            assert rows is not None
+            if self._is_known(rows, traffic):
+                self._hand_out(rows, self._line_up(rows), traffic)
+            else:
+                afap.hand_out(group, traffic)
+                self._begin(rows, traffic)
+        return np.inf
+
+    # Inside --------------------------------------------------------------------------------------
+    def _is_known(self, group: RowGroup, traffic: Traffic) -> bool:
+        """Whether rows have the numbers that they had, and links the capacities."""
+        same = group.layout == self._layout and len(group.paths) == self._waiting.ways.shape[1]
+        return same and np.array_equal(traffic.capacities, self._capacities)
+
+    def _begin(self, group: RowGroup, traffic: Traffic) -> None:
+        """Know who sends and who waits, after all rows have been looked at."""
+        self._layout, self._capacities = group.layout, traffic.capacities
+        self._left = np.zeros(len(traffic.capacities))  # so that all links are looked at next time
+        self._senders = np.flatnonzero(group.rates)
+        self._sending = len(self._senders)
+        self._places = Places()
+        self._routes.clear()
+        self._waiting = _nobody(len(traffic.capacities), len(group.paths))
+        self._known = 0
+        self._line_up(group)
+
+    def _line_up(self, group: RowGroup) -> Numbers:
+        """Put rows that have come in order, and let those that do not send wait.
+
+        Returns the routes on which they do.
+        """
+        first, self._known = self._known, group.rows.count
+        if first == self._known:
+            return np.empty(0, dtype=np.int64)
+        new = np.flatnonzero(group.weights[first:]) + first
+        ways, routes = group.paths[:, new].T.tolist(), self._routes
+        numbers = [routes.setdefault(tuple(way), len(routes)) for way in ways]
+        self._make_room(group.rows.whole[0].shape[1])
+        keys = sorted((group.class_key(row), row) for row in new.tolist())
+        self._places.add(keys, self._waiting.numbers)
+        waits = group.rates[new] == 0
+        fresh = np.array(numbers, dtype=np.int64)[waits]
+        line_up(new[waits], fresh, self._waiting)
+        return np.unique(fresh)
+
+    def _make_room(self, rows: int) -> None:
+        """Have room for so many rows, and for all routes."""
+        waiting, known = self._waiting, len(self._waiting.tops)
+        more = rows - len(waiting.numbers)
+        if more > 0:
+            waiting = waiting._replace(
+                numbers=grown(waiting.numbers, more),
+                lower=grown(waiting.lower, more),
+                upper=grown(waiting.upper, more),
+            )
+        self._senders = grown(self._senders, max(rows - len(self._senders), 0))
+        if len(self._routes) > known:
+            waiting = _with_routes(waiting, list(self._routes)[known:])
+        self._waiting = waiting
+        room = rows + 2 * len(waiting.tops)
+        if len(self._candidates.rows) < room:
+            self._candidates = Candidates(*np.zeros((3, 2 * room), dtype=np.int64))
+
+    def _hand_out(self, group: RowGroup, fresh: Numbers, traffic: Traffic) -> None:
+        load = np.empty(len(self._left))
+        self._sending, bytes_per_s, first_s = hand_out(
+            *group.rows.whole,
+            self._senders,
+            self._sending,
+            self._capacities,
+            self._left,
+            fresh,
+            self._waiting,
+            self._candidates,
+            load,
+            traffic.now_s,
+        )
+        group.timed(bytes_per_s, first_s, load, self._senders[: self._sending])
+
+
+def _nobody(links: int, positions: int) -> Waiting:
+    """Nobody waits, and no route is known."""
+    nothing = np.empty(0, dtype=np.int64)
+    return Waiting(
+        numbers=np.empty(0),
+        lower=nothing,
+        upper=nothing,
+        tops=nothing,
+        ways=np.empty((0, positions), dtype=np.int64),
+        first=np.full(links, NONE),
+        following=np.empty((0, positions), dtype=np.int64),
+    )
+
+
+def _with_routes(waiting: Waiting, ways: list[tuple[int, ...]]) -> Waiting:
+    """The same with routes of these links, on which nobody waits."""
+    known, positions = waiting.following.shape
+    more = np.array(ways, dtype=np.int64)
+    following = np.concatenate([waiting.following, np.full(more.shape, NONE)])
+    for route, links in enumerate(more.tolist(), start=known):
+        for position, link in enumerate(links):
+            following[route, position] = waiting.first[link]
+            waiting.first[link] = route * positions + position
+    return waiting._replace(
+        tops=np.concatenate([waiting.tops, np.full(len(ways), NONE)]),
+        ways=np.concatenate([waiting.ways, more]),
+        following=following,
+    )
