@@ -5,7 +5,7 @@ it is measured: one arrives, one ends.  An event is done when the new rates, and
 next event, are known.
 
 And whether those rates are right: random small networks, in which each flow must end when it does
-by exact fractions, under the simple and the compiled version of each flow scheduler.
+by exact fractions, under the reference and the fast version of each flow scheduler.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from railyard.benchmarks._exact.differential import circuit_disagreements, disag
 from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
-from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
+from railyard.netemu.schedulers.registry import MANY_FLOWS
 
 #: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
 SETUPS = {
@@ -74,9 +75,9 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
             rows += _events(name, size, pairs, (arrive_ms, end_ms), bound)
             del crowd
             gc.collect()  # no two large ones at a time
-        crowds = [figures for size, figures in zip(SIZES, measured, strict=False) if size >= CROWD]
-        if len(crowds) > 1:
-            rows.append(_growth(name, crowds))
+        many = [costs for size, costs in zip(SIZES, measured, strict=False) if size >= MANY_FLOWS]
+        if len(many) > 1:
+            rows.append(_growth(name, many))
     return rows
 
 
@@ -100,7 +101,7 @@ def _agreement(cases: int) -> list[dict[str, Any]]:
                 "ratio": None,
                 "bound": 0,
                 "ok": not wrong,
-                "note": wrong[0] if wrong else "simple and compiled",
+                "note": wrong[0] if wrong else "reference and fast",
             }
         )
     return rows
@@ -112,13 +113,13 @@ class Crowd:
     def __init__(self, scheduler: str, topology: str, size: int) -> None:
         self._dice = random.Random(size)
         self._size = size
-        self._fabric = Fabric(load_topology(topology), flow_scheduler(scheduler))
-        self._fabric.compiles_at = CROWD
+        fast = fast_version(scheduler)
+        self._fabric = Fabric(load_topology(topology), flow_scheduler(scheduler), fast=fast)
         self._started = 0
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
-        kind = FLOW_SCHEDULERS[scheduler]
+        kind = FLOW_SCHEDULERS[scheduler].reference
         minds_coflows = kind.by_coflow or kind.circuit_policy is not None
         pairs = (self._start() for _ in range(size))
         #: what the scheduler decides on: pairs of racks, of each coflow if it minds coflows

@@ -25,9 +25,9 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.jobs.workloads.model import Workload
-from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.instants import instant_s
-from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_network, report
@@ -71,8 +71,8 @@ class Simulation:
         self.heap = EventHeap()
         self.core = Core(topology, recipe, config.scheduler_options, seed)
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
-        fabric = Fabric(topology, flow_scheduler(config.flow_scheduler))
-        fabric.compiles_at = CROWD
+        name = config.flow_scheduler
+        fabric = Fabric(topology, flow_scheduler(name), fast=fast_version(name))
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, seed, self.heap, self.network)

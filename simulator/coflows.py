@@ -23,10 +23,11 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
-from railyard.netemu.fabric.fabric import CROWD, Fabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.instants import instant_s
+from railyard.netemu.schedulers import fast_version
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
@@ -59,8 +60,8 @@ class CoflowRun:
             raise UsageError(f"topology {topology.name} has {len(racks)} racks: need {right}")
         self.trace = trace
         self.topology = topology
-        self.fabric = Fabric(topology, scheduler, has_circuit_log=False)
-        self.fabric.compiles_at = CROWD
+        fast = fast_version(scheduler.name)
+        self.fabric = Fabric(topology, scheduler, fast=fast, has_circuit_log=False)
         self.events = 0  #: times at which something happened
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows

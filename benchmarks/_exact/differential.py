@@ -1,4 +1,4 @@
-"""Random cases in which a flow scheduler's versions must agree: simple, compiled, exact fractions.
+"""Random cases in which a flow scheduler's versions must agree: reference, fast, exact fractions.
 
 A case is a small network and what happens to it: coflows and single flows that come at any times,
 also at the very ends of others, of sizes down to nothing, over links that are unlimited, limited
@@ -20,7 +20,8 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
-from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers import fast_version, flow_scheduler
+from railyard.netemu.schedulers.base import Fast
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6
@@ -179,10 +180,10 @@ def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
     return ends_s(scheduler, capacities, moments)
 
 
-def fabric_ends_s(scheduler: str, case: Case, compiles_at: float) -> dict[str, float]:
+def fabric_ends_s(scheduler: str, case: Case, fast: Fast | None) -> dict[str, float]:
     """When each flow ends in the network; flows that never do are left out."""
-    fabric, ends = Fabric(case.topology, flow_scheduler(scheduler)), dict[str, float]()
-    fabric.compiles_at = compiles_at
+    ends: dict[str, float] = {}
+    fabric = Fabric(case.topology, flow_scheduler(scheduler), fast=fast)
     known: set[CoflowId] = set()
 
     def take(ended: list[Finished]) -> None:
@@ -205,17 +206,18 @@ def fabric_ends_s(scheduler: str, case: Case, compiles_at: float) -> dict[str, f
     return ends
 
 
-def disagreements(scheduler: str, seed: int, *, compiled: bool = True) -> Iterator[str]:
+def disagreements(scheduler: str, seed: int, *, fast: bool = True) -> Iterator[str]:
     """Where the network's versions differ from exact fractions; nothing, if all is well."""
     case = random_case(scheduler, seed)
-    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, compiled)
+    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, fast)
 
 
 def _differences(
-    scheduler: str, case: Case, expected: Mapping[str, Fraction], seed: int, compiled: bool
+    scheduler: str, case: Case, expected: Mapping[str, Fraction], seed: int, fast: bool
 ) -> Iterator[str]:
-    for version, compiles_at in (("simple", math.inf), ("compiled", 0.0))[: 1 + compiled]:
-        found = fabric_ends_s(scheduler, case, compiles_at)
+    versions = {"reference": None, "fast": fast_version(scheduler, from_flows=0)}
+    for version in ("reference", "fast")[: 1 + fast]:
+        found = fabric_ends_s(scheduler, case, versions[version])
         for flow in sorted(expected.keys() | found.keys()):
             right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
             if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
@@ -226,7 +228,7 @@ def _differences(
 _CIRCUIT_BYTES_PER_S = 10**9
 
 
-def circuit_disagreements(seed: int, *, compiled: bool = True) -> Iterator[str]:
+def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
     """Where two coflows on circuits end at other times than if all were reserved ahead."""
     dice = random.Random(seed)
     racks, delta_s = dice.randint(2, 5), Fraction(dice.choice([0, 10, 100, 300, 1000]), 1000)
@@ -269,4 +271,4 @@ def circuit_disagreements(seed: int, *, compiled: bool = True) -> Iterator[str]:
         for (src, dst), size in sizes.items()
     ]
     case = Case(build(data, Topology, "case"), [(Fraction(0), deeds)])
-    yield from _differences("sunflow", case, expected, seed, compiled)
+    yield from _differences("sunflow", case, expected, seed, fast)

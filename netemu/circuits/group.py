@@ -120,10 +120,6 @@ class CircuitGroup:
         """Of no interest."""
         raise NotImplementedError
 
-    def keep_rates(self) -> None:
-        """Circuits' flows get rates whenever they change."""
-        raise NotImplementedError
-
     def set_rates(self, rates: Floats) -> None:
         """Serve the classes at these bytes/s for each unit of weight from now on."""
         self._settle()

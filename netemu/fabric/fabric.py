@@ -34,23 +34,24 @@ from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.model.openflows import Flow
-from railyard.netemu.schedulers.base import FlowScheduler
-
-#: So many open flows are worth the half second that it takes to load compiled loops.
-CROWD = 2_000
+from railyard.netemu.schedulers.base import Fast, FlowScheduler
 
 
 class Fabric:
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
 
     def __init__(
-        self, topology: Topology, scheduler: FlowScheduler, *, has_circuit_log: bool = True
+        self,
+        topology: Topology,
+        scheduler: FlowScheduler,
+        *,
+        fast: Fast | None = None,
+        has_circuit_log: bool = True,
     ) -> None:
         self.network = network = Network(topology)
         #: flows that finish this close together finish at once; for a rough, quick answer
         self.together_s = 0.0
-        #: from so many open flows on, compiled loops set rates; ``CROWD`` is a good number
-        self.compiles_at = inf
+        self._fast = fast  #: takes over from the scheduler with many open flows
         self.finished_bytes = 0  #: sizes of the flows that have finished
         unlimited = set(np.flatnonzero(np.isinf(network.capacities)).tolist())
         self._context = GroupContext(len(network.capacities) + 1, unlimited, scheduler.rows_stay)
@@ -330,9 +331,12 @@ class Fabric:
         """Have rates that fit the flows."""
         if not self._rates.stale:
             return
-        if len(self._flows) >= self.compiles_at:
-            self.compiles_at = inf
-            self._rates.scheduler = self._rates.scheduler.compiled()
-            if self._ways.plane is not None:
-                self._ways.plane.compile()
+        if self._fast is not None and len(self._flows) >= self._fast.from_flows:
+            self._go_over_to(self._fast)
         self._rates.decide(self._ways.follow_circuits())
+
+    def _go_over_to(self, fast: Fast) -> None:
+        self._rates.scheduler, self._fast = fast.make(), None
+        self._context.rows_stay = self._rates.scheduler.rows_stay
+        if self._ways.plane is not None:
+            self._ways.plane.compile()

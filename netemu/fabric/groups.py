@@ -125,12 +125,6 @@ class FlowGroup:
             self._set_all(rates)
         self._rates_fit()
 
-    def keep_rates(self) -> None:
-        """Let the rows that are left send as before."""
-        if not self.only_ended:
-            raise InvariantError(f"rates of {self.key or 'all flows'}: kept for other flows")
-        self._rates_fit()
-
     def timed(
         self,
         bytes_per_s: float,

@@ -79,9 +79,6 @@ class Group(Protocol):
     def set_rates(self, rates: Floats) -> None:
         """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
 
-    def keep_rates(self) -> None:
-        """Let the rows that are left send as before; only where rows ``only_ended``."""
-
     @property
     def as_rows(self) -> RowGroup | None:
         """Itself, for compiled loops; None if it has no arrays of its own."""

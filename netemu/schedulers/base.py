@@ -12,11 +12,21 @@ served alike are one row of arrays (see ``netemu.model.traffic.Group``).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class Fast:
+    """What takes over from a flow scheduler, and decides the same, with many open flows."""
+
+    from_flows: float  #: from so many open flows on
+    #: it begins anew: what is known of earlier decisions is not passed on
+    make: Callable[[], FlowScheduler]
 
 
 class FlowScheduler(ABC):
@@ -32,13 +42,6 @@ class FlowScheduler(ABC):
     #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
     #: numbers; otherwise the last rows take their places
     rows_stay: ClassVar[bool] = False
-
-    def compiled(self) -> FlowScheduler:
-        """One that decides the same, quicker where there are thousands of flows; or itself.
-
-        It begins anew: what this one knows of earlier decisions is not passed on.
-        """
-        return self
 
     def class_key(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
         """Keep flows of one group and route apart that are not to be served alike."""

@@ -10,7 +10,7 @@ from railyard.netemu.circuits.log import CircuitLog, CircuitUse, circuit_rows
 from railyard.netemu.fabric.linklog import LinkLog
 from railyard.netemu.model.circuits import CircuitChange
 from railyard.netemu.model.network import Network
-from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.netemu.schedulers import flow_schedulers
 
 
 class NetworkRecord:
@@ -20,7 +20,7 @@ class NetworkRecord:
         network = Network(config.topology)
         #: whether there are circuits that are used
         self.has_circuits = bool(
-            network.ports and FLOW_SCHEDULERS[config.flow_scheduler].circuit_policy is not None
+            network.ports and flow_schedulers()[config.flow_scheduler].circuit_policy is not None
         )
         #: the links whose loads are recorded: all but the nodes'
         self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))

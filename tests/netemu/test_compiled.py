@@ -1,4 +1,4 @@
-"""Compiled loops decide what the simple flow schedulers decide."""
+"""The fast version of each flow scheduler decides what its reference decides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
 
 #: What rates may differ by: rounding, which decides of near-equal shares too.
 CLOSE = {"rel": 1e-6, "abs": 1e-3}
@@ -22,21 +22,20 @@ TOPOLOGIES = ("ports-150x1,racks.count=6", "hybrid-8x4,racks.count=3", "joint-16
 
 
 class Pair:
-    """Two networks to which the same happens: one is decided on by compiled loops."""
+    """Two networks to which the same happens: one has the reference, one the fast version."""
 
     def __init__(self, topology: str, name: str, seed: int) -> None:
         self.dice = random.Random(seed)
         places = load_topology(topology)
-        self.plain = Fabric(places, flow_scheduler(name))
-        self.compiled = Fabric(places, flow_scheduler(name))
-        self.compiled.compiles_at = 0
+        self.reference = Fabric(places, flow_scheduler(name))
+        self.fast = Fabric(places, flow_scheduler(name), fast=fast_version(name, 0))
         self.nodes = [node.id for rack in places.rack_list() for node in rack.nodes]
-        self.links = list(self.plain.network.number)
+        self.links = list(self.reference.network.number)
         self.started = 0
         self.coflows: list[CoflowId] = []
 
     def both(self, method: str, *args: object) -> None:
-        for fabric in (self.plain, self.compiled):
+        for fabric in (self.reference, self.fast):
             getattr(fabric, method)(*args)
 
     def start(self, coflow: CoflowId | None, src: NodeId, dst: NodeId, size_bytes: int) -> None:
@@ -75,26 +74,32 @@ class Pair:
 
     def limit(self) -> None:
         link = self.dice.choice(self.links)
-        before = self.plain.capacities_bytes_per_s()[link]
+        before = self.reference.capacities_bytes_per_s()[link]
         self.both("set_capacity", link, self.dice.choice([0.0, before / 2 or 1e6, 1e8, 3e8]))
 
     def wait(self) -> None:
         """Until the next event, or half of the time that it is away."""
-        dues_s = self.plain.next_event_s(), self.compiled.next_event_s()
+        dues_s = self.reference.next_event_s(), self.fast.next_event_s()
         assert dues_s[1] == pytest.approx(dues_s[0], rel=1e-9)
         if dues_s[0] == math.inf:
             return
         if self.dice.random() < 0.25:
-            until_s = (self.plain.now_s + dues_s[0]) / 2
+            until_s = (self.reference.now_s + dues_s[0]) / 2
             dues_s = until_s, until_s
-        assert ends(self.plain, dues_s[0]) == ends(self.compiled, dues_s[1])
+        assert ends(self.reference, dues_s[0]) == ends(self.fast, dues_s[1])
 
     def step(self) -> None:
         deeds = [self.shuffle, self.single, self.cancel, self.limit, *[self.wait] * 12]
         self.dice.choice(deeds if self.started else [self.shuffle])()
-        assert self.compiled.rates_bytes_per_s() == pytest.approx(
-            self.plain.rates_bytes_per_s(), **CLOSE
+        assert self.fast.rates_bytes_per_s() == pytest.approx(
+            self.reference.rates_bytes_per_s(), **CLOSE
         )
+
+
+def network(topology: str, name: str, from_flows: float) -> Fabric:
+    """One in which the fast version takes over from so many open flows on."""
+    fast = fast_version(name, from_flows)
+    return Fabric(load_topology(topology), flow_scheduler(name), fast=fast)
 
 
 def ends(fabric: Fabric, until_s: float) -> set[str]:
@@ -104,7 +109,7 @@ def ends(fabric: Fabric, until_s: float) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
-def test_rates_are_those_of_the_simple_version(name: str) -> None:
+def test_rates_are_those_of_the_reference(name: str) -> None:
     for seed, topology in enumerate(TOPOLOGIES):  # one test: its process compiles the loops once
         pair = Pair(topology, name, seed)
         pair.shuffle()
@@ -112,11 +117,10 @@ def test_rates_are_those_of_the_simple_version(name: str) -> None:
             pair.step()
 
 
-@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
-def test_varys_knows_what_a_coflow_has_left_in_its_last_moments(compiles_at: float) -> None:
+@pytest.mark.parametrize("from_flows", [0, math.inf], ids=["fast", "reference"])
+def test_varys_knows_what_a_coflow_has_left_in_its_last_moments(from_flows: float) -> None:
     """At 10,000 s the clock can't tell 2 bytes more from fewer; rates must still fit the links."""
-    fabric = Fabric(load_topology("ports-150x1,racks.count=6"), flow_scheduler("varys"))
-    fabric.compiles_at = compiles_at
+    fabric = network("ports-150x1,racks.count=6", "varys", from_flows)
     fabric.advance(10_000.0)
     big, small = CoflowId("big"), CoflowId("small")
     fabric.register_coflow(big)
@@ -142,13 +146,12 @@ def spec(flow: str, src: str, dst: str, coflow: CoflowId) -> FlowSpec:
 
 
 @pytest.mark.parametrize("lacks_bytes", [5e-4, 1e-5])
-@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+@pytest.mark.parametrize("from_flows", [0, math.inf], ids=["fast", "reference"])
 def test_aalo_moves_a_coflow_that_is_at_its_limit_as_its_rates_are_set(
-    compiles_at: float, lacks_bytes: float
+    from_flows: float, lacks_bytes: float
 ) -> None:
     """What it lacks to 10 MB is rounding: the other one, which has sent nothing, goes first."""
-    fabric = Fabric(load_topology("ports-150x1,racks.count=2"), flow_scheduler("aalo"))
-    fabric.compiles_at = compiles_at
+    fabric = network("ports-150x1,racks.count=2", "aalo", from_flows)
     most_bytes_per_s = fabric.capacities_bytes_per_s()["r0.up"]
     for name in ("first", "second"):
         fabric.register_coflow(CoflowId(name))
@@ -181,9 +184,8 @@ UNLIMITED = "ports-150x1,racks.count=3,racks.nodes=2"
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
 def test_a_flow_with_an_unlimited_rate_is_taken_over_by_the_loops(name: str) -> None:
-    """The simple version gave it its rate at this very instant: 0 s at an unlimited rate."""
-    fabric = Fabric(load_topology(UNLIMITED), flow_scheduler(name))
-    fabric.compiles_at = 3
+    """The reference gave it its rate at this very instant: 0 s at an unlimited rate."""
+    fabric = network(UNLIMITED, name, 3)
     start_within_rack(fabric, "a")
     assert fabric.rate_bytes_per_s(FlowId("a")) == math.inf
     for number in range(3):
@@ -193,13 +195,12 @@ def test_a_flow_with_an_unlimited_rate_is_taken_over_by_the_loops(name: str) -> 
 
 
 @pytest.mark.usefixtures("little_memory")
-@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
+@pytest.mark.parametrize("from_flows", [0, math.inf], ids=["fast", "reference"])
 @pytest.mark.parametrize("name", sorted(FLOW_SCHEDULERS))
 def test_a_link_gets_a_limit_at_the_instant_at_which_it_had_none(
-    name: str, compiles_at: float
+    name: str, from_flows: float
 ) -> None:
-    fabric = Fabric(load_topology(UNLIMITED), flow_scheduler(name))
-    fabric.compiles_at = compiles_at
+    fabric = network(UNLIMITED, name, from_flows)
     for number in range(3):
         start_within_rack(fabric, f"f{number}")
     assert fabric.rate_bytes_per_s(FlowId("f0")) == math.inf

@@ -11,16 +11,16 @@ CASES = 40
 CIRCUIT_CASES = 200
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["simple", "compiled"])
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "fast"])
 @pytest.mark.parametrize("scheduler", sorted(EXACT))
-def test_flows_end_when_they_do_by_exact_fractions(scheduler, compiled):
+def test_flows_end_when_they_do_by_exact_fractions(scheduler, fast):
     for seed in range(CASES):
-        found = list(disagreements(scheduler, seed, compiled=compiled))
+        found = list(disagreements(scheduler, seed, fast=fast))
         assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["simple", "compiled"])
-def test_circuits_are_those_that_are_reserved_ahead(compiled):
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "fast"])
+def test_circuits_are_those_that_are_reserved_ahead(fast):
     for seed in range(CIRCUIT_CASES):
-        found = list(circuit_disagreements(seed, compiled=compiled))
+        found = list(circuit_disagreements(seed, fast=fast))
         assert not found, "\n".join(found)

@@ -3,7 +3,6 @@
 import math
 import random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,23 +11,22 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.filling import fill
-from railyard.netemu.schedulers.reference.sjf import _greedy
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
 
 GB = 10**9
 #: those that leave no link idle that an open flow could use
 WORK_CONSERVING = sorted(FLOW_SCHEDULERS)
 
 
-def fabric(scheduler, racks=3, nodes=1, uplink="8Gbps", nic="unlimited"):
+def fabric(scheduler, racks=3, nodes=1, uplink="8Gbps", nic="unlimited", fast_from=math.inf):
     """8 Gbps is 1 GB a second."""
     data = {
         "name": "test",
         "racks": {"count": racks, "nodes": nodes},
         "links": {"nic": nic, "uplink": uplink},
     }
-    return Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+    fast = fast_version(scheduler, fast_from)
+    return Fabric(build(data, Topology, "test"), flow_scheduler(scheduler), fast=fast)
 
 
 def run(scheduler, coflows, **shape):
@@ -142,23 +140,21 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     assert ends == pytest.approx({"a": 2, "b": 4.5, "c": 5.5})
 
 
-@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
-def test_afap_gives_all_that_nothing_limits_their_rates_at_once(compiles_at):
-    f = fabric("afap", nodes=2)
-    f.compiles_at = compiles_at
+@pytest.mark.parametrize("fast_from", [0, math.inf], ids=["fast", "reference"])
+def test_afap_gives_all_that_nothing_limits_their_rates_at_once(fast_from):
+    f = fabric("afap", nodes=2, fast_from=fast_from)
     for number in range(5):
         f.start(FlowSpec(flow=f"f{number}", src="r0n0", dst="r0n1", size_bytes=GB))
     assert f.rates_bytes_per_s() == {f"f{number}": math.inf for number in range(5)}
 
 
-@pytest.mark.parametrize("compiles_at", [0, math.inf], ids=["compiled", "simple"])
-def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(compiles_at):
+@pytest.mark.parametrize("fast_from", [0, math.inf], ids=["fast", "reference"])
+def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(fast_from):
     """When "a" comes, "z" has exactly as much left, but for the rounding of what it has sent."""
     later = []
     for seed in range(200):
         dice = random.Random(seed)
-        f = fabric("varys")
-        f.compiles_at = compiles_at
+        f = fabric("varys", fast_from=fast_from)
         left_mb, sent_ms = dice.randint(1, 500), dice.randint(1, 500)
         for name in ("z", "a"):  # which goes by arrival, not by name
             f.register_coflow(name)
@@ -452,33 +448,3 @@ def test_only_a_flow_that_said_so_grows():
     f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
     with pytest.raises(ValueError, match='flow "a" is complete'):
         f.grow("a", 1, more=False)
-
-
-a_flow = st.tuples(
-    st.sets(st.integers(0, 5), min_size=1, max_size=3), st.integers(1, 4), st.integers(1, 3)
-)
-
-
-@given(
-    flows=st.lists(a_flow, min_size=1, max_size=12),
-    caps=st.lists(st.integers(0, 9), min_size=6, max_size=6),
-)
-def test_sjf_equals_serving_lengths_one_after_the_other(flows, caps):
-    """The vectorised greedy against the definition: lengths ascending, max-min among equals."""
-
-    class Rows:
-        paths = np.array([sorted(p) + [6] * (3 - len(p)) for p, _, _ in flows]).T
-        weights = np.array([float(w) for _, _, w in flows])
-
-        @staticmethod
-        def remaining_bytes():
-            return np.array([1e6 * size for _, size, _ in flows])
-
-    left = np.array([*map(float, caps), math.inf])
-    expected = np.zeros(len(flows))
-    for size in (1, 2, 3, 4):
-        rows = [n for n, flow in enumerate(flows) if flow[1] == size]
-        if rows:
-            expected[rows] = fill(Rows.paths[:, rows], Rows.weights[rows], left)
-    again = _greedy(Rows, np.array([*map(float, caps), math.inf]))
-    assert again == pytest.approx(expected)

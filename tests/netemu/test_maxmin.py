@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
-from railyard.netemu.model.links import load_of
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.filling import _link_by_link, fill, rounding_of
-from railyard.netemu.schedulers.reference.leveling import Leveling
+from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
+from railyard.netemu.schedulers.filling import fill
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))
@@ -113,86 +111,6 @@ def test_order_does_not_matter(classes, capacities, order):
     assert again == pytest.approx([rates[number] for number, _ in shuffled])
 
 
-@given(
-    classes=st.lists(st.tuples(path, weight), min_size=1, max_size=12),
-    capacities=st.lists(
-        st.one_of(st.integers(1, 50), st.just(math.inf)), min_size=LINKS, max_size=LINKS
-    ),
-)
-def test_link_by_link_is_the_same(classes, capacities):
-    rows = [sorted(links) + [LINKS] * (4 - len(links)) for links, _ in classes]
-    paths, weights = np.array(rows).T, np.array([float(weight) for _, weight in classes])
-    left, again = np.array([[*capacities, math.inf]] * 2, dtype=float)
-    levels = np.full(LINKS + 1, math.inf)
-    rates = _link_by_link(paths, weights, left, levels)
-    assert rates == pytest.approx(fill(paths, weights, again))
-    assert left == pytest.approx(again, abs=1e-9)
-    assert levels.take(paths).min(axis=0) == pytest.approx(rates)
-
-
-class Rows:
-    """What ``Leveling`` wants to know of a group; rows that have ended weigh nothing."""
-
-    def __init__(self, classes):
-        rows = [sorted(links) + [LINKS] * (4 - len(links)) for links, _ in classes]
-        self.layout = 0
-        self.paths = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        self.weights = np.array([float(weight) for _, weight in classes])
-        self.rates = np.zeros(len(classes))
-
-    @property
-    def load(self):
-        return load_of(self.paths, self.rates * self.weights, LINKS + 1)
-
-    def add(self, classes):
-        new = Rows(classes)
-        self.layout += 1
-        self.paths = np.concatenate([self.paths, new.paths], axis=1)
-        self.weights = np.concatenate([self.weights, new.weights])
-        self.rates = np.concatenate([self.rates, new.rates])
-
-    def end(self, row):
-        if row < len(self.weights):
-            self.weights[row] = self.rates[row] = 0.0
-
-
-a_change = st.one_of(
-    st.tuples(st.just("end"), st.integers(0, 20)),
-    st.tuples(st.just("add"), st.lists(st.tuples(path, weight), min_size=1, max_size=2)),
-    st.tuples(st.just("capacity"), st.integers(0, LINKS - 1), capacity),
-    st.tuples(st.just("weight"), st.integers(0, 20), weight),
-)
-
-
-@given(
-    classes=st.lists(st.tuples(path, weight), min_size=1, max_size=20),
-    capacities=st.lists(capacity, min_size=LINKS, max_size=LINKS),
-    changes=st.lists(st.lists(a_change, max_size=3), max_size=6),
-)
-def test_what_follows_changes_equals_exact_progressive_filling(classes, capacities, changes):
-    leveling, rows = Leveling(), Rows(classes)
-    for now in [[], *changes]:
-        for what, *how in now:
-            if what == "capacity":
-                capacities[how[0]] = how[1]
-            elif what == "weight":
-                if how[0] < len(rows.weights) and rows.weights[how[0]]:
-                    rows.weights[how[0]] = how[1]
-            else:
-                getattr(rows, what)(*how)
-        links = np.array([*capacities, math.inf], dtype=float)
-        # as in the fabric, paths have limited links only
-        limited = np.where(np.isinf(links[rows.paths]), LINKS, rows.paths)
-        rows.paths, rows.layout = limited, rows.layout + 1
-        rows.rates, left = leveling.share(rows, links, rounding_of(links))
-        alive = np.flatnonzero(rows.weights)
-        paths = [set(rows.paths[:, row].tolist()) - {LINKS} for row in alive]
-        exact = max_min(paths, rows.weights[alive], dict(enumerate(capacities)))
-        assert rows.rates[alive] == pytest.approx([float(rate) for rate in exact])
-        assert not rows.rates[rows.weights == 0].any()
-        assert left[:-1] == pytest.approx((links - rows.load)[:-1], abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("paths", "weights", "capacities", "rates"),
     [
@@ -214,6 +132,6 @@ def test_unknown_name_suggests_the_nearest():
 
 
 def test_every_listed_scheduler_says_where_it_is_from():
-    for name, kind in FLOW_SCHEDULERS.items():
+    for name, kind in flow_schedulers().items():
         assert kind.name == name
         assert kind.source

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.fast.sunflow import CompiledSunflow as Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 

@@ -20,8 +20,9 @@ from railyard.netemu.schedulers.reference.maxmin import MaxMin
 class CompiledMaxMin(MaxMin):
     """All flows are one group."""
 
+    rows_stay = True
+
     def __init__(self) -> None:
-        super().__init__()
         self._line = _Line()
 
     def decide(self, traffic: Traffic) -> float:
@@ -33,8 +34,9 @@ class CompiledMaxMin(MaxMin):
 class CompiledAalo(Aalo):
     """Coflows by queue, then by arrival."""
 
+    rows_stay = True
+
     def __init__(self) -> None:
-        super().__init__()
         self._line = _Line()
         self._queues = Queues()
 

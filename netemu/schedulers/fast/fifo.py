@@ -17,6 +17,7 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     sum_up,
 )
 from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
+from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.fifo import Fifo
 
 
@@ -107,7 +108,6 @@ class CompiledFifo(Fifo):
     """Coflows in the order in which their first flows came."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._slots = Slots(0)
         self._held = np.zeros((0, 0), dtype=np.bool_)
         self._found: Floats = np.zeros((0, 0))
@@ -128,7 +128,7 @@ class CompiledFifo(Fifo):
         anew = slots.fresh | (slots.changed & ~slots.only_ended)
         slots.fresh[:] = False
         touched = serve_in_order(
-            slots.numbers(self.order(traffic)),
+            slots.numbers(sorted(traffic.groups, key=by_arrival)),
             slots.tables,
             slots.paths,
             slots.counts,
@@ -145,4 +145,4 @@ class CompiledFifo(Fifo):
             slots.touched,
         )
         slots.tell(touched)
-        return self.next_decision_s(traffic)
+        return np.inf

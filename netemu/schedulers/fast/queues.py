@@ -9,8 +9,8 @@ from itertools import count
 from math import inf
 
 from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.aalo import move_s, queue_of, reach_s
-from railyard.netemu.schedulers.reference.inorder import by_arrival
 
 #: A heap with so many times more entries than there are coflows is made anew.
 _MOSTLY_VOID = 4

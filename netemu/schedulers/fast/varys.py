@@ -20,9 +20,14 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     sum_up,
 )
 from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
-from railyard.netemu.schedulers.reference.inorder import by_arrival
-from railyard.netemu.schedulers.reference.varys import CANCELS, LAST_MOMENTS, Varys
+from railyard.netemu.schedulers.filling import by_arrival
+from railyard.netemu.schedulers.reference.varys import Varys
 
+#: A sum from which so much has been taken that this share is left has lost too many digits.
+CANCELS = 1e-3
+#: A coflow that could end within this share of the time that the clock shows is summed up anew:
+#: the clock has too few digits to say what it sent in its last moments.
+LAST_MOMENTS = 1e-4
 #: A rate that would change by less than this share stays: rounding.  Most that is sent by backfill
 #: goes on as before, whatever happens elsewhere.
 _STAYS = 1e-12
@@ -202,7 +207,6 @@ class CompiledVarys(Varys):
     """SEBF, MADD and work-conserving backfill."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._slots = Slots(0)
         self._link_bytes: Floats = np.zeros((0, 0))
         self._summed: Floats = np.zeros((0, 0))

@@ -151,8 +151,9 @@ class _Pass:
 class CompiledWeightedAalo(WeightedAalo):
     """The queues of Aalo, which share links by their weights."""
 
+    rows_stay = True
+
     def __init__(self) -> None:
-        super().__init__()
         self._queues = Queues()
         self._begin(0)
 

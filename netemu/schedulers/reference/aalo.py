@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
-from railyard.netemu.schedulers.filling import fill, rounding_of
-from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
+from railyard.netemu.schedulers.filling import by_arrival, fill, rounding_of, serve_in_order
 
 QUEUES = 10
 FIRST_LIMIT_BYTES = 10e6
@@ -40,29 +37,16 @@ _LIMITS_BYTES = tuple(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**n for n in range(QU
 _ROUNDING_BYTES = 1e-3
 
 
-class Aalo(InOrder):
+class Aalo(FlowScheduler):
     """Queues by what coflows have sent so far; FIFO in each."""
 
     name = "aalo"
     source = _SOURCE
-    shares_stay = rows_stay = True
+    by_coflow = True
 
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.fairshares import CompiledAalo
-
-        return CompiledAalo()
-
-    def order(self, traffic: Traffic) -> Sequence[Group]:
-        """By queue, then by arrival."""
-        return _in_order(traffic)
-
-    def shares(self, group: Group) -> Floats:
-        """All flows alike."""
-        return group.weights
-
-    def next_decision_s(self, traffic: Traffic) -> float:
-        """When the first coflow moves to its next queue."""
+    def decide(self, traffic: Traffic) -> float:
+        """Serve coflows by queue, then by arrival."""
+        serve_in_order(_in_order(traffic), traffic.capacities, lambda coflow: coflow.weights)
         return _next_move_s(traffic)
 
 
@@ -71,13 +55,7 @@ class WeightedAalo(FlowScheduler):
 
     name = "aalo+weighted"
     source = _SOURCE
-    by_coflow = rows_stay = True
-
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.weighted import CompiledWeightedAalo
-
-        return CompiledWeightedAalo()
+    by_coflow = True
 
     def decide(self, traffic: Traffic) -> float:
         """Serve each queue from its part of the links, then all from what is left."""
@@ -88,19 +66,12 @@ class WeightedAalo(FlowScheduler):
         weights = {queue: QUEUES - queue for queue in queues.values()}
         unit = traffic.capacities / sum(weights.values())
         parts = {queue: unit * weight for queue, weight in weights.items()}
-        rates = {group: _fill(group, parts[queues[group]]) for group in order}
+        rates = {group: fill(group.paths, group.weights, parts[queues[group]]) for group in order}
         left = np.add.reduce(list(parts.values()))
         left[left <= rounding_of(traffic.capacities)] = 0.0
         for group in order:
-            group.set_rates(rates[group] + _fill(group, left))
+            group.set_rates(rates[group] + fill(group.paths, group.weights, left))
         return _next_move_s(traffic)
-
-
-def _fill(group: Group, left: Floats) -> Floats:
-    """Share what is left among a coflow's rows that have not ended."""
-    rates, rows = np.zeros(len(group.weights)), np.flatnonzero(group.weights)
-    rates[rows] = fill(group.paths.take(rows, axis=1), group.weights[rows], left)
-    return rates
 
 
 def _in_order(traffic: Traffic) -> list[Group]:

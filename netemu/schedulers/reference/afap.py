@@ -34,14 +34,6 @@ class AsFastAsPossible(FlowScheduler):
     name = "afap"
     source = "Joint scheduling of tasks and network flows (SDN), IV-C"
 
-    rows_stay = True
-
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.afap.scheduler import CompiledAsFastAsPossible
-
-        return CompiledAsFastAsPossible()
-
     def class_key(self, flow: FlowSpec) -> Hashable:
         """Every flow is on its own, in the order of this."""
         return (flow.priority, flow.flow)

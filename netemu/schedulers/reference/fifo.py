@@ -12,38 +12,27 @@ goes to the next ones, so that no link idles that an open flow could use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
-from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
-from railyard.netemu.schedulers.reference.inorder import InOrder, by_arrival
+from railyard.netemu.schedulers.filling import by_arrival, serve_in_order
 
 
-class Fifo(InOrder):
+class Fifo(FlowScheduler):
     """Coflows in the order in which their first flows came."""
 
     name = "fifo"
     source = "Chowdhury et al., Orchestra, SIGCOMM 2011, 4.3 and 5"
-    # The flows that end first are those that were held up last, by a link on which no other flow
-    # that is left is held up.
-    ends_matter = False
-
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.fifo import CompiledFifo
-
-        return CompiledFifo()
-
-    def order(self, traffic: Traffic) -> Sequence[Group]:
-        """By arrival."""
-        return sorted(traffic.groups, key=by_arrival)
+    by_coflow = True
 
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
         """Flows of one route end at the same time."""
         return remaining_bytes
 
-    def shares(self, group: Group) -> Floats:
-        """In proportion to what remains."""
-        return group.remaining_bytes()
+    def decide(self, traffic: Traffic) -> float:
+        """Serve coflows by arrival; rates within one are in proportion to what remains (4.3)."""
+        order = sorted(traffic.groups, key=by_arrival)
+        serve_in_order(order, traffic.capacities, lambda coflow: coflow.remaining_bytes())
+        return np.inf

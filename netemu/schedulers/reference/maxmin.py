@@ -11,31 +11,20 @@ import numpy as np
 
 from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
-from railyard.netemu.schedulers.filling import rounding_of
-from railyard.netemu.schedulers.reference.leveling import Leveling
+from railyard.netemu.schedulers.filling import fill
 
 
 class MaxMin(FlowScheduler):
-    """Fills all flows alike until a link is full, and so on with the flows that are left."""
+    """All rates grow alike until a link is full, and so on with the flows that cross no full link.
+
+    That is what ``fill`` does.
+    """
 
     name = "maxmin"
     source = "Bertsekas and Gallager, Data Networks, 1992, 6.5.2"
 
-    rows_stay = True
-
-    def __init__(self) -> None:
-        self._leveling = Leveling()
-
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.fairshares import CompiledMaxMin
-
-        return CompiledMaxMin()
-
     def decide(self, traffic: Traffic) -> float:
-        """Fill, as far as what has changed reaches."""
-        capacities = traffic.capacities
+        """Share all links among all flows."""
         for group in traffic.groups:  # at most one
-            rates, _ = self._leveling.share(group, capacities, rounding_of(capacities))
-            group.set_rates(rates)
+            group.set_rates(fill(group.paths, group.weights, traffic.capacities.copy()))
         return np.inf

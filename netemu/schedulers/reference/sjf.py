@@ -17,10 +17,9 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.ties import ranks
-from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
 
@@ -30,65 +29,25 @@ SAME_BYTES = 0.1
 
 
 class ShortestFirst(FlowScheduler):
-    """Greedy by remaining bytes."""
+    """Flows in the order of what they have left to send."""
 
     name = "sjf"
     source = "Hong, Caesar and Godfrey, PDQ, SIGCOMM 2012 (no deadlines)"
 
-    rows_stay = True
-
-    def compiled(self) -> FlowScheduler:
-        """The compiled version, for many open flows."""
-        from railyard.netemu.schedulers.fast.sjf.scheduler import CompiledShortestFirst
-
-        return CompiledShortestFirst()
-
     def class_key(self, flow: FlowSpec) -> Hashable:
-        """Every flow is on its own."""
+        """Every flow is a row of its own."""
         return flow.flow
 
     def decide(self, traffic: Traffic) -> float:
-        """Serve flows in the order of what they have left."""
+        """Give the shortest flow all that its way gives, then the next one what that leaves."""
         for group in traffic.groups:  # at most one
-            group.set_rates(_greedy(group, traffic.capacities.copy()))
+            left, weights = traffic.capacities.copy(), group.weights
+            rates, rows = np.zeros(len(weights)), np.arange(len(weights))
+            rank = ranks(group.remaining_bytes(), SAME_BYTES)
+            while len(rows):
+                rows = rows[left.take(group.paths[:, rows]).min(axis=0) > 0]  # others have to wait
+                shortest = rank[rows] == rank[rows].min(initial=len(rates))
+                served, rows = rows[shortest], rows[~shortest]
+                rates[served] = fill(group.paths[:, served], weights[served], left)
+            group.set_rates(rates)
         return np.inf
-
-
-def _greedy(group: Group, left: Floats) -> Floats:
-    """Each row's rate.  A row that is the shortest on all of its links need not wait for others:
-    all such rows are served at once, and then those that become so.
-    """
-    # O(rounds x rows), and rows that cross a full link drop out at once
-    weights = group.weights
-    rates = np.zeros(len(weights))
-    rows = np.flatnonzero(weights)
-    rank = ranks(group.remaining_bytes()[rows], SAME_BYTES)
-    paths = group.paths.take(rows, axis=1)
-    while True:
-        open_rows = left.take(paths).min(axis=0) > 0
-        rows, rank, paths = rows[open_rows], rank[open_rows], paths[:, open_rows]
-        if not len(rows):
-            return rates
-        served = _first_everywhere(rank, paths, len(left))
-        rates[rows[served]] = fill(paths[:, served], weights[rows[served]], left)
-        rest = ~served
-        rows, rank, paths = rows[rest], rank[rest], paths[:, rest]
-
-
-def _first_everywhere(rank: Numbers, paths: Numbers, links: int) -> Bools:
-    """The rows than which none is shorter on any of their links, nor on those of their equals."""
-    none = np.iinfo(np.int64).max
-    first = np.full(links, none)
-    for position in paths:
-        np.minimum.at(first, position, rank)
-    first[-1] = none  # stands for no link: all may pass
-    served: Bools = np.all(rank <= first.take(paths), axis=0)
-    # an equal that has to wait elsewhere has its part in a link all the same, so wait for it
-    waits = ~served
-    while waits.any():
-        shared = np.zeros(links, dtype=bool)
-        for position in paths:
-            shared[position[waits & (rank == first.take(position))]] = True
-        waits = served & np.any(shared.take(paths), axis=0)
-        served &= ~waits
-    return served

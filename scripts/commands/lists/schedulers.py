@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.interface.recipe import option_names
 from railyard.resourcemanager.schedulers import all_recipes
 
@@ -16,4 +16,4 @@ def schedulers() -> None:
         click.echo(f"{name}\n    {recipe.source}")
         if options := option_names(recipe):
             click.echo(f"    --set {', '.join(options)}")
-    click.echo(f"\nflow schedulers: {', '.join(sorted(FLOW_SCHEDULERS))}")
+    click.echo(f"\nflow schedulers: {', '.join(sorted(flow_schedulers()))}")

@@ -27,6 +27,8 @@ from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
 class CompiledAsFastAsPossible(AsFastAsPossible):
     """Hands out what is free, by priority."""
 
+    rows_stay = True
+
     def __init__(self) -> None:
         self._layout = -1  #: of the rows that all of this is about
         self._capacities: Floats = np.empty(0)

@@ -211,8 +211,9 @@ def _pause(
 class CompiledShortestFirst(ShortestFirst):
     """Greedy by remaining bytes."""
 
+    rows_stay = True
+
     def __init__(self) -> None:
-        super().__init__()
         self._layout = -1  #: of the rows that all of this is about
         self._count = 0  #: rows that there were
         # the line of those that send, and room for the next one

@@ -1,0 +1,75 @@
+"""``sunflow`` with many open flows: only flows that a change can reach are shared out anew."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats, bits
+from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.fast.fairshares import CompiledMaxMin
+from railyard.netemu.schedulers.reference.sunflow import Sunflow, share
+
+
+class CompiledSunflow(Sunflow):
+    """Packets by compiled loops where there are no others; with circuits, what has changed."""
+
+    rows_stay = True
+
+    def __init__(self) -> None:
+        self._packets: FlowScheduler | None = None  #: where there are no circuits
+        #: the links, as bits, that groups crossed when they were filled together last
+        self._crossed: dict[Group, int] = {}
+        self._capacities: Floats = np.empty(0)
+        self._ports = self._no_link = 0  #: as bits, too
+
+    def decide(self, traffic: Traffic) -> float:
+        """Share what has changed of packet switches and circuits."""
+        if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
+            self._crossed.clear()
+            self._packets = self._packets or CompiledMaxMin()
+            return self._packets.decide(traffic)
+        self._packets = None  # what it remembers no longer holds
+        share(self._reached(traffic), traffic)
+        return np.inf
+
+    # Inside --------------------------------------------------------------------------------------
+    def _reached(self, traffic: Traffic) -> list[Group]:
+        """The groups whose rates may change: those that changed, and whom they share links with.
+
+        Also whom these share links with, and so on; the others' rates would come out as they are.
+        """
+        if not np.array_equal(self._capacities, traffic.capacities):
+            self._capacities = traffic.capacities
+            self._ports = bits(traffic.is_port)
+            self._no_link = 1 << len(traffic.capacities) - 1
+            self._crossed.clear()
+        before = self._crossed
+        self._crossed = {
+            group: self._crossed_by(group)
+            if group in traffic.changed or group not in before
+            else before[group]
+            for group in traffic.groups
+        }
+        if not before:
+            return list(self._crossed)
+        reach, reached = 0, dict.fromkeys(traffic.changed)
+        for group, there in before.items():
+            if group in traffic.changed or group not in self._crossed:
+                reach |= there
+        for group in reached:
+            reach |= self._crossed[group]
+        grows = True
+        while grows:
+            grows = False
+            for group, there in self._crossed.items():
+                if there & reach and group not in reached:
+                    reach |= there
+                    reached[group] = None
+                    grows = True
+        return [group for group in self._crossed if group in reached]
+
+    def _crossed_by(self, group: Group) -> int:
+        """The links that a group shares: one on a circuit has the ports for itself."""
+        there = group.crossed & ~self._no_link
+        return there if group.circuit_bytes_per_s == np.inf else there & ~self._ports

@@ -1,0 +1,119 @@
+"""All flow schedulers: a line for each, then what other packages add.
+
+Another package adds a flow scheduler through an entry point of the group
+"railyard.flow_schedulers":
+
+    [project.entry-points."railyard.flow_schedulers"]
+    mine = "my_package.my_module:MyFlowScheduler"
+
+which names a subclass of ``FlowScheduler``, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import NamedTuple
+
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.netemu.schedulers.base import Fast, FlowScheduler
+from railyard.netemu.schedulers.reference.aalo import Aalo, WeightedAalo
+from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
+from railyard.netemu.schedulers.reference.fifo import Fifo
+from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.reference.sjf import ShortestFirst
+from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.reference.varys import Varys
+
+_FAST = "railyard.netemu.schedulers.fast"
+#: So many open flows are worth the half second that it takes to load compiled loops.
+MANY_FLOWS = 2_000
+
+
+class Versions(NamedTuple):
+    """A flow scheduler of Railyard's own."""
+
+    reference: type[FlowScheduler]
+    #: "module:class" within ``fast/``: imported when it is needed, as numba takes half a second
+    fast: str
+    fast_from_flows: int = MANY_FLOWS
+
+
+_VERSIONS = (
+    Versions(Aalo, "fairshares:CompiledAalo"),
+    Versions(AsFastAsPossible, "afap.scheduler:CompiledAsFastAsPossible"),
+    Versions(Fifo, "fifo:CompiledFifo"),
+    Versions(MaxMin, "fairshares:CompiledMaxMin"),
+    Versions(ShortestFirst, "sjf.scheduler:CompiledShortestFirst"),
+    Versions(Sunflow, "sunflow:CompiledSunflow"),
+    Versions(Varys, "varys:CompiledVarys"),
+    Versions(WeightedAalo, "weighted:CompiledWeightedAalo"),
+)
+#: The flow schedulers that come with Railyard.
+FLOW_SCHEDULERS = {versions.reference.name: versions for versions in _VERSIONS}
+
+
+def flow_schedulers(added: Iterable[EntryPoint] | None = None) -> dict[str, type[FlowScheduler]]:
+    """Every flow scheduler by its name; ``added`` are other packages', by default those installed.
+
+    Raises ``UsageError`` for a name that is taken twice, for what is no flow scheduler and for
+    what can't be loaded.
+    """
+    found = {name: versions.reference for name, versions in FLOW_SCHEDULERS.items()}
+    whose = dict.fromkeys(found, "railyard")
+    for point in entry_points(group="railyard.flow_schedulers") if added is None else added:
+        for kind in _kinds(point):
+            if kind.name in found:
+                both = f"{whose[kind.name]} and {point.value}"
+                raise UsageError(f'flow scheduler "{kind.name}" is there twice: in {both}')
+            found[kind.name] = kind
+            whose[kind.name] = point.value
+    return found
+
+
+def flow_scheduler(name: str) -> FlowScheduler:
+    """A new flow scheduler of that name; ``UsageError`` if there is none."""
+    if name in FLOW_SCHEDULERS:
+        return FLOW_SCHEDULERS[name].reference()
+    kinds = flow_schedulers()
+    if name not in kinds:
+        raise unknown_name("flow scheduler", name, kinds)
+    return kinds[name]()
+
+
+def fast_version(name: str, from_flows: float | None = None) -> Fast | None:
+    """What takes over from the flow scheduler of that name with many open flows, if anything does.
+
+    ``from_flows``: from another number of flows on than usual.
+    """
+    versions = FLOW_SCHEDULERS.get(name)
+    if versions is None:
+        return None
+
+    def make() -> FlowScheduler:
+        module, kind = versions.fast.split(":")
+        made: FlowScheduler = getattr(import_module(f"{_FAST}.{module}"), kind)()
+        return made
+
+    return Fast(versions.fast_from_flows if from_flows is None else from_flows, make)
+
+
+def _kinds(point: EntryPoint) -> tuple[type[FlowScheduler], ...]:
+    """What an entry point names."""
+    loaded = _load(point)
+    several = loaded if isinstance(loaded, tuple) else (loaded,)
+    for kind in several:
+        if not (isinstance(kind, type) and issubclass(kind, FlowScheduler)):
+            what = f"{kind!r}, no subclass of FlowScheduler"
+            raise UsageError(f'flow scheduler "{point.name}" of {point.value} is {what}')
+    return several
+
+
+def _load(point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except Exception as error:  # third parties' code
+        what = f"{type(error).__name__}: {error}"
+        text = f'flow scheduler "{point.name}" ({point.value}) cannot be loaded: {what}'
+        raise UsageError(text) from error
