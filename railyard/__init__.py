@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from railyard.jobs.formats import FixedRecords, Lines
     from railyard.jobs.model import Job, Stage
     from railyard.jobs.operators import Map, Reduce
+    from railyard.netemu.model.flows import FlowSpec
     from railyard.netemu.schedulers.base import FlowScheduler
+    from railyard.netemu.schedulers.filling import fill, serve_in_order
     from railyard.resourcemanager.interface.policies import (
         DataPolicy,
         Decision,
@@ -40,7 +42,9 @@ _MODULE_OF = {
         "jobs.formats": "FixedRecords Lines",
         "jobs.model": "Job Stage",
         "jobs.operators": "Map Reduce",
+        "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler",
+        "netemu.schedulers.filling": "fill serve_in_order",
         "resourcemanager.interface.policies": (
             "DataPolicy Decision FlowPolicy OrderPolicy Pass Place ShufflePolicy TaskPolicy Wait"
         ),
@@ -57,6 +61,7 @@ __all__ = [
     "FixedRecords",
     "FlowPolicy",
     "FlowScheduler",
+    "FlowSpec",
     "Job",
     "JobView",
     "Lines",
@@ -72,7 +77,9 @@ __all__ = [
     "StageView",
     "TaskPolicy",
     "Wait",
+    "fill",
     "require",
+    "serve_in_order",
 ]
 
 

@@ -11,7 +11,7 @@ from railyard.cluster.config import ClusterConfig, TransportKind
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 from railyard.resourcemanager.interface.recipe import Recipe, option_names, read_options
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.terminal.options import Settings
@@ -59,10 +59,11 @@ def require_known_options(schedulers: Iterable[str], options: Iterable[tuple[str
             raise unknown_name("setting of these schedulers", key, names)
 
 
-def warn_of_missing_circuits(topology: Topology, flow_schedulers: Iterable[str]) -> None:
-    """Say so on standard error if one of them is for circuits, and there are none."""
-    for name in flow_schedulers:
-        if FLOW_SCHEDULERS[name].circuit_policy is not None and topology.ocs is None:
+def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:
+    """Say so on standard error if one of these flow schedulers is for circuits that are missing."""
+    kinds = flow_schedulers()
+    for name in names:
+        if kinds[name].circuit_policy is not None and topology.ocs is None:
             right = "all goes by packets; --network ocs.port=100Gbps adds one"
             click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
 

@@ -1,36 +1,21 @@
 """docs/write-a-scheduler.md as a reader follows it: what it shows is what is run here."""
 
-import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import ROOT
+from tests.integration.tutorials import install
 
 SMALL = Path(__file__).parent / "small.toml"
-TUTORIAL = ROOT / "docs" / "write-a-scheduler.md"
 
 
 @pytest.fixture(name="package")
 def installed_package(tmp_path, railyard):
     """The tutorial's files, and what an installer would make of them, on Python's path."""
-    for name, text in re.findall(
-        r"^`(\S+)`\n\n```\w+\n(.*?)^```$", TUTORIAL.read_text(), re.M | re.S
-    ):
-        (tmp_path / name).write_text(text)
-    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
-    info = tmp_path / f"{project['name']}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
-    lines = [
-        line
-        for group, points in project["entry-points"].items()
-        for line in (f"[{group}]", *(f"{name} = {where}" for name, where in points.items()))
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines))
+    install("write-a-scheduler.md", tmp_path)
     railyard.environment["PYTHONPATH"] = str(tmp_path)
     return tmp_path
 

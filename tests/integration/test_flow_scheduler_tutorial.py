@@ -1,0 +1,73 @@
+"""docs/write-a-flow-scheduler.md as a reader follows it: what it shows is what is run here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import ROOT
+from tests.integration.tutorials import install
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+@pytest.fixture(name="package")
+def installed_package(tmp_path, railyard):
+    """The tutorial's package, on Python's path."""
+    install("write-a-flow-scheduler.md", tmp_path)
+    railyard.environment["PYTHONPATH"] = str(tmp_path)
+    return tmp_path
+
+
+def test_the_flow_scheduler_is_listed_and_runs_jobs_in_both_clocks(railyard, package):
+    [listed] = [line for line in railyard.ok("schedulers").splitlines() if "maxmin" in line]
+    assert "smallest" in listed
+    flows = ("--flow-scheduler", "smallest")
+    said = railyard.ok("simulate", "--workload", "mix,jobs=3", *flows)
+    assert "flows smallest" in said
+    said = railyard.ok("run", "topwords", "--size", "100MB", "--topology", SMALL, *flows)
+    assert "flows smallest" in said
+    assert "as counted independently" in said
+
+
+def test_its_own_test_passes(railyard, package):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
+        cwd=ROOT,
+        env=railyard.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        pytest.param(
+            "import no_such_thing\n",
+            " (smallest:SmallestFirst) cannot be loaded: "
+            "ModuleNotFoundError: No module named 'no_such_thing'",
+            id="it cannot be imported",
+        ),
+        pytest.param(
+            "SmallestFirst = 'fast'\n",
+            " of smallest:SmallestFirst is 'fast', no subclass of FlowScheduler",
+            id="it is something else",
+        ),
+        pytest.param(
+            "from railyard.netemu.schedulers.reference.fifo import Fifo as SmallestFirst\n",
+            ' "fifo" is there twice: in railyard and smallest:SmallestFirst',
+            id="its name is taken",
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_reported_in_one_line(railyard, package, source, what):
+    (package / "smallest.py").write_text(source)
+    done = railyard.run("schedulers")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert what in done.stderr
