@@ -35,8 +35,9 @@ class Versions(NamedTuple):
     """A flow scheduler of Railyard's own."""
 
     reference: type[FlowScheduler]
-    #: "module:class" within ``fast/``: imported when it is needed, as numba takes half a second
-    fast: str
+    #: "module:class" within ``fast/``, if there is one: imported when it is needed, as numba takes
+    #: half a second
+    fast: str | None = None
     fast_from_flows: int = MANY_FLOWS
 
 
@@ -88,11 +89,11 @@ def fast_version(name: str, from_flows: float | None = None) -> Fast | None:
     ``from_flows``: from another number of flows on than usual.
     """
     versions = FLOW_SCHEDULERS.get(name)
-    if versions is None:
+    if versions is None or versions.fast is None:
         return None
+    module, kind = versions.fast.split(":")
 
     def make() -> FlowScheduler:
-        module, kind = versions.fast.split(":")
         made: FlowScheduler = getattr(import_module(f"{_FAST}.{module}"), kind)()
         return made
 
