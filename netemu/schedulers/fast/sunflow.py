@@ -15,6 +15,8 @@ class CompiledSunflow(Sunflow):
     """Packets by compiled loops where there are no others; with circuits, what has changed."""
 
     rows_stay = True
+    #: shares packet switches where nothing goes by circuits
+    packets: type[FlowScheduler] = CompiledMaxMin
 
     def __init__(self) -> None:
         self._packets: FlowScheduler | None = None  #: where there are no circuits
@@ -27,7 +29,7 @@ class CompiledSunflow(Sunflow):
         """Share what has changed of packet switches and circuits."""
         if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
             self._crossed.clear()
-            self._packets = self._packets or CompiledMaxMin()
+            self._packets = self._packets or self.packets()
             return self._packets.decide(traffic)
         self._packets = None  # what it remembers no longer holds
         share(self._reached(traffic), traffic)
