@@ -31,17 +31,17 @@ from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailu
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.views import Level
 
-#: A job is not offered the slots of a node on which this many of its attempts failed;
+#: A job is not offered the slots of a node on which so many of its attempts failed;
 #: mapreduce.job.maxtaskfailures.per.tracker.
 BLAME_MAX = 3
-#: Nor, for so long, those of a node on which one of them found no room on the disk.
+#: Nor, for so many seconds, those of a node where one of them found no room on the disk.
 NO_ROOM_S = 10.0
-#: Between job and node in the name of the timer that ends that.
+#: Stands between job and node in the name of the timer that ends this.
 ROOM = ".room."
 
 
 class Attempts:
-    """The attempts of all jobs."""
+    """Launches attempts, and handles what happens to them."""
 
     def __init__(
         self, state: ClusterState, shuffle: Shuffle, limits: Limits, jobs: JobLife
@@ -50,7 +50,10 @@ class Attempts:
         self._shuffle = shuffle
         self._limits = limits
         self._jobs = jobs
-        self._summed: tuple[tuple[int, ...], int] = (), 0  #: a shuffle output, added up last
+        self._summed: tuple[tuple[int, ...], int] = (
+            (),
+            0,
+        )  #: the last shuffle output that was added up, and its sum
 
     # Launch --------------------------------------------------------------------------------------
     def launch(self, task: Task, node: Node, level: Level) -> Attempt:
@@ -94,13 +97,13 @@ class Attempts:
             state.review_wants(job)
         return attempt
 
-    # What becomes of it --------------------------------------------------------------------------
+    # Events --------------------------------------------------------------------------
     def started(self, event: AttemptStarted) -> None:
-        """Its process runs; nothing depends on that."""
+        """Its process runs, which changes nothing here."""
         self._known(event.attempt)
 
     def progressed(self, event: AttemptProgressed) -> None:
-        """It tells how far it is."""
+        """It reports how far it is."""
         attempt = self._known(event.attempt)
         if attempt is not None:
             progress = min(1.0, max(0.0, event.progress))
@@ -115,14 +118,14 @@ class Attempts:
             return
         task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
         if len(partition_bytes) != stage.partitions:
-            reason = f"told of {len(partition_bytes)} partitions, has {stage.partitions}"
+            reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
             self._summed = partition_bytes, sum(partition_bytes)
         shuffle_bytes = self._summed[1]
         if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
-            reason = f"told of {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+            reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         if stage.job.state != "running" or task.winner is not None:
@@ -132,7 +135,7 @@ class Attempts:
         self._end(attempt, "successful")
         attempt.partition_bytes = partition_bytes
         attempt.shuffle_bytes = shuffle_bytes
-        self._write_down(attempt, event)
+        self._record(attempt, event)
         self._win(attempt)
 
     def failed(self, event: AttemptFailed) -> None:
@@ -203,7 +206,7 @@ class Attempts:
 
     # ---------------------------------------------------------------------------------------------
     def _known(self, attempt: AttemptId) -> Attempt | None:
-        """The attempt; None if it ended already, which is no mistake of whoever tells of it."""
+        """The attempt; None if it has ended already, which whoever reports it can't know."""
         known = self._state.attempts.get(attempt)
         if known is None and attempt.split(".", 1)[0] not in self._state.records:
             raise PeerError(f'there is no attempt "{attempt}"')
@@ -233,7 +236,7 @@ class Attempts:
                 self._shuffle.stage_done(stage)
             self._jobs.stage_done(stage)
 
-    def _write_down(self, attempt: Attempt, event: AttemptSucceeded) -> None:
+    def _record(self, attempt: Attempt, event: AttemptSucceeded) -> None:
         record = attempt.task.stage.job.record
         record.succeeded += 1
         record.copies_chosen += attempt.copy
@@ -291,7 +294,7 @@ class Attempts:
             self._state.ask(job)
 
     def _requeue(self, task: Task) -> None:
-        """Make a running task that has no attempt left pending."""
+        """Make a task pending whose last attempt has ended without its output."""
         stage = task.stage
         if stage.job.state != "running" or task.live or task.winner is not None:
             return
@@ -318,7 +321,7 @@ class Attempts:
         self._state.ask(stage.job)
 
     def _restore_inputs(self, stage: Stage) -> None:
-        """Make what a new attempt of the stage will read and is lost once more."""
+        """Run tasks again whose output is lost and will be read by a new attempt of the stage."""
         for source in stage.reads:
             missing, source.unreadable = source.unreadable, {}
             for lost in missing.values():
@@ -363,7 +366,7 @@ def _has_fetched(attempt: Attempt, task: Task) -> bool:
 
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
-    """What the attempt is told of its task."""
+    """The task as its attempt needs to know it."""
     stage, index = task.stage, task.index
     submission = stage.job.submission
     folder = "" if stage.readers else submission.output_path
@@ -381,5 +384,5 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
 
 
 def _to_fetch(attempt: Attempt) -> int:
-    """How much the shuffle has to carry of a task's output: every reading stage fetches it."""
+    """Bytes of an attempt's output that are fetched: all of it by each reading stage."""
     return attempt.shuffle_bytes * len(attempt.task.stage.readers)

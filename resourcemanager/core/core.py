@@ -1,7 +1,7 @@
 """The ResourceManager's core: jobs, tasks and slots as a deterministic state machine.
 
-``handle(event, now_s)`` is the only thing that changes a core; it returns what is to be done
-about the event.  Whoever else holds a core reads.  The same object runs under the wall clock and
+``handle(event, now_s)`` is the only thing that changes a core; it returns the commands that follow
+from the event.  Whoever else holds a core reads.  The same object runs under the wall clock and
 under a virtual one.
 
 Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
@@ -56,7 +56,7 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe
 class Core:
     """The state machine.  Same topology, recipe, options, seed and events: same commands.
 
-    ``records_kept``: of how many ended jobs the records are kept; None = of all.
+    ``records_kept``: how many ended jobs' records are kept; None = all.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Core:
         }
 
     def handle(self, event: Event, now_s: float) -> list[Command]:
-        """Take in a fact; returns the orders that follow from it, in order.
+        """Handle an event; returns the commands that follow from it, in order.
 
         Raises ``PeerError`` (or ``UsageError``, for a job that the scheduler can't take) for an
         event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
@@ -125,7 +125,7 @@ class Core:
     # Reading -------------------------------------------------------------------------------------
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
-        """What was written down of each job, in the order of submission."""
+        """Each job's record, in the order of submission."""
         return self.state.records
 
     @property
@@ -146,7 +146,7 @@ class Core:
         return why_waiting(self.state, self._task(task))
 
     def explain(self, task: TaskId, now_s: float) -> str:
-        """All there is to say about a pending task: since when, its order, its policy's answer."""
+        """Why a task waits: since when, its job's place in the order, its policy's answer."""
         return explain(self.state, self._task(task), now_s)
 
     # Nodes ---------------------------------------------------------------------------------------

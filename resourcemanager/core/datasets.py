@@ -1,6 +1,6 @@
-"""Where data goes that jobs will read: asks the data policy, and checks what it answers.
+"""Racks for data that jobs will read: asks the data policy, and checks its answer.
 
-Asked before the data is written, so before any job that reads it is there.
+The data is not written yet, so no job that reads it has been submitted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from railyard.resourcemanager.interface.events import DataAnnounced
 
 
 def place_data(state: ClusterState, data: DataAnnounced) -> None:
-    """Order where the replicas should go.
+    """Command where the replicas should go.
 
-    Raises ``PeerError`` for data that can't be, ``InvalidDecision`` for racks that are none.
+    Raises ``PeerError`` for a negative size, ``InvalidDecision`` for racks that do not exist.
     """
     if data.size_bytes < 0:
         raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")

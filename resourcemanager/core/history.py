@@ -1,4 +1,4 @@
-"""The last events and what they led to: what an error shows of how it came about."""
+"""The last events and the commands that they led to, for the text of errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class History:
 
     def __init__(self) -> None:
         self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
-        self._uncounted = 0  #: commands of such events since they were counted last
+        self._uncounted = 0  #: commands of such events since all were counted last
         #: remember an event, its time and its commands, which may still grow
         self.add = self._entries.append
 

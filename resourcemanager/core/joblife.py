@@ -24,7 +24,7 @@ from railyard.resourcemanager.interface.events import (
 
 
 class JobLife:
-    """All jobs."""
+    """Takes jobs, and ends them."""
 
     def __init__(
         self, state: ClusterState, shuffle: Shuffle, limits: Limits, records_kept: int | None
@@ -33,7 +33,7 @@ class JobLife:
         self._shuffle = shuffle
         self._limits = limits
         self._records_kept = records_kept
-        self._ended: deque[JobId] = deque()  #: jobs that ended and have a record, the oldest first
+        self._ended: deque[JobId] = deque()  #: ended jobs with a record, the first to end first
 
     def submitted(self, event: JobSubmitted) -> None:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
@@ -65,7 +65,7 @@ class JobLife:
         self.fail(job, event.reason)
 
     def stage_done(self, stage: Stage) -> None:
-        """A stage has no task left to do; if none that matters has, commit the job."""
+        """A stage is done; if all stages are that nobody reads, commit the job."""
         job = stage.job
         last = [other for other in job.stages.values() if not other.readers]
         if stage.readers or any(other.done < other.size for other in last):
@@ -133,7 +133,7 @@ class JobLife:
 
 
 def check_submission(event: JobSubmitted) -> None:
-    """Raise ``UsageError`` unless the stages are a sound DAG whose numbers of tasks are settled."""
+    """Raise ``UsageError`` unless the stages are a DAG, each with a number of tasks."""
     where = f"job {event.job}"
     require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
     require(event.weight > 0, f"{where}: weight", event.weight, "a number above 0")
@@ -141,6 +141,6 @@ def check_submission(event: JobSubmitted) -> None:
     for stage in event.stages:
         of_stage = f'{where}: stage "{stage.name}"'
         require(stage.tasks >= 1, f"{of_stage}: tasks", stage.tasks, "at least 1")
-        right = "none, or one a task of a stage that reads no other"
+        right = "none, or one per task of a stage that reads no other"
         fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
         require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)

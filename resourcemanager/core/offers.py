@@ -1,8 +1,8 @@
 """Offering free slots to jobs, and checking what the policies answer.
 
 After each event: a freed slot is offered to all jobs in order; then jobs that have more to run than
-before are offered all free slots, one of each node in turn; then the rest of the freed slot's node
-goes to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
+before are offered all free slots, one of each node in turn; then the other free slots of that node
+are offered to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
 stands), so that an event costs a few offers and not jobs x slots.
 
 Never here: what a launch entails; see ``attempts.py``.
@@ -28,20 +28,20 @@ from railyard.resourcemanager.interface.policies import (
 )
 from railyard.resourcemanager.interface.views import Level
 
-_RELIEF = ".relief"  #: ends the names of the timers of ``_relieve``
+_RELIEF = ".relief"  #: ends the names of timers after which ``_relieve`` looks at a job
 _WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so
 _LEFT_FREE = (Wait, Pass)
 
 
 class Offers:
-    """Who is offered what."""
+    """Offers free slots to jobs, and has placed tasks launched."""
 
     def __init__(self, state: ClusterState, attempts: Attempts, limits: Limits) -> None:
         self._state = state
         self._attempts = attempts
         self._limits = limits
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
-        self._wake_s: float | None = None  #: when a policy wants to be asked again
+        self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
         self._has_copies = type(state.policies.copies).offer is not CopyPolicy.offer
@@ -92,13 +92,13 @@ class Offers:
             pass
 
     def _offer_to_asking(self) -> None:
-        """Offer all free slots to the jobs that ask, one slot a node in each turn."""
+        """Offer all free slots to the jobs that ask, in rounds of one slot per node."""
         asking, self._state.asking = list(self._state.asking.values()), {}
         asking = [job for job in asking if job.wanting]
         placed = True
         while asking and placed:
             placed = False
-            refused: dict[Level, Wait] = {}  #: what a single job says to slots at such a distance
+            refused: dict[Level, Wait] = {}  #: {distance: a single job's answer}
             first, nearness = asking[0], asking[0].nearness  #: that job's
             for node in self._state.free_nodes():
                 if not node.free:
@@ -158,7 +158,7 @@ class Offers:
         return True
 
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
-        """Note why, and set the clock for when to ask again."""
+        """Keep a job's answer, and set a timer for when to ask again."""
         state = self._state
         if not isinstance(decision, _LEFT_FREE):
             answered = f"answered {decision!r}"
@@ -195,7 +195,7 @@ class Offers:
 
     # Slots that reduces hold while what they wait for has none -----------------------------------
     def _set_wake(self) -> None:
-        """Have the clock wake the policy that wants it first."""
+        """Set the timer for the first time at which a policy wants to be asked again."""
         state = self._state
         times_s = [state.policies.ask(wake_s) for wake_s in self._wakes]
         at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
@@ -207,7 +207,7 @@ class Offers:
         self._wake_s = at_s
 
     def _set_timer(self, timer: str, at_s: float) -> None:
-        """Have the clock wake us then, if that is a time which it reaches."""
+        """Set a timer, unless that time is beyond what clocks reach."""
         if at_s <= SECONDS_MAX:
             self._state.emit(SetTimer(timer=timer, at_s=at_s))
 
@@ -263,7 +263,7 @@ def _waits_for_stuck(reader: Attempt) -> bool:
 def _what_is_wrong(role: str, task: Task | None, node: Node | None) -> str:
     """Why this placement can't be; "" if it can."""
     if task is None:
-        return "the job whose turn it is has no such task"
+        return "the job that was offered the slot has no such task"
     if node is None:
         return "there is no such node"
     if not node.alive:

@@ -1,4 +1,4 @@
-"""What becomes of jobs while no node is alive: they wait, and fail when that lasts too long.
+"""While no node is alive, jobs wait; they fail when that lasts too long.
 
 Nodes that are lost mostly come back (their NodeManagers are started again); where none does, a
 job would wait for ever.
@@ -17,20 +17,20 @@ OUTAGE = "outage"  #: the timer; no job is called so
 
 
 class Outage:
-    """Looks after the jobs that run while there is no node."""
+    """Fails the jobs that have waited for a node too long."""
 
     def __init__(self, state: ClusterState, jobs: JobLife) -> None:
         self._state = state
         self._jobs = jobs
         self._patience_s = state.topology.liveness.without_nodes
-        self._timer_s: float | None = None  #: when it is looked again
+        self._timer_s: float | None = None  #: when the timer fires, if it is set
 
     def timer_fired(self) -> None:
         """Jobs may have waited for too long; ``review`` is to follow."""
         self._timer_s = None
 
     def review(self) -> None:
-        """Fail the jobs that have waited too long for a node, and set the clock for the others.
+        """Fail the jobs that have waited too long for a node, and set a timer for the others.
 
         To be called after each event as long as there is no node.  O(jobs).
         """

@@ -1,4 +1,4 @@
-"""Where a job's output lies: attempts write apart, and the winners are renamed in the end.
+"""The files of a job's output: each attempt writes its own; in the end the winners' are renamed.
 
 OUT/_temporary/j3.r0.1/part-r-00000   what attempt 1 of reduce 0 wrote
 OUT/part-r-00000                      the task's output, once the job has succeeded
@@ -29,7 +29,7 @@ def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
 
 
 def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:
-    """What makes a job's output of what the attempts wrote that are their tasks' winners."""
+    """The request to the NameNode that makes the winners' files a job's output."""
     temporary = f"{folder}/{TEMPORARY}"
     return MoveFiles(
         gathers=(Gather(source=temporary, folders=tuple(winners), target=folder),),

@@ -1,4 +1,4 @@
-"""Why tasks wait.  Every answer that leaves a slot free carries a reason; here they are told."""
+"""Why tasks wait, as people are shown it: every answer that leaves a slot free has a reason."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def test_the_wrong_number_of_partitions_is_a_failed_attempt():
     c.submit("j0", maps=1, reduces=3)
     c.core.handle(AttemptSucceeded(attempt="j0.m0.0", partition_bytes=(1, 2)), 0.5)
     failure = c.core.records[JobId("j0")].failures[0]
-    assert failure.reason == "told of 2 partitions, has 3"
+    assert failure.reason == "reported 2 partitions, has 3"
 
 
 @pytest.mark.parametrize(

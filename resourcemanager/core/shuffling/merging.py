@@ -23,15 +23,15 @@ from typing import NamedTuple
 from railyard.cluster.ids import AttemptId, RackId
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Position, Stage
 
-#: Readers that wait look for what has become ready so often; once all is ready, at once.
+#: Seconds between two looks of a waiting reader for what has become ready; once all is, at once.
 LOOK_AFTER_S = 1.0
-#: The names of the timers by which they do end so.
+#: Ends the names of the timers for that.
 LOOK = ".fetch"
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Outputs(NamedTuple):
-    """Outputs that are fetched together, their names and their tasks."""
+    """Outputs that are fetched together, with their names and tasks."""
 
     attempts: tuple[Attempt, ...]
     ids: tuple[AttemptId, ...]
@@ -65,7 +65,7 @@ class Bundle:
         self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
 
     def for_reader(self, number: int) -> tuple[Node, int]:
-        """From where the reader of that number has it sent, and its bytes.
+        """The node that sends it to the reader of that number, and how many bytes.
 
         Readers next to each other are often on nodes next to each other: theirs are far apart.
         """
@@ -76,7 +76,7 @@ class Bundle:
 
 
 class Merging:
-    """What a reading stage whose fetches are merged knows of what it reads."""
+    """The outputs that a stage with merged fetches reads, as they become ready."""
 
     __slots__ = ("_cut", "flows", "looking", "ready")
 
@@ -88,11 +88,11 @@ class Merging:
         self._cut: dict[tuple[int, int], list[Bundle]] = {}
 
     def forget_bundles(self) -> None:
-        """Some of the outputs in them have been lost."""
+        """Forget how outputs were bundled, since some have been lost."""
         self._cut.clear()
 
     def bundles(self, reader: Attempt) -> list[Bundle]:
-        """What is new for a reader, which counts as asked for then."""
+        """Bundles of what is new for a reader, which count as asked for from now on."""
         assert reader.reader is not None
         begin, end = reader.reader.position, len(self.ready)
         reader.reader.position = end

@@ -39,14 +39,14 @@ _CHANGEABLE = object()
 
 
 class Shuffle:
-    """The fetches of all jobs."""
+    """Starts and stops the fetches of all jobs."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.fetches: dict[FlowId, Fetch] = {}  #: those under way
         #: those of jobs that have not ended, by their reading stages
         self._stages: dict[StageId, StageShuffle] = {}
-        #: the flow policy's last answers, and what the network is told
+        #: the flow policy's last answers, and what the network is sent for them
         self._weight: tuple[object, float] = _CHANGEABLE, 0.0
         self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
         self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
@@ -170,7 +170,7 @@ class Shuffle:
         return None if fetch is None else (fetch.reader, fetch.node)
 
     def stop(self, attempt: Attempt) -> None:
-        """The attempt will not fetch any more."""
+        """Cancel the fetches of an attempt."""
         if attempt.reader is not None and attempt.reader.fetches:
             for flow in list(attempt.reader.fetches.values()):
                 self._cancel(self.fetches[flow])
@@ -368,7 +368,7 @@ def _reader_of(attempt: Attempt) -> Reader:
 
 
 def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
-    """What is ready on ``node`` and was not asked for yet, and its bytes for this reader."""
+    """The outputs on ``node`` that were not asked for yet, and their bytes for this reader."""
     reader, partition = _reader_of(attempt), attempt.task.index
     reads = attempt.task.stage.reads
     outputs: list[Attempt] = []

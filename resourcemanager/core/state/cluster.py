@@ -1,4 +1,4 @@
-"""The cluster as the core knows it: who holds which slot, and what is to be asked and said next.
+"""The cluster as the core knows it: who holds which slot, and which offers are due.
 
 Each change here keeps the counts in step with one another; ``invariants.py`` checks that they are.
 
@@ -26,7 +26,7 @@ _position_of = attrgetter("position")
 
 
 class ClusterState:
-    """All state of the core."""
+    """All that the core knows."""
 
     def __init__(
         self, topology: Topology, recipe: Recipe, options: Mapping[str, Option], seed: int
@@ -35,17 +35,17 @@ class ClusterState:
         self.random = Random(seed)
         self.now_s = 0.0
         self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
-        self.slots = 0  #: of the nodes that are alive
+        self.slots = 0  #: slots of the nodes that are alive
         self.free = 0  #: those that nobody holds
         self.empty_since_s: float | None = 0.0  #: since when no node is alive; None while one is
-        self.lost_last: Node | None = None
+        self.lost_last: Node | None = None  #: the node that was lost last
         self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
         self.draining: dict[JobId, Job] = {}  #: ended, but with attempts that still hold slots
-        self.wanting = 0  #: how many of them have tasks that are ready for slots
-        self.records: dict[JobId, JobRecord] = {}  #: of all jobs but those that ended long ago
+        self.wanting = 0  #: how many of ``jobs`` have tasks that are ready for slots
+        self.records: dict[JobId, JobRecord] = {}  #: of running jobs and of the last that ended
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
-        self.commands: list[Command] = []  #: what the event at hand has led to so far
-        self.emit = self.commands.append  #: order something
+        self.commands: list[Command] = []  #: those that the event at hand has led to so far
+        self.emit = self.commands.append  #: add a command
         self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
@@ -58,7 +58,7 @@ class ClusterState:
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
-        # Of racks of equal rank not the one that joined first: that is chance where they are real.
+        # Among racks it goes by name, not by who joined first: on a real cluster that is chance.
         position = (self._joined[rack], len(rack), rack) if known is None else known.position
         self._joined[rack] += known is None
         fresh = self.nodes[node] = Node(node, rack, slots, position)
@@ -151,7 +151,7 @@ class ClusterState:
         job.dissolve()
 
     def review_wants(self, job: Job) -> None:
-        """Tell the policies if the job's wish for slots has come up or is gone."""
+        """Notify the policies if the job has begun or ceased to have tasks that are ready."""
         wants = job.has_ready_tasks()
         if wants != job.wanting:
             job.wanting = wants

@@ -57,7 +57,7 @@ class Node:
         self.id = node
         self.rack = rack
         self.slots = slots
-        self.free = slots  #: those that nobody holds; 0 once it is not alive
+        self.free = slots  #: slots that nobody holds; 0 once it is not alive
         self.position = position
         self.alive = True
         self.lost_because = ""
@@ -81,7 +81,7 @@ class Attempt(msgspec.Struct, eq=False):
     killing: str = ""  #: why it was asked to end; "" = it was not
     copy: bool = False  #: launched beside another attempt of its task
     partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
-    shuffle_bytes: int = 0  #: their sum
+    shuffle_bytes: int = 0  #: the sum of these
 
     def move(self, event: str) -> None:
         """Change its state, as the table says."""
@@ -123,12 +123,12 @@ class Task:
 
     @property
     def id(self) -> TaskId:
-        """Its name."""
+        """Such as "j3.m7"."""
         return task_id(self.stage.id, self.index)
 
     @property
     def input(self) -> TaskInput:
-        """What it reads from the block store."""
+        """Its input from the block store, with the nodes that hold it."""
         inputs = self.stage.plan.inputs
         return inputs[self.index] if inputs else _NO_INPUT
 
@@ -185,7 +185,7 @@ class Stage:
         self.name = plan.name
         self.reads = reads
         self.readers: list[Stage] = []
-        self.partitions = 0  #: of its tasks' output: one a task of those who read it
+        self.partitions = 0  #: of each task's output: one for each task of a stage that reads it
         self.inputs: int = sum(
             source.size for source in reads
         )  #: outputs that each of its tasks fetches
@@ -207,7 +207,7 @@ class Stage:
 
     @property
     def progress(self) -> float:
-        """Its done share, 0 to 1."""
+        """The share of its work that is done, 0 to 1, running attempts' own progress included."""
         return min(1.0, (self.done + self.progress_sum) / len(self.tasks))
 
     @property
@@ -232,7 +232,7 @@ class Stage:
 
 
 class Job:
-    """What somebody submitted."""
+    """A submitted job, with its stages."""
 
     __slots__ = (
         "answer",
@@ -298,7 +298,7 @@ class Job:
         self.state = JOB.after(self.state, event, self.id)
 
     def task(self, task: TaskId) -> Task | None:
-        """The task of that name."""
+        """The task of that name; None if there is none."""
         name = task.split(".", 1)[1]
         letters = name.rstrip("0123456789")
         stage = self.stages.get(letters)
@@ -307,7 +307,7 @@ class Job:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What was predicted of it; None if nothing is known."""
+        """The forecast that came with the submission, if there was one."""
         return self.submission.forecast
 
     # What policies ask ---------------------------------------------------------------------------
@@ -344,15 +344,15 @@ class Job:
     # What the core asks --------------------------------------------------------------------------
     @property
     def nearness(self) -> Callable[[SlotView], Level]:
-        """What tells how near to a slot ``closest_pending_map`` is."""
+        """A function that says how near to a slot ``closest_pending_map`` is."""
         if len(self.maps) == 1:
             return self.maps[0].pending.nearness
         return lambda slot: self.closest_pending_map(slot)[1]
 
     def dissolve(self) -> None:
-        """Nobody will ask about its tasks any more.
+        """Clear all references among its stages, tasks and attempts: nobody will ask about them.
 
-        What refers to one another is taken apart, so that it goes without garbage collection.
+        So it is freed by reference counts, without garbage collection.
         """
         for stage in self.stages.values():
             for task in stage.tasks:
@@ -363,7 +363,7 @@ class Job:
         self.maps = self.reduces = ()
 
     def has_ready_tasks(self) -> bool:
-        """Whether tasks of it could take slots."""
+        """Whether it has pending tasks in stages that may ask for slots."""
         if self.state != "running":
             return False
         return any(stage.open and stage.pending.count for stage in self.stages.values())

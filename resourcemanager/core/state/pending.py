@@ -36,11 +36,11 @@ class PendingTasks:
         return bool(self._is_pending[index])
 
     def __iter__(self) -> Iterator[int]:
-        """All of them, ascending; O(tasks)."""
+        """Numbers of all pending tasks, ascending; O(tasks)."""
         return (index for index, pending in enumerate(self._is_pending) if pending)
 
     def add(self, index: int) -> None:
-        """Task ``index``, which was not pending, is."""
+        """Make task ``index`` pending, which it was not."""
         self._is_pending[index] = 1
         self.count += 1
         heapq.heappush(self._all, index)
@@ -54,7 +54,7 @@ class PendingTasks:
                 heapq.heappush(self._by_rack.setdefault(rack, []), index)
 
     def add_all(self) -> None:
-        """Every task is, and none was before."""
+        """Make all tasks pending; none was before."""
         self.count = len(self._is_pending)
         self._is_pending[:] = b"\1" * self.count
         self._all.extend(range(self.count))  # ascending: a heap already
@@ -71,20 +71,20 @@ class PendingTasks:
         self._by_node, self._by_rack = dict(by_node), dict(by_rack)
 
     def remove(self, index: int) -> None:
-        """Task ``index``, which was pending, is not any more."""
+        """Make task ``index`` not pending, which it was."""
         self._is_pending[index] = 0
         self.count -= 1
 
     def first(self) -> int | None:
-        """The lowest of them."""
+        """The lowest pending task."""
         return self._top(self._all)
 
     def in_rack(self, rack: RackId) -> int | None:
-        """The lowest of those whose input is in a rack."""
+        """The lowest pending task with input in a rack."""
         return self._top(self._by_rack.get(rack))
 
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
-        """The one whose input is nearest to ``node``, and how near that is."""
+        """The pending task with the input nearest to ``node``, and how near that is."""
         if not self._inputs:
             return self._top(self._all), "anywhere"
         is_pending = self._is_pending
@@ -101,7 +101,7 @@ class PendingTasks:
         return self._top(self._all), "remote"
 
     def nearness(self, slot: SlotView) -> Level:
-        """How near the one is that ``closest`` finds there; "anywhere" if there is none."""
+        """How near the task is that ``closest`` finds for a slot; "anywhere" if there is none."""
         if not self.count or not self._inputs:
             return "anywhere"
         node, rack, by_node, by_rack = slot.id, slot.rack, self._by_node, self._by_rack

@@ -1,4 +1,4 @@
-"""What is written down about each job while it runs: the material of reports."""
+"""The numbers that are recorded of each job while it runs; reports are made of them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ FAILURES_KEPT = 20
 
 
 class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended a job, or one failed attempt of many."""
+    """A failed attempt."""
 
     task: TaskId
     attempt: AttemptId
     node: NodeId
     reason: Text
-    stderr: Text  #: the end of what the attempt wrote there
+    stderr: Text  #: the end of what the attempt wrote to its standard error
 
 
 class ByDistance(msgspec.Struct):
-    """A quantity by how far it was: the same node, the same rack, further."""
+    """Bytes or attempts by distance: within a node, within a rack, further."""
 
     local: int = 0
     rack: int = 0
@@ -30,7 +30,7 @@ class ByDistance(msgspec.Struct):
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
-    """A job, in numbers.  ``_bytes`` are the model's, times the core's clock."""
+    """The numbers of a job.  ``_bytes`` are the model's, times are of the core's clock."""
 
     id: JobId
     name: str
@@ -56,9 +56,9 @@ class JobRecord(msgspec.Struct, kw_only=True):
     killed: int = 0
     copies: int = 0
     copies_chosen: int = 0
-    slot_s: float = 0.0  #: slots x seconds that its attempts held
+    slot_s: float = 0.0  #: seconds for which its attempts held slots, added up
     reduced: int = 0  #: attempts that read other stages and succeeded
-    reduce_s: float = 0.0  #: how long they took together, from launch to end
+    reduce_s: float = 0.0  #: seconds from launch to end of these, added up
     cct_s: list[float] = []  #: of each of its coflows
 
     @property
