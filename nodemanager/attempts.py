@@ -56,21 +56,21 @@ class _Attempt:
     """An attempt that was launched and has not ended yet."""
 
     order: LaunchAttempt
-    reported_s: float  #: when it was last heard of
+    reported_s: float  #: when it last sent anything
     pid: int | None = None  #: None until its process was forked
-    peer: bytes | None = None  #: its umbilical
-    peer_pid: int | None = None  #: the process at the other end of that
-    claim: AttemptSucceeded | AttemptFailed | None = None  #: what it says became of it
-    due_s: float = 0.0  #: that it succeeded is not told before
-    untold: Timer | None = None  #: its process has succeeded, which is told then
-    killed: bool = False  #: by order
+    peer: bytes | None = None  #: the connection of its umbilical
+    peer_pid: int | None = None  #: the process at the other end of it
+    claim: AttemptSucceeded | AttemptFailed | None = None  #: the outcome, as it reports
+    due_s: float = 0.0  #: its success is not reported before
+    unreported: Timer | None = None  #: reports its success, once its process has ended
+    killed: bool = False  #: by a ``KillAttempt``
     timed_out: bool = False
-    too_large: str = ""  #: by how much, once it is being killed for that
+    too_large: str = ""  #: how much memory it uses beyond its limit, once it is killed for that
     undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
 
 
 class Attempts:
-    """See the top of this file.  A ``containers.Watcher``."""
+    """Runs attempts and reports what happens to them.  A ``containers.Watcher``."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class Attempts:
         server: Server,
         nodes: frozenset[NodeId],
         helper: Channel,
-        tell: Callable[[Event], None],
+        report: Callable[[Event], None],
         on_helper_lost: Callable[[], None],
     ) -> None:
         self._daemon = daemon
         self._reactor = reactor
         self._server = server
         self._nodes = nodes
-        self._tell = tell
+        self._report = report
         self._timeout_s = daemon.config.topology.liveness.task_timeout
         self._containers = Containers(daemon, reactor, helper, self, on_helper_lost)
         self._running: dict[AttemptId, _Attempt] = {}
@@ -104,7 +104,7 @@ class Attempts:
 
     # Orders ------------------------------------------------------------------------------------
     def load(self, order: LoadJob) -> None:
-        """Get ready for attempts of a job."""
+        """Have a job's module imported, so that its attempts can start."""
         if not is_job(order.job):
             log.error("%r is no job: the order to load it is ignored", order.job)
             return
@@ -120,26 +120,26 @@ class Attempts:
             return
         if order.node not in self._nodes:
             reason = f"{order.node} is no node of {self._daemon.name}"
-            self._tell(AttemptFailed(attempt=order.attempt, reason=reason))
+            self._report(AttemptFailed(attempt=order.attempt, reason=reason))
             return
         received_s = now_s()
         self._running[order.attempt] = _Attempt(order, reported_s=received_s)
         self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
 
     def kill(self, order: KillAttempt) -> None:
-        """End an attempt; one that has ended already was told of."""
+        """End an attempt; the end of one that has ended already was reported."""
         attempt = self._running.get(order.attempt)
         if attempt is not None:
             log.info("killing %s: %s", order.attempt, order.reason)
             attempt.killed = True
-            if attempt.untold is None:
+            if attempt.unreported is None:
                 self._containers.kill(order)
             else:
-                attempt.untold.cancel()
+                attempt.unreported.cancel()
                 self._fail(order.attempt, order.reason)
 
     def fetch(self, order: FetchOutput) -> None:
-        """Have an attempt fetch; one that has ended was told of."""
+        """Have an attempt fetch, unless it has ended."""
         if order.reader in self._running:
             self._readers[order.flow] = order.reader
             self._deliver(order.reader, order)
@@ -169,7 +169,7 @@ class Attempts:
         running = self._running[attempt]
         running.pid = pid
         running.reported_s = now_s()
-        self._tell(AttemptStarted(attempt=attempt, pid=pid))
+        self._report(AttemptStarted(attempt=attempt, pid=pid))
         if running.peer_pid not in (None, pid):  # an impostor's first words came before this
             reason = f"process {running.peer_pid} spoke for it, which is {pid}"
             running.claim = AttemptFailed(attempt=attempt, reason=reason)
@@ -185,13 +185,13 @@ class Attempts:
         """An attempt's process is gone."""
         running = self._running[attempt]
         if isinstance(running.claim, AttemptSucceeded) and status == 0:
-            tell = partial(self._finish, attempt, running.claim)
+            finish = partial(self._finish, attempt, running.claim)
             # None ends earlier than ``ENDING_S`` before it is due, whatever it says.
             due_s = min(running.due_s, now_s() + ENDING_S)
             if due_s <= now_s():
-                tell()
+                finish()
             else:
-                running.untold = self._reactor.call_at(due_s, tell)
+                running.unreported = self._reactor.call_at(due_s, finish)
         elif running.too_large:
             self._fail(attempt, running.too_large)
         elif isinstance(running.claim, AttemptFailed):
@@ -204,10 +204,10 @@ class Attempts:
             self._fail(attempt, f"ended with {how_it_ended(status)} before its task was done")
 
     def lost(self, attempt: AttemptId, reason: str, stderr: str) -> None:
-        """An attempt has no process."""
+        """An attempt never had a process, or lost it with its job's helper."""
         self._fail(attempt, reason, stderr)
 
-    # What attempts say -------------------------------------------------------------------------
+    # What attempts report -------------------------------------------------------------------------
     def _hello(self, request: Request) -> Message | None:
         message = request.message
         assert isinstance(message, UmbilicalHello)
@@ -229,7 +229,7 @@ class Attempts:
         message = request.message
         assert isinstance(message, AttemptProgressed)
         self._own(request, message.attempt).reported_s = now_s()
-        self._tell(message)
+        self._report(message)
 
     def _claimed(self, request: Request) -> Message:
         message = request.message
@@ -250,7 +250,7 @@ class Attempts:
             return  # cancelled in the meantime
         self._own(request, reader).reported_s = now_s()
         del self._readers[message.flow]
-        self._tell(message)
+        self._report(message)
 
     def _own(self, request: Request, attempt: AttemptId) -> _Attempt:
         """The attempt that a message is about, which must be the one that sent it."""
@@ -282,7 +282,7 @@ class Attempts:
             del self._by_peer[running.peer]
         for flow in [flow for flow, reader in self._readers.items() if reader == attempt]:
             del self._readers[flow]
-        self._tell(fact)
+        self._report(fact)
         self._sweep(job_of(attempt))
 
     def _sweep(self, job: JobId) -> None:

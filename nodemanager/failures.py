@@ -1,4 +1,4 @@
-"""Saying in words how user code failed, and what it wrote before."""
+"""How user code failed, in words, and what it wrote before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASON_LETTERS_MAX = 300
 
 
 def reason_of(error: BaseException) -> str:
-    """One line: "ValueError: invalid literal for int()"."""
+    """An exception in one line, such as "ValueError: invalid literal for int()"."""
     lines = words_of(error).strip().splitlines()
     # NumPy's MemoryError has a private name of its own
     name = "MemoryError" if isinstance(error, MemoryError) else type(error).__name__

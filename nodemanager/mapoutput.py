@@ -55,12 +55,12 @@ def output_path(folder: RunFolder, node: NodeId, attempt: AttemptId) -> Path:
 
 
 def part_seed(attempt: AttemptId, partition: int) -> int:
-    """What the CRC-32C of a partition starts from."""
+    """The value that the CRC-32C of a partition starts from."""
     return int(crc32c(f"{attempt}/{partition}".encode()))
 
 
 def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[int, ...]:
-    """Write the file, or leave none; the stored bytes of each partition."""
+    """Write the file, or leave none; returns the stored bytes of each partition."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.new")
     try:
@@ -92,7 +92,7 @@ def _write(path: Path, attempt: AttemptId, partitions: Sequence[Sequence[Buffer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A partition, where it lies in its output's file."""
+    """Where a partition lies in its output's file."""
 
     path: Path
     identity: tuple[int, ...]  #: of the file that has it
@@ -205,7 +205,7 @@ class PartsSource:
 
 
 def damaged_part(output: str, partition: int) -> OutputDamaged:
-    """The error for a partition whose bytes are not those that were written."""
+    """The error for a partition with other bytes than were written."""
     wrong = "is damaged: its checksum is wrong"
     return OutputDamaged(f"map output {output}: partition {partition} {wrong}")
 

@@ -12,7 +12,7 @@ from railyard.cluster.units import format_size
 
 
 def in_words(allowed_bytes: int) -> str:
-    """What the topology allows, for those who wanted more."""
+    """The limit that the topology sets, in words, for errors."""
     return f"compute.memory allows {format_size(allowed_bytes)} an attempt"
 
 
@@ -25,13 +25,13 @@ def limit_memory(size_bytes: int) -> None:
 
 
 def lift_limit() -> None:
-    """Undo ``limit_memory``, so that there is room to tell how it was reached."""
+    """Undo ``limit_memory``, so that there is room to report that it was reached."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def data_bytes() -> int:
-    """What counts of this process now."""
+    """Bytes that count of this process now."""
     with open("/proc/self/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmData:"):

@@ -1,4 +1,4 @@
-"""What the processes around one NodeManager tell one another.
+"""The messages among a NodeManager, its helpers and attempts.
 
 NodeManager --ForkJobHelper--> clean helper            (the job helper's socket travels along)
             --LoadJob, LaunchAttempt, KillAttempt--> job helper

@@ -43,7 +43,7 @@ SERVER_PREFIX = "nodemanager-"
 
 
 def main(daemon: Daemon) -> None:
-    """Be the NodeManager ``daemon.name`` until asked to stop.
+    """Run the NodeManager ``daemon.name`` until it is asked to stop.
 
     Raises ``PeerLost`` if the ResourceManager or the own helper is gone.
     """
@@ -78,7 +78,7 @@ class _NodeManager:
             server,
             nodes,
             helper,
-            tell=self._manager.send,
+            report=self._manager.send,
             on_helper_lost=lambda: self._stop("the own helper"),
         )
 
@@ -125,6 +125,6 @@ class _NodeManager:
 
 
 def _rack(daemon: Daemon) -> Rack:
-    """The rack that a daemon's name says."""
+    """The rack in a daemon's name: r3 in "nodemanager-r3"."""
     wanted = RackId(daemon.name.removeprefix(SERVER_PREFIX))
     return next(rack for rack in daemon.config.topology.rack_list() if rack.id == wanted)

@@ -3,7 +3,7 @@
 What counts is private memory and what is shared without a file on a disk (such as ``mmap`` gives,
 or ``/dev/shm``), also if it is swapped out.  Files do not: the system can drop what it has of them.
 
-What several processes share must count once.  The kernel tells that (``Pss``) after a walk through
+What several processes share must count once.  The kernel knows that (``Pss``) after a walk through
 all of their pages, about 0.15 s for a GB.  What each process has singly, of shared pages too, is
 never less and costs 50 us a process (32 attempts, four times a second: 0.7 % of a core).  So the
 walk is done only once that is above the limit, and again when what has come to it since could be
@@ -23,7 +23,7 @@ from railyard.nodemanager.memory import in_words
 _PAUSE_RATIO = 20.0
 _SINGLY = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 _ONCE = (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")
-_ONCE_BEFORE_5_9 = (b"\nPss:", b"SwapPss:")  #: with files: that Linux did not tell them apart
+_ONCE_BEFORE_5_9 = (b"\nPss:", b"SwapPss:")  #: files included: that Linux did not separate them
 
 
 class TreeMemory:
@@ -38,7 +38,7 @@ class TreeMemory:
         self._walk_again_s = 0.0
 
     def excess(self) -> str:
-        """In words, how much too much the attempt uses; "" if it may go on."""
+        """By how much the attempt exceeds its limit, in words; "" if it does not."""
         family = _family(self._pid)
         singly_bytes = sum(map(resident_bytes, family)) - self._inherited_bytes
         if singly_bytes <= self._allowed_bytes:
@@ -57,12 +57,12 @@ class TreeMemory:
 
 
 def resident_bytes(pid: int | str = "self") -> int:
-    """What counts of one process, with all that it shares; 0 if it has ended."""
+    """Bytes of one process, all that it shares included; 0 if it has ended."""
     return _sum_of(_read(f"/proc/{pid}/status"), _SINGLY)
 
 
 def _share_bytes(pid: int) -> int:
-    """What counts of one process; of each page that n processes share, one n-th."""
+    """Bytes of one process; of a page that n processes share, one n-th."""
     said = _read(f"/proc/{pid}/smaps_rollup")
     return _sum_of(said, _ONCE if _ONCE[0] in said else _ONCE_BEFORE_5_9)
 
@@ -74,7 +74,7 @@ def _with_others(started: int) -> str:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all that descend from it and live; it adopts the orphans among them."""
+    """A process and its living descendants; it adopts the orphans among them."""
     family = [pid]
     for member in family:  # which grows meanwhile
         with suppress(OSError), os.scandir(f"/proc/{member}/task") as threads:

@@ -1,4 +1,4 @@
-"""Map outputs out of the one stream in which a fetch brings them."""
+"""Takes the one stream of a fetch apart into map outputs."""
 
 from __future__ import annotations
 

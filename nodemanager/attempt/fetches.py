@@ -45,7 +45,7 @@ class _Fetch:
 
     order: FetchOutput
     incoming: IncomingTransfer
-    assembly: Assembly | None = None  #: once the source has told what it will send
+    assembly: Assembly | None = None  #: once the source has answered what it will send
 
 
 class Fetches:
@@ -68,11 +68,11 @@ class Fetches:
 
     @property
     def complete(self) -> bool:
-        """All outputs are here and were handed out."""
+        """Whether all outputs have arrived and were handed out."""
         return len(self._have) >= self._wanted and not self._ready
 
     def next(self) -> tuple[str, memoryview]:
-        """Wait for the next output: the name of its stage, its bytes."""
+        """Wait for the next output; returns its stage's name and its bytes."""
         self._transport.reactor.run_until(lambda: bool(self._ready))
         return self._ready.popleft()
 
@@ -142,7 +142,7 @@ class Fetches:
     def _comes_to_nothing(
         self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...], gone: bool = False
     ) -> None:
-        """The source, or what serves it, will send none of a fetch."""
+        """A fetch failed: its source will send nothing."""
         del self._under_way[fetch.order.flow]
         fetch.incoming.failed("nothing will be sent")
         self._failed(fetch.order, reason, lost, gone)
@@ -152,7 +152,7 @@ class Fetches:
         if fetch is None:
             return
         if fetch.assembly is None:
-            fetch.incoming.fail("bytes came before the answer that tells what they are")
+            fetch.incoming.fail("bytes came before the answer that describes them")
         else:
             fetch.assembly.add(data)
 
@@ -211,5 +211,5 @@ class Fetches:
         lost: tuple[AttemptId, ...] = (),
         gone: bool = False,
     ) -> None:
-        told = shortened(reason, REASON_LETTERS_MAX)
-        self._umbilical.send(FlowFailed(flow=order.flow, reason=told, lost=lost, gone=gone))
+        reason = shortened(reason, REASON_LETTERS_MAX)
+        self._umbilical.send(FlowFailed(flow=order.flow, reason=reason, lost=lost, gone=gone))

@@ -41,7 +41,7 @@ from railyard.nodemanager.patience import once_there_is_room
 
 
 def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
-    """Do the task that ``order`` says; the process's exit status.
+    """Do the task of ``order``; returns the process's exit status.
 
     The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
     ending the process is quicker.
@@ -53,9 +53,9 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
         outcome = _Attempt(daemon, job, order, transport, umbilical).run()
     except BaseException as error:  # user code may raise anything, SystemExit included
         lift_limit()
-        if told := user_traceback(error):
+        if traceback := user_traceback(error):
             with suppress(OSError):  # the disk that it goes to may be full
-                print(told, file=sys.stderr, flush=True)
+                print(traceback, file=sys.stderr, flush=True)
         reason = reason_of(error)
         if isinstance(error, MemoryError):
             reason += f" ({in_words(daemon.config.topology.compute.memory)})"
@@ -75,7 +75,7 @@ def _is_for_want_of_room(error: BaseException) -> bool:
 
 
 class _Attempt:
-    """The task's world (a ``jobs.taskio.TaskIO``), and the order of its work."""
+    """The task's input and output (a ``jobs.taskio.TaskIO``), and the phases of its work."""
 
     def __init__(
         self,
@@ -115,20 +115,20 @@ class _Attempt:
         return self._succeeded(result, partition_bytes, self._write(file, output))
 
     def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
-        """Keep what others will fetch; stored bytes of each partition."""
+        """Write what others will fetch; returns the stored bytes of each partition."""
         if not self._task.partitions:
             return ()
         path = output_path(self._daemon.folder, self._order.node, self._order.attempt)
         return once_there_is_room(lambda: write_output(path, result.partitions), path, self._pause)
 
     def _pause(self, seconds: float) -> None:
-        """Let time pass, during which the umbilical lives."""
+        """Wait, while the umbilical is served."""
         self._transport.reactor.run_until(lambda: False, seconds)
 
     def _succeeded(
         self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int
     ) -> AttemptSucceeded:
-        """What is to be told of the task."""
+        """The report that the task is done."""
         scale = self._topology.scale
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
@@ -151,7 +151,7 @@ class _Attempt:
         return self._dfs.create(task.output_path, task.output_replication, hint=hint)
 
     def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
-        """Write the task's file, if it has one; its length in stored bytes."""
+        """Write the task's file, if it has one; returns its length in stored bytes."""
         if file is not None:
             return self._dfs.fill(self._task.output_path, file, output).stored_length
         for _ in output:  # a lazy output is computed while it is read
@@ -165,7 +165,7 @@ class _Attempt:
         return BlockFile(self._dfs.open(path), splits, self._clock, on_read=fall_back)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
-        """What the stages that this one reads wrote for it, as it arrives."""
+        """The outputs that this task fetches from the stages it reads, as they arrive."""
         fall_back()
         while not self._fetches.complete:
             stage, output = self._fetches.next()

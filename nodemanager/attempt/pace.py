@@ -1,4 +1,4 @@
-"""How long an attempt's work takes: as long as it takes, or as long as the model says.
+"""How long an attempt computes: as long as the code needs, or at the model's rate.
 
 A task's duration is
 
@@ -19,8 +19,8 @@ from railyard.cluster.messages.execution import TaskSpec
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.topology import Topology
 
-#: An attempt that has nothing to write to the block store ends so long before its time; its
-#: NodeManager then tells of that when it is due.  Attempts that start together end together, and 32
+#: An attempt that has nothing to write to the block store ends so many seconds early, and
+#: its NodeManager reports that when it is due.  Attempts that start together end together, and 32
 #: processes that end took two cores 0.2 to 0.4 s.  It is no more than a period of progress reports.
 ENDING_S = 0.5
 
@@ -33,21 +33,21 @@ class ComputeClock:
         self._start_s = now_s() if start_s is None else start_s
 
     def restart(self) -> None:
-        """Begin at zero again."""
+        """Start again at zero."""
         self._waited_s, self._start_s = 0.0, now_s()
 
     def leave_out(self, waited_s: float) -> None:
-        """Of the time until now, so much was no computing."""
+        """Do not count so many of the seconds until now as computing."""
         self._waited_s += waited_s
 
     @property
     def elapsed_s(self) -> float:
-        """How long the attempt has computed."""
+        """Seconds for which the attempt has computed."""
         return now_s() - self._start_s - self._waited_s
 
 
 def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int) -> float:
-    """The least that computing over ``stored_bytes`` takes; 0 if it is as fast as it is."""
+    """The least seconds for computing over ``stored_bytes``; 0 if there is no configured rate."""
     compute = topology.compute
     if compute.mode == "real":
         return 0.0

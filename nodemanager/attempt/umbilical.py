@@ -43,13 +43,13 @@ class Umbilical:
         now = now_s()
         if now - self._reported_s >= REPORT_PERIOD_S / 2:
             self._reported_s = now
-            share = min(max(0.0, self._share()), 1.0)  # whatever user code makes of it
+            share = min(max(0.0, self._share()), 1.0)  # user code may return anything
             self.link.send(AttemptProgressed(attempt=self._attempt, progress=share))
 
     def end_at(self, when_s: float) -> None:
-        """Have it told no earlier than at ``when_s`` that the attempt did its task."""
+        """Have the attempt's success reported no earlier than at ``when_s``."""
         self.link.send(AttemptDue(attempt=self._attempt, at_s=when_s))
 
     def claim(self, outcome: AttemptSucceeded | AttemptFailed) -> None:
-        """Tell the outcome; returns when it has arrived, so that this process may end."""
+        """Report the outcome; returns once that has arrived, so that this process may end."""
         self.link.call(outcome, Done)

@@ -41,7 +41,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Send a message; what is sent to a side that is gone is dropped, as ``at_end`` tells."""
+        """Send a message; to a side that is gone it is dropped: see ``at_end``."""
         packed = pack(message)
         data = _LENGTH.pack(len(packed)) + packed
         try:
@@ -53,7 +53,7 @@ class Channel:
             self.at_end = True
 
     def receive(self) -> list[Message]:
-        """The messages that are there; ``PeerError`` if one is not sound."""
+        """The messages that have arrived; ``PeerError`` if one is malformed."""
         self._read_all()
         messages = []
         while len(self._received) >= _LENGTH.size:
@@ -69,7 +69,7 @@ class Channel:
         return messages
 
     def take_fd(self) -> int:
-        """The oldest descriptor that came along and was not taken yet."""
+        """The oldest descriptor that came with a message and was not taken yet."""
         if not self._fds:
             raise PeerError("a message came without its file descriptor")
         return self._fds.popleft()

@@ -3,9 +3,9 @@
     launch ──► waiting for the job's module ──► forked ──► ended (with a wait status)
                           └────────── or ──────────┴─────► lost  (no status: a reason)
 
-Every attempt that was launched is told of as ended or lost, once.
+Every attempt that was launched is reported as ended or lost, once.
 
-Never here: what a status means, and who is told of it.
+Never here: what a status means, and who hears of it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _JOB_HELPER_SAYS: tuple[type[Message], ...] = (
 
 
 class Watcher(Protocol):
-    """Who is told what happens to the attempts."""
+    """What is notified of what happens to attempts' processes."""
 
     def forked(self, attempt: AttemptId, pid: int) -> None:
         """The attempt's process runs."""
@@ -68,7 +68,7 @@ class Watcher(Protocol):
 
 @dataclass(kw_only=True)
 class _JobHelper:
-    """A job's helper, as seen from here."""
+    """A job's helper, as its NodeManager knows it."""
 
     job: JobId
     number: int
@@ -79,7 +79,7 @@ class _JobHelper:
 
 
 class Containers:
-    """Starts and kills attempts' processes; see the top of this file."""
+    """Starts and kills attempts' processes, by way of the helpers."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Containers:
             return
         for message in messages:
             self._note(helper, message)
-        if helper.channel.at_end:  # how it ended will be told by the clean helper
+        if helper.channel.at_end:  # the clean helper will report how it ended
             self._reactor.remove(helper.channel.fileno())
 
     def _note(self, helper: _JobHelper, message: Message) -> None:
@@ -223,6 +223,6 @@ class Containers:
             self._watcher.lost(attempt, reason, stderr)
 
     def _printed(self, helper: _JobHelper) -> str:
-        """What importing the job's module wrote to stderr."""
+        """The end of what importing the job's module wrote to stderr."""
         folder = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job))
         return tail_of(folder / "stderr")

@@ -60,7 +60,7 @@ class _JobHelper:
         self._allowed_bytes = daemon.config.topology.compute.memory
         self._inherited_bytes = 0  #: private memory that every attempt has from the start
         self._pids: dict[AttemptId, int] = {}
-        self._endings: dict[AttemptId, int] = {}  #: {attempt: descriptor that tells of its end}
+        self._endings: dict[AttemptId, int] = {}  #: {attempt: a pidfd}
         self._memory: dict[AttemptId, TreeMemory] = {}  #: of those that may go on
         self._looks = False  #: a look at their memory is due
 
@@ -95,8 +95,8 @@ class _JobHelper:
             reason = f"the job's module cannot be imported: {reason_of(error)}"
             if MemoryError in (type(error), type(error.__cause__)):
                 reason += f" ({in_words(self._allowed_bytes)})"
-            told = shortened(written, TEXT_LETTERS_MAX // 2)
-            self._channel.send(JobBroken(reason=reason, stderr=told))
+            stderr = shortened(written, TEXT_LETTERS_MAX // 2)
+            self._channel.send(JobBroken(reason=reason, stderr=stderr))
             return
         lift_limit()
         gc.collect()
@@ -124,7 +124,7 @@ class _JobHelper:
         self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
-        """Be the attempt, in a forked child; its exit status."""
+        """Run the attempt, in a forked child; returns its exit status."""
         _lead_group(0)
         adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -170,7 +170,7 @@ class _JobHelper:
 
 
 def load_folder(daemon_name: str, job: JobId) -> str:
-    """Name of the folder, beside those of attempts, with what a job's import printed."""
+    """The folder, beside those of attempts, for what a job's import prints."""
     return f"{job}.load-{daemon_name.rsplit('-', 1)[-1]}"
 
 
@@ -192,7 +192,7 @@ def _write_to(folder: Path) -> None:
 
 
 def _lead_group(pid: int) -> None:
-    """Put a process into a group of its own; both it and its parent do, whoever comes first."""
+    """Put a process into a group of its own; it and its parent both do, as either may be first."""
     try:
         os.setpgid(pid, pid)
     except (PermissionError, ProcessLookupError):

@@ -174,7 +174,7 @@ class Manager:
         assert not alive
 
     # Orders ------------------------------------------------------------------------------------
-    def tell(self, rack, order):
+    def send(self, rack, order):
         assert self.server.push(self._peers[rack], order)
 
     def load(self, job, source, rack=None, **params):
@@ -185,14 +185,14 @@ class Manager:
 
     def load_package(self, job, package, rack=None):
         for known in [rack] if rack else self._peers:
-            self.tell(known, LoadJob(job=job, package=package))
+            self.send(known, LoadJob(job=job, package=package))
 
     def launch_order(self, attempt, node="r0n0", **task):
         spec = TaskSpec(stage=attempt.split(".")[1][0], index=task_index(attempt), **task)
         return LaunchAttempt(attempt=attempt, node=node, task=spec)
 
     def launch(self, attempt, node="r0n0", **task):
-        self.tell(rack_of(node), self.launch_order(attempt, node, **task))
+        self.send(rack_of(node), self.launch_order(attempt, node, **task))
 
     # Facts -------------------------------------------------------------------------------------
     def until(self, done, timeout_s=10.0):
@@ -273,4 +273,4 @@ def job(cluster):
     name = f"j{next(JOB_NUMBERS)}"
     yield name
     for rack in ("r0", "r1"):
-        cluster.tell(rack, execution.DiscardJob(job=name))
+        cluster.send(rack, execution.DiscardJob(job=name))

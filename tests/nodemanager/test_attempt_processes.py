@@ -1,4 +1,4 @@
-"""Attempts as processes: whose children they are, how they end, what is told of it."""
+"""Attempts as processes: their parents, how they end, what is reported of it."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def job_source(work="pass", top=""):
 
 
 def wait_until(done, timeout_s=10.0):
-    """Wait for something that no message tells."""
+    """Wait for something that no message reports."""
     deadline_s = time.monotonic() + timeout_s
     while not done():
         assert time.monotonic() < deadline_s
@@ -239,7 +239,7 @@ def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
     cluster.launch(f"{job}.m0.0")
     pid = cluster.pid(f"{job}.m0.0")
     wait_until(lambda: child.exists() and child.read_text())
-    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.send("r0", kill_order(f"{job}.m0.0"))
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptKilled)
     wait_until(lambda: gone(pid) and gone(int(child.read_text())))
 
@@ -276,7 +276,7 @@ def test_a_daemon_that_an_attempt_became_the_parent_of_ends_with_it(cluster, job
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
     wait_until(lambda: gone(int(first.read_text())))
     assert not gone(int(second.read_text()))
-    cluster.tell("r0", kill_order(f"{job}.m1.0"))
+    cluster.send("r0", kill_order(f"{job}.m1.0"))
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
     wait_until(lambda: gone(int(second.read_text())))
 
@@ -303,7 +303,7 @@ def test_killing_what_has_ended_is_no_news(cluster, job):
     cluster.load(job, job_source())
     cluster.launch(f"{job}.m0.0", partitions=1)
     cluster.ending(f"{job}.m0.0")
-    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.send("r0", kill_order(f"{job}.m0.0"))
     cluster.launch(f"{job}.m1.0", partitions=1)
     cluster.ending(f"{job}.m1.0")
     endings = [fact for fact in cluster.facts if getattr(fact, "attempt", "") == f"{job}.m0.0"]
@@ -314,7 +314,7 @@ def test_kill_while_the_module_is_imported(cluster, job):
     cluster.load_package(job, package_of(elsewhere("time.sleep(1)"), cluster))
     cluster.launch(f"{job}.m0.0", partitions=1)
     cluster.launch(f"{job}.m1.0", partitions=1)
-    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.send("r0", kill_order(f"{job}.m0.0"))
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptKilled)
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptSucceeded)
 
@@ -324,7 +324,7 @@ def test_orders_that_make_no_sense_are_answered(cluster, job):
     assert cluster.ending("j999.m0.0").reason == "j999 was not loaded on nodemanager-r0"
     cluster.load(job, job_source())
     order = cluster.launch_order(f"{job}.m0.0", "r1n0")
-    cluster.tell("r0", order)
+    cluster.send("r0", order)
     assert cluster.ending(f"{job}.m0.0").reason == "r1n0 is no node of nodemanager-r0"
 
 
@@ -337,7 +337,7 @@ def test_discarding_a_job_kills_its_attempts_and_removes_its_output(cluster, job
     assert (output / f"{job}.m0.0").exists()
     pid = cluster.pid(f"{job}.m1.0")
     helper = psutil.Process(pid).ppid()
-    cluster.tell("r0", DiscardJob(job=job))
+    cluster.send("r0", DiscardJob(job=job))
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
     wait_until(lambda: gone(pid) and gone(helper) and not output.exists())
     cluster.launch(f"{job}.m2.0", partitions=1)
@@ -349,7 +349,7 @@ def test_discarding_a_job_ends_what_it_started_in_other_sessions(cluster, job, t
     cluster.load(job, job_source(f"{starts_a_child(child, session=True)}; p.wait()"))
     cluster.launch(f"{job}.m0.0")
     wait_until(lambda: child.exists() and child.read_text())
-    cluster.tell("r0", DiscardJob(job=job))
+    cluster.send("r0", DiscardJob(job=job))
     wait_until(lambda: gone(int(child.read_text())))
 
 
@@ -370,7 +370,7 @@ def test_progress_is_reported_also_while_the_attempt_waits(cluster, job):
     cluster.load(job, job_source("list(io.fetched())"))
     cluster.launch(f"{job}.m0.0", inputs=1, reads=("x",))
     cluster.fact(AttemptProgressed, attempt=f"{job}.m0.0")
-    cluster.tell("r0", kill_order(f"{job}.m0.0"))
+    cluster.send("r0", kill_order(f"{job}.m0.0"))
     cluster.ending(f"{job}.m0.0")
 
 
@@ -379,7 +379,7 @@ class Nonsense(Message, frozen=True, kw_only=True):
 
 
 def test_nonsense_on_the_link_and_on_the_server_changes_nothing(cluster, job):
-    cluster.tell("r0", Nonsense(number=1))
+    cluster.send("r0", Nonsense(number=1))
     link = cluster.transport.link("nodemanager-r0")
     link.send(Nonsense(number=1))
     link.send(AttemptSucceeded(attempt=f"{job}.m0.0"))
@@ -439,11 +439,11 @@ def test_names_that_lead_elsewhere_are_no_names(cluster, job, tmp_path):
     cluster.load(job, job_source())
     before = sorted(path.name for path in cluster.folder.path.iterdir())
     for name in (str(tmp_path), "../../../../" + str(tmp_path), "../../../jobs", "..", ""):
-        cluster.tell("r0", DiscardJob(job=name))
-        cluster.tell("r0", LoadJob(job=f"{name}/x", package=package_of("", cluster)))
+        cluster.send("r0", DiscardJob(job=name))
+        cluster.send("r0", LoadJob(job=f"{name}/x", package=package_of("", cluster)))
     order = cluster.launch_order(f"{job}.m1.0", partitions=1)
     odd = AttemptId(f"{job}.m1.0/../../elsewhere")
-    cluster.tell("r0", msgspec.structs.replace(order, attempt=odd))
+    cluster.send("r0", msgspec.structs.replace(order, attempt=odd))
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -70,7 +70,7 @@ def fetch(cluster, reader, src, *outputs, flow=None):
     order = FetchOutput(
         flow=flow, reader=reader, src=src, rack=src[:2], outputs=outputs, partition=1
     )
-    cluster.tell("r0", order)
+    cluster.send("r0", order)
     return flow
 
 
@@ -180,7 +180,7 @@ def test_a_cancelled_fetch_is_forgotten_on_both_sides(cluster, job, outputs, rea
     with cluster.no_grants():
         held = fetch(cluster, attempt, "r1n0", names[2])
         cluster.until(lambda: held in cluster.attached)
-        cluster.tell("r0", CancelFlow(flow=held, dst="r0n0"))
+        cluster.send("r0", CancelFlow(flow=held, dst="r0n0"))
         cluster.until(lambda: held in cluster.closed)
     fetch(cluster, attempt, "r1n0", names[2])
     assert isinstance(cluster.ending(attempt), AttemptSucceeded)
@@ -193,7 +193,7 @@ def test_a_reader_that_dies_leaves_no_transfer_behind(cluster, job, outputs, rea
         held = fetch(cluster, attempt, "r1n0", list(outputs)[4])
         cluster.until(lambda: held in cluster.attached)
         order = KillAttempt(attempt=attempt, node="r0n0", reason="test")
-        cluster.tell("r0", order)
+        cluster.send("r0", order)
         assert isinstance(cluster.ending(attempt), AttemptKilled)
         cluster.grant(held, some_bytes=10)
         cluster.until(lambda: held in cluster.closed)  # the source has noticed

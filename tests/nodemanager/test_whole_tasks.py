@@ -92,7 +92,7 @@ def fetch_all(cluster, reader, dst, partition, maps, facts):
         order = FetchOutput(
             flow=flow, reader=reader, src=node, rack=node[:2], outputs=outputs, partition=partition
         )
-        cluster.tell(dst[:2], order)
+        cluster.send(dst[:2], order)
         started.append(flow)
     network.close()
     return started
@@ -179,9 +179,9 @@ def test_a_paced_map_ends_early_and_is_killed_until_it_is_told_of(cluster, dfs, 
         cluster.launch(attempt, "r0n0", splits=splits, partitions=1)
     cluster.until(lambda: not any(psutil.pid_exists(cluster.pid(one)) for one in attempts))
     kill = KillAttempt(attempt=attempts[0], node="r0n0", reason="not wanted")
-    cluster.tell("r0", kill)
+    cluster.send("r0", kill)
     assert isinstance(cluster.ending(attempts[0]), AttemptKilled)
-    cluster.tell("r0", DiscardJob(job=job))
+    cluster.send("r0", DiscardJob(job=job))
     assert isinstance(cluster.ending(attempts[1]), AttemptKilled)
 
 
@@ -216,14 +216,14 @@ def test_code_of_users_runs_with_no_priority(cluster, dfs, job):
     """
     dfs.write("/nice", [b"a\n"])
     cluster.load(job, NICE)
-    maps, (told,) = run_maps(cluster, dfs, job, "/nice", reduces=1)
+    maps, (outcome,) = run_maps(cluster, dfs, job, "/nice", reduces=1)
     usual = os.nice(0)
-    assert told.counters["niceness"] == usual
+    assert outcome.counters["niceness"] == usual
     reader, dst = f"{job}.r0.0", "r1n0"
     cluster.launch(reader, dst, reads=("m",), inputs=1, output_path=f"/out/{reader}")
     process = psutil.Process(cluster.pid(reader))
     while process.nice() != usual:  # it waits for the order to fetch; else the test's time is up
         cluster.idle(0.01)
     assert process.parent().nice() < usual or os.geteuid() != 0
-    fetch_all(cluster, reader, dst, 0, maps, {told.attempt: told})
+    fetch_all(cluster, reader, dst, 0, maps, {outcome.attempt: outcome})
     assert cluster.ending(reader).counters["niceness"] == usual
