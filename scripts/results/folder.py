@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.resourcemanager.driving.eventlog import replay
-from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.scripts.results.networkrecord import NetworkRecord
 from railyard.scripts.results.outputfile import naming, write_json
 
@@ -41,6 +39,9 @@ def save_emulation(
 
 def save_results(results: Path, summary: dict[str, Any], network: NetworkRecord) -> None:
     """Write summary, network and trace beside the events; raises ``NotWritten``."""
+    from railyard.resourcemanager.driving.eventlog import replay
+    from railyard.resourcemanager.driving.trace import chrome_trace
+
     write_json(summary, results / SUMMARY)
     with naming(results):
         network.write(results / NETWORK)
