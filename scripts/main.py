@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import click
 
 
-#: What was typed comes back in an error; a line of more would not be read.
+#: Errors repeat the user's input; longer lines are cut.
 _LETTERS_MAX = 2000
 _SIGNAL = 128  # ``Status.SIGNAL``, which may not be imported yet when a signal comes
 

@@ -93,11 +93,14 @@ class StartedCluster:
             theirs, self._lifeline = os.pipe()
             command.append(str(theirs))
             inherited.append(theirs)
-        with open(self.folder.told, "wb") as told, open(self.folder.log("supervisor"), "ab") as log:
+        with (
+            open(self.folder.told, "wb") as events,
+            open(self.folder.log("supervisor"), "ab") as log,
+        ):
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
+                stdout=events,
                 stderr=log,
                 cwd=Path(railyard.__file__).parent.parent,  # so that the very same code is imported
                 env=self._environment(),
@@ -118,7 +121,7 @@ class StartedCluster:
         deadline_s = time.monotonic() + _START_TIMEOUT_S
         while True:
             ended = self._process.poll() is not None
-            for said in told_by(self.folder):
+            for said in supervisor_events(self.folder):
                 if said["event"] == "ready":
                     return
                 if said["event"] == "failed":
@@ -176,8 +179,8 @@ def require_descriptors(topology: Topology) -> None:
         raise Exhausted(f"{what}: {right}")
 
 
-def told_by(folder: RunFolder) -> Iterator[dict[str, str]]:
-    """The events that a cluster's supervisor has told so far."""
+def supervisor_events(folder: RunFolder) -> Iterator[dict[str, str]]:
+    """The events that a cluster's supervisor has reported so far."""
     for line in folder.told.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.endswith("\n"):
             yield json.loads(line)

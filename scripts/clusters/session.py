@@ -1,7 +1,7 @@
 """The command line's conversation with one cluster, which ends loudly when the cluster does.
 
 While anything is waited for, the run folder is looked at ten times a second: a daemon's death is
-told by its name, not by some request that got no answer.
+reported by its name, not as some request that got no answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from railyard.scripts.clusters.launch import (
     log_tail,
     own_cluster,
     require_descriptors,
-    told_by,
+    supervisor_events,
 )
 from railyard.scripts.terminal import interrupts
 
@@ -59,11 +59,11 @@ class Session:
         return self.folder.deaths()[self._deaths_before :]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all links."""
         self.transport.close()
 
     def explain(self, lost: PeerLost) -> Exception:
-        """What is behind a lost connection: the death of a daemon, if there was one."""
+        """The cause of a lost connection: the death of a daemon, if there was one."""
         deadline_s = time.monotonic() + _DEATH_NOTICE_S
         while time.monotonic() < deadline_s:
             try:
@@ -93,7 +93,7 @@ def describe_death(folder: RunFolder, death: dict[str, Any]) -> str:
 
 def _how_it_stopped(folder: RunFolder) -> str:
     try:
-        if not any(said["event"] == "stopped" for said in told_by(folder)):
+        if not any(said["event"] == "stopped" for said in supervisor_events(folder)):
             return "the cluster's supervisor died, and all of the cluster with it"
     except FileNotFoundError:
         pass  # whoever stopped it has removed the folder

@@ -37,7 +37,7 @@ def _options() -> type[PlanOptions]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest(TopologyRequest):
-    """What was typed after ``railyard plan``."""
+    """Arguments and options of ``railyard plan``."""
 
     workload: str | None = option(
         "--workload",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from railyard.scripts.comparing.metrics import METRICS, Contender, Metric, Row
 
-#: What is compared.
+#: Keys of the metrics that are compared.
 _KEYS = ("makespan_s", "jct_s.mean", "cct_s.mean")
 
 

@@ -46,7 +46,7 @@ from railyard.scripts.terminal.progress import progress_view
 class _Run:
     contender: Contender
     config: ClusterConfig  #: with the seed
-    results: Path | None  #: a new folder for what it leaves
+    results: Path | None  #: a new folder for its files
 
 
 class Comparison:
@@ -55,10 +55,10 @@ class Comparison:
     def __init__(self, request: RunsRequest) -> None:
         self._request = request
         self._topology = request.place
-        self._scratch = Path()  #: where emulated runs leave what nobody wants to keep
+        self._scratch = Path()  #: folder for files of emulated runs that are not kept
         self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
         self._runs = self._all_runs()
-        #: by seed; none for a workload of the simulator's.  Made now, so that what is wrong shows
+        #: by seed; none for a workload of the simulator's.  Made now, so that mistakes show
         self._works: dict[int, SeveralJobs] = {}
         for seed in request.every_seed if not self._is_virtual_only() else ():
             defaults = Defaults(size_bytes=request.input_bytes, reduces=request.reduces)
@@ -69,11 +69,11 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """One line: what is run where."""
+        """One line: the jobs and the topology."""
         return f"{' '.join(self._request.words)} on {self._topology.name}"
 
     def described(self) -> dict[str, Any]:
-        """What a reader of the results should know of the runs."""
+        """Facts about the runs for readers of the results."""
         return {
             "workload": " ".join(self._request.words),
             "topology": self._topology.name,

@@ -71,7 +71,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Contender:
-    """What was compared."""
+    """A scheduler with a flow scheduler, on one clock."""
 
     scheduler: str
     flow_scheduler: str
@@ -205,7 +205,7 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:
-    told: dict[str, Any] = {"mean": cell.value.mean, "ci95_half_width": cell.value.half_width}
+    numbers: dict[str, Any] = {"mean": cell.value.mean, "ci95_half_width": cell.value.half_width}
     if cell.ratio is not None:
-        told |= {"ratio": cell.ratio.mean, "ratio_ci95_half_width": cell.ratio.half_width}
-    return told
+        numbers |= {"ratio": cell.ratio.mean, "ratio_ci95_half_width": cell.ratio.half_width}
+    return numbers

@@ -25,10 +25,10 @@ def placed_as_in(workload: Workload, events: Path) -> Workload:
 
     Jobs are known by their names; one that did not run there stays as it is.
     """
-    _, told = read_log(events)
+    _, rows = read_log(events)
     runs = {
         job.name: [one.nodes for stage in job.stages for one in stage.inputs]
-        for noted in told
+        for noted in rows
         if isinstance(job := noted.event, JobSubmitted)
     }
     jobs = tuple(_placed(job, runs.get(job.name, [])) for job in workload.jobs)

@@ -28,7 +28,7 @@ def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest(RunsRequest):
-    """What was typed after ``railyard compare``."""
+    """Arguments and options of ``railyard compare``."""
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
     schedulers: tuple[str, ...] = option(

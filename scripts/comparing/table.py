@@ -53,7 +53,7 @@ def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
 
 
 def shown(metric: Metric, cell: Cell) -> tuple[str, str, str]:
-    """A cell's value, the half width of its interval and its ratio; "" for what it has not."""
+    """A cell's value, the half width of its interval and its ratio; "" where there is none."""
     spread = cell.value.half_width
     within = "" if spread is None else f"± {metric.show(spread)}"
     if cell.ratio is None:

@@ -66,7 +66,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 
 
 def _readable(value: Any) -> Any:
-    """What is put into the page: text of others can only be read, HTML of ours stays."""
+    """A value as it is put into the page: text without control characters, HTML as it is."""
     return printable(value) if type(value) is str else value
 
 
@@ -182,16 +182,16 @@ def _jobs(row: Row) -> list[dict[str, str]]:
 
 def _fidelity(rows: Sequence[Row]) -> str:
     """How far the emulation kept its word, at its worst; "" without one."""
-    told = [run["fidelity"] for row in rows for run in row.runs if "fidelity" in run]
-    if not told:
+    found = [run["fidelity"] for row in rows for run in row.runs if "fidelity" in run]
+    if not found:
         return ""
-    lag_ms = max(fidelity["grant_lag_ms_p99"] for fidelity in told)
-    saturated = max(fidelity["cpu_saturated"] for fidelity in told)
+    lag_ms = max(fidelity["grant_lag_ms_p99"] for fidelity in found)
+    saturated = max(fidelity["cpu_saturated"] for fidelity in found)
     words = (
         f"In the worst run, 99% of the network's grants came at most {lag_ms:.1f} ms late, and "
         f"all CPUs were busy {saturated:.0%} of the time"
     )
-    return words if is_trusted(told) else f"{words}: too busy for times to be trusted"
+    return words if is_trusted(found) else f"{words}: too busy for times to be trusted"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a run left in its folder, as the pictures want it: who held which slot, what links carried.
+"""A run's folder as data for the pictures: attempts in slots, bytes on links.
 
 Reads ``summary.json``, ``trace.json`` and ``network.jsonl``; of either clock.  Times are seconds
 since the first of the run's jobs was submitted.

@@ -25,7 +25,7 @@ class Theme:
     ink: str
     muted: str  #: axes, less important words
     line: str  #: grid and separators
-    #: for what has a meaning, in order; can be told apart with any kind of colour vision
+    #: for schedulers, in order; distinct with any kind of colour vision
     colours: tuple[str, ...]
     heat: tuple[str, ...]  #: from nothing to all
 

@@ -1,4 +1,4 @@
-"""What differs between contenders, in sentences.  Pure."""
+"""The differences between contenders, in sentences.  Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
 
-#: What is worth a sentence; the table has the rest.
-_TOLD = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")
+#: Metrics that get a sentence; the table has the rest.
+_REPORTED = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")
 _CALLED = {
     "makespan_s": "makespan",
     "jct_s.mean": "mean job completion time",
@@ -17,7 +17,7 @@ _CALLED = {
     "node_local": "share of node-local maps",
 }
 #: From a single seed, less than this could be anything.
-_WORTH_TELLING = 0.03
+_WORTH_A_SENTENCE = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +32,18 @@ class Sentence:
 def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Sentence]:
     """Where contenders differ from the first one on their clock; all others do not, or not surely.
 
-    On both clocks, what is told is the emulation's: that is what moved bytes.
+    Of both clocks the emulation's are reported: it moved real bytes.
     """
     clock = rows[0].contender.clock
-    told = [row for row in rows if row.contender.clock == clock]
-    first = labels[told[0].contender]
-    metrics = [metric for metric in METRICS if metric.key in _TOLD]
+    shown = [row for row in rows if row.contender.clock == clock]
+    first = labels[shown[0].contender]
+    metrics = [metric for metric in METRICS if metric.key in _REPORTED]
     return [
         Sentence(who=labels[row.contender], what=_say(metric, cell, base, first), better=better)
-        for row in told[1:]
+        for row in shown[1:]
         for metric in metrics
         if (cell := row.cells[metric.key]) is not None
-        and (base := told[0].cells[metric.key]) is not None
+        and (base := shown[0].cells[metric.key]) is not None
         and (better := _verdict(metric, cell)) is not None
     ]
 
@@ -55,7 +55,7 @@ def _verdict(metric: Metric, cell: Cell) -> bool | None:
     if cell.ratio.half_width is not None:
         if not cell.differs:
             return None
-    elif abs(cell.ratio.mean - 1) < _WORTH_TELLING:
+    elif abs(cell.ratio.mean - 1) < _WORTH_A_SENTENCE:
         return None
     return (cell.ratio.mean < 1) == metric.less_is_better
 

@@ -17,7 +17,7 @@ from railyard.simulator.nodes.behaviour import Behaviour
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What is run, but for the seed.  Equal ones run once, however many figures need them."""
+    """A run without its seed.  Equal setups run once, however many figures need them."""
 
     workload: str  #: as ``railyard simulate --workload`` takes it
     topology: str
@@ -52,12 +52,12 @@ class Published:
         return max(0.0, value - self.most) - max(0.0, self.least - value)
 
 
-def told(least: float, most: float | None = None) -> Published:
-    """A published number, or two that it is between."""
+def reported(least: float, most: float | None = None) -> Published:
+    """A number that the paper reports, or two that it lies between."""
     return Published(least=least, most=least if most is None else most)
 
 
-#: What a paper only shows, or says without a number: a reduction that is one, or none.
+#: Without a number in the paper: a reduction, or none.
 BETTER = Published(least=0.0, most=math.inf)
 WORSE = Published(least=-math.inf, most=0.0)
 
@@ -66,11 +66,11 @@ WORSE = Published(least=-math.inf, most=0.0)
 class Line:
     """One number of a figure."""
 
-    case: str  #: what it is about: "W1", or a value on the x-axis as in "background 67 %"
+    case: str  #: "W1", or a value on the x-axis as in "background 67 %"
     subject: str  #: whose number it is: "corral", "corral + varys"
     measure: Measure
     own: Setup
-    base: Setup | None  #: what it is measured against, seed by seed; None = nothing
+    base: Setup | None  #: the baseline, seed by seed; None = none
     published: Published | None = None  #: None: the paper has no such number
 
 
@@ -108,13 +108,13 @@ class Paper:
     """A paper and its experiments."""
 
     title: str  #: "Jalaparti et al., SIGCOMM 2015"
-    #: name on the command line -> what makes the figure; told whether it is to be a quick one
+    #: name on the command line -> makes the figure, or a quick version of it if True
     figures: Mapping[str, Callable[[bool], Figure]]
     seeds: int = 3  #: of each run, if nobody asks for another number
     quick_seeds: int = 2
 
 
-#: (contender, measure's title) -> what was published
+#: (contender, measure's title) -> the published number
 PublishedBy = Mapping[tuple[str, str], Published]
 
 
@@ -125,11 +125,13 @@ def against(
     *,
     case: str,
     jobs: Setup,
+    own: Setup | None = None,
     published: PublishedBy | None = None,
 ) -> tuple[Line, ...]:
-    """Each rival's measures against the baseline's, on the same jobs; one case of a figure.
+    """Each rival's measures against the baseline's; one case of a figure.
 
-    Contenders are named "SCHEDULER" or "SCHEDULER + FLOWSCHEDULER".
+    All run ``jobs``, but rivals ``own`` if that is given.  Contenders are named "SCHEDULER" or
+    "SCHEDULER + FLOWSCHEDULER".
     """
     known = published or {}
     return tuple(
@@ -137,7 +139,7 @@ def against(
             case=case,
             subject=rival,
             measure=measure,
-            own=jobs.under(rival),
+            own=(own or jobs).under(rival),
             base=jobs.under(base),
             published=known.get((rival, measure.title)),
         )

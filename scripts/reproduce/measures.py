@@ -26,7 +26,7 @@ class Measure:
     title: str
     unit: str  #: "%", "s", "share"
     of: Callable[[Summary, Summary | None], float | None]
-    quantity: Quantity  #: what is behind it
+    quantity: Quantity  #: from which it is computed
     show: Callable[[float], str]  #: the quantity, for people
 
 

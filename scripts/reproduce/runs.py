@@ -52,7 +52,7 @@ def carry_out(
 
 
 def command(setup: Setup, seed: int) -> str:
-    """What to type to run it alone."""
+    """The command that runs it alone."""
     words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
     words += ["--scheduler", setup.scheduler, "--flow-scheduler", setup.flow_scheduler]
     pairs = (("--network", setup.network), ("--set", _own_options(setup)))

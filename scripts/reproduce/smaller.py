@@ -49,18 +49,18 @@ class Coarser:
         )
 
     def words(self) -> tuple[str, ...]:
-        """What is else than in the paper."""
-        racks, told = self._topology().racks, []
+        """Each way in which it differs from the paper's, in words."""
+        racks, words = self._topology().racks, []
         if self.tasks > 1:
-            told.append(
+            words.append(
                 f"every {self.tasks} tasks are one, that much larger, on slots that much faster"
             )
         if self.machines > 1:
-            told.append(
+            words.append(
                 f"{racks.nodes // self.machines} machines a rack instead of {racks.nodes}, "
                 "with the same slots and NICs in all"
             )
-        return tuple(told)
+        return tuple(words)
 
     def _topology(self) -> Topology:
         return load_topology(self.topology)

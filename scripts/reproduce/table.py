@@ -11,7 +11,7 @@ from railyard.scripts.terminal.tables import plain_console
 
 
 def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
-    """Print a figure: ours beside the paper's, and what is else than in the paper."""
+    """Print a figure: our numbers beside the paper's, and how the experiment differs."""
     from rich.box import SIMPLE
     from rich.table import Table
 

@@ -14,7 +14,7 @@ from railyard.scripts.reproduce.measures import Quantity, Summary
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """What a line came to."""
+    """The number of a line."""
 
     line: Line
     ours: Estimate | None  #: None: some run does not have it
@@ -23,7 +23,7 @@ class Value:
 
     @property
     def off_by(self) -> float | None:
-        """By how much our mean lies outside what was published; None: nothing was."""
+        """By how much our mean lies outside the published range; None without one."""
         if self.ours is None or self.line.published is None:
             return None
         return self.line.published.off_by(self.ours.mean)

@@ -1,5 +1,5 @@
-"""What a run leaves for people and programs: the summary and the network's record.
+"""Results of a run for people and programs: its folder, its summary, its network's record.
 
 Not here: comparisons of several runs.
-Open ``summary`` first.
+Open ``folder`` first.
 """

@@ -1,4 +1,4 @@
-"""The record of a run's network, of either clock: what links carried, and who had which circuit."""
+"""The record of a run's network, of either clock: bytes of links, and circuits of coflows."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class NetworkRecord:
         return self.log.wants(at_s)
 
     def take_links(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
-        """What each link, maybe among others, has carried in all by now."""
+        """Bytes that each link has carried since the start; other links may be among them."""
         self.log.take(at_s, {name: link_bytes[name] for name in self.links})
         self._until_s = at_s
 
     def take_circuits(self, changes: Sequence[CircuitChange], offset_s: float = 0.0) -> None:
-        """What has become of circuits; ``offset_s``: the events' clock minus the network's."""
+        """Changes of circuits; ``offset_s``: the events' clock minus the network's."""
         self._circuits.take(changes, offset_s)
 
     def circuits(self) -> list[CircuitUse]:

@@ -13,7 +13,7 @@ from railyard.resourcemanager.process.messages import JobEnded
 
 #: So much of the end of an attempt's standard error is shown.
 _STDERR_LINES = 15
-#: A longer line hides what is around it.
+#: Longer lines are cut.
 _LETTERS_MAX = 400
 
 
@@ -30,7 +30,7 @@ class Outcome:
     """What came out of a plan."""
 
     jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
-    measured: tuple[Step, ...]  #: what was asked for, or what failed; others prepare or check
+    measured: tuple[Step, ...]  #: the requested steps, or the one that failed
     failure: JobFailed | None = None
     verdict: Verdict | None = None  #: None: there is nothing to check the output against
 
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def verified(self) -> bool | None:
-        """Whether the output is right; None if nobody can tell."""
+        """Whether the output is right; None if that is not known."""
         if self.failure is not None:
             return False
         return None if self.verdict is None else self.verdict.ok
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def verified(self) -> bool | None:
-        """Whether its output is right; None if nobody can tell."""
+        """Whether its output is right; None if that is not known."""
         if not self.ended.ok:
             return False
         return None if self.verdict is None else self.verdict.ok
@@ -87,7 +87,7 @@ class MixOutcome:
 
     @property
     def verified(self) -> bool | None:
-        """Whether all outputs are right; None if nobody can tell of any."""
+        """Whether all outputs are right; None if that is known of none."""
         known = [result.verified for result in self.results if result.verified is not None]
         return all(known) if known else None
 

@@ -54,7 +54,7 @@ def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology)
 
 
 def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
-    """Print a table of a mix's jobs, and what they have in common below it."""
+    """Print a table of a mix's jobs, and their common numbers below it."""
     from rich.box import SIMPLE
     from rich.table import Table
 
@@ -182,9 +182,9 @@ def _died(deaths: list[dict[str, Any]]) -> str:
 
 def _fidelity(fidelity: dict[str, float]) -> str:
     lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
-    told = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
+    words = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
     trusted = is_trusted([fidelity])
-    return told if trusted else f"{told}: this machine is too busy to trust the times"
+    return words if trusted else f"{words}: this machine is too busy to trust the times"
 
 
 def is_trusted(fidelities: Sequence[dict[str, float]]) -> bool:

@@ -1,4 +1,4 @@
-"""Real jobs on a cluster, from what was asked for to the checked output.
+"""Real jobs on a cluster, from the request to the checked output.
 
 Not here: starting clusters, and simulations.
 Open ``work`` first.

@@ -116,7 +116,7 @@ def _require_nothing_at(local: Path) -> None:
 
 @contextmanager
 def _unfinished(local: Path) -> Iterator[list[Path]]:
-    """What is made of a copy, the whole of it first; if it is given up, all of that goes."""
+    """The paths that a copy makes, its root first; they are removed if it fails."""
     made = [local.parent / f".railyard-{secrets.token_hex(4)}.part"]
     try:
         yield made

@@ -32,7 +32,7 @@ def _me() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(ClusterRequest, JobsRequest):
-    """What was typed after ``railyard run``."""
+    """Arguments and options of ``railyard run``."""
 
     jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
     inputs: tuple[str, ...] = option(
@@ -61,7 +61,7 @@ class RunRequest(ClusterRequest, JobsRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A plan, and what it takes to carry it out."""
+    """A job's plan, and the local files that it needs."""
 
     name: str  #: of the workload
     plan: Plan
@@ -71,7 +71,7 @@ class Prepared:
 
 
 def prepare(request: RunRequest, topology: Topology, seed: int, *, cluster_is_up: bool) -> Prepared:
-    """What a single job takes.
+    """The plan of a single job.
 
     Raises ``UsageError`` for a request that makes no sense, ``InputError`` for unreadable input.
     """

@@ -1,4 +1,4 @@
-"""Whether the disk has room for what was asked for, before a byte of it is generated.
+"""Checks that the disk has room for the jobs, before a byte is generated.
 
 Input, shuffle and output are counted in real bytes, with all their replicas.  What a job makes of
 its input is not known before; it is taken to be as much as the input.

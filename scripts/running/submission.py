@@ -74,7 +74,7 @@ class _Batch:
         self._places: dict[JobId, int] = {}  #: their places in ``jobs``
         self._progress: dict[JobId, JobProgress] = {}  #: of those that run
         self._ended: dict[int, JobEnded] = {}  #: by their places
-        self._asked = 0  #: jobs that were submitted and of which nobody has said a word yet
+        self._asked = 0  #: jobs that were submitted and not yet answered
         self._killed = False
         self._error: Exception | None = None
         self._link = session.transport.link(
@@ -94,7 +94,7 @@ class _Batch:
         return [self._ended[place] for place in range(everybody)]
 
     def kill(self) -> None:
-        """Kill all that run, and those whose submission is still on its way."""
+        """Kill all running jobs, and those that are submitted but not yet accepted."""
         with contextlib.suppress(RailyardError, Interrupted), deferred():
             self._killed = True
             self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
@@ -104,7 +104,7 @@ class _Batch:
                     self._link.call(wish, Done, timeout_s=_ANSWER_S)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the link."""
         self._link.close()
 
     def _submit(self, place: int) -> None:
@@ -140,7 +140,7 @@ class _Batch:
                     elapsed_s=now_s() - self._begun_s,
                     done=len(self._ended),
                     jobs=len(self._jobs),
-                    running={self._names[job]: told for job, told in self._progress.items()},
+                    running={self._names[job]: one for job, one in self._progress.items()},
                 )
             )
 

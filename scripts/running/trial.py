@@ -33,7 +33,7 @@ def survived(files: Iterable[str], plan: Callable[[], T]) -> T:
 
 
 def planned(mix: Mix, topology: Topology, seed: int, folder: str = "/") -> tuple[Planned, ...]:
-    """What is to be done for each job of a mix; raises ``UsageError`` as ``survived`` does."""
+    """A plan for each job of a mix; raises ``UsageError`` as ``survived`` does."""
     files = user_files(job.job for job in mix.jobs)
     return survived(files, partial(plan_mix, mix, topology, seed, folder))
 
@@ -43,7 +43,7 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
 
     def child() -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):  # what it prints will be printed by the one that counts
+        for descriptor in (0, 1, 2):  # the run that counts prints the same
             os.dup2(nothing, descriptor)
         sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         try:
@@ -53,8 +53,8 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
 
     pid = fork(child)
     os.close(writable)
-    with open(readable, "rb") as told:
-        is_alive = told.read(1) == _SURVIVED
+    with open(readable, "rb") as pipe:
+        is_alive = pipe.read(1) == _SURVIVED
     _, status = os.waitpid(pid, 0)
     if not is_alive:
         how = how_it_ended(status)

@@ -1,4 +1,4 @@
-"""What is to be run on a cluster, one job or several; running it, with all that it leaves."""
+"""One job or several on a cluster: running them, and everything that this leaves."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Work(Protocol):
     name: str  #: of the workload
 
     def carry_out(self, session: Session, view: View) -> Outcome | MixOutcome:
-        """Bring the input, run, check.  A job that fails is told in the outcome."""
+        """Store the input, run, check; the outcome says which jobs failed."""
 
-    def tell(self, summary: dict[str, Any], topology: Topology) -> None:
+    def show(self, summary: dict[str, Any], topology: Topology) -> None:
         """Print what came out; once it is carried out."""
 
 
@@ -71,7 +71,7 @@ class SingleJob:
             copy_out(place.store, self._outcome.output, self._fetch_to)
         return self._outcome
 
-    def tell(self, summary: dict[str, Any], topology: Topology) -> None:
+    def show(self, summary: dict[str, Any], topology: Topology) -> None:
         if self._outcome.failure is None:
             print_summary(summary, self._outcome, topology)
 
@@ -98,13 +98,13 @@ class SeveralJobs:
         self._outcome = MixRun(session, view, self._jobs, forecasts).carry_out()
         return self._outcome
 
-    def tell(self, summary: dict[str, Any], topology: Topology) -> None:
+    def show(self, summary: dict[str, Any], topology: Topology) -> None:
         print_mix(summary, self._outcome, topology)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came out of work on a cluster."""
+    """The results of work on a cluster."""
 
     outcome: Outcome | MixOutcome
     summary: dict[str, Any]
@@ -128,7 +128,7 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
     if results is not None and watch is not None:
         try:
             save_emulation(session.folder, results, summary, watch.record)
-        except NotWritten as error:  # what came out is yet to be told
+        except NotWritten as error:  # the results are shown first
             unwritten = error
     return Ran(outcome, summary, unwritten)
 

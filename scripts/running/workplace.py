@@ -37,7 +37,7 @@ class Workplace:
         self.store = DfsClient(session.transport, session.config.topology)
         self._session = session
         self._view = view
-        self._racks: dict[str, Racks] = {}  #: for what was announced
+        self._racks: dict[str, Racks] = {}  #: path -> racks of announced inputs
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
     def announce(

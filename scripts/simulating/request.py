@@ -63,7 +63,7 @@ class RunsRequest(JobsRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateRequest(RunsRequest):
-    """What was typed after ``railyard simulate``."""
+    """Arguments and options of ``railyard simulate``."""
 
     words: tuple[str, ...] = option(
         "--workload",

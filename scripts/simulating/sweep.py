@@ -135,7 +135,7 @@ def _kill_local_workers() -> None:
 
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[], None]]:
-    """What to call when a run is done: a bar on a terminal, a line now and then elsewhere."""
+    """A function to call when a run is done: it moves a bar on a terminal, or prints a line."""
     if runs == 1:
         yield lambda: None
         return

@@ -30,7 +30,7 @@ _FAULTS_AFTER_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualRun:
-    """What is simulated."""
+    """A run to be simulated."""
 
     config: ClusterConfig
     workload: Workload
@@ -42,7 +42,7 @@ class VirtualRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came out of it."""
+    """A simulation that has ended."""
 
     simulation: Simulation
     summary: dict[str, Any]
@@ -60,7 +60,7 @@ def simulate(
     run: VirtualRun,
     shown: Callable[[Simulation], AbstractContextManager[Watch | None]] = lambda _: nullcontext(),
 ) -> Simulated:
-    """Simulate; ``shown`` gives what to call each time that things have happened."""
+    """Simulate; ``shown`` gives a function that is called after every event."""
     faults, log = _faults(run), None
     if run.results is not None:
         run.results.mkdir(parents=True)
@@ -110,7 +110,7 @@ class VirtualWatch:
         self._changes_seen = 0
 
     def look(self) -> None:
-        """To be called each time that things have happened."""
+        """To be called after every event."""
         if self._record.has_circuits:
             fabric = self._simulation.network.fabric
             self._changes_seen, changes = fabric.circuit_changes(self._changes_seen)

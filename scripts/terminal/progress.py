@@ -1,4 +1,4 @@
-"""What a person sees while a job runs: bars on a terminal, now and then a line elsewhere.
+"""Progress of jobs: bars on a terminal, a line every few seconds elsewhere.
 
 All of it goes to standard error, so that standard output has only results.
 """
@@ -111,8 +111,8 @@ class Bars:
                 share = progress.shuffled_bytes / progress.shuffle_bytes
                 rows.add_row("shuffle", _bar(share), _of(progress))
             running = f"  {stage.running} running" if stage.running else ""
-            told = f"{stage.done}/{stage.tasks}{running}"
-            rows.add_row(name_of(stage), _bar(stage.progress), told)
+            counts = f"{stage.done}/{stage.tasks}{running}"
+            rows.add_row(name_of(stage), _bar(stage.progress), counts)
         head = cell(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
         if progress.failed_attempts:
             head.append(

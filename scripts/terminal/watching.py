@@ -1,4 +1,4 @@
-"""How far a simulation is: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of a simulation: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Watch = Callable[[], None]
 
 
 class State(NamedTuple):
-    """How far it is."""
+    """Progress: so many done of a total."""
 
     done: int
     total: int
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 @contextmanager
 def watching(state: Callable[[], State]) -> Iterator[Watch]:
-    """What to call while a simulation runs; ``state`` is asked when there is something to show."""
+    """A function to call while a simulation runs; it shows ``state()`` every now and then."""
     if not sys.stderr.isatty():
         yield _seldom(_LINE_EVERY_S, lambda: print(state().words, file=sys.stderr))
         return
@@ -46,7 +46,7 @@ def watching(state: Callable[[], State]) -> Iterator[Watch]:
 
 
 def _seldom(every_s: float, show: Watch) -> Watch:
-    """The same, but only so often; an interrupt is taken up each time."""
+    """``show``, but at most every ``every_s`` seconds; each call also checks for an interrupt."""
     next_s = time.monotonic() + every_s
 
     def watch() -> None:

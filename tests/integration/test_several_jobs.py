@@ -45,7 +45,7 @@ def test_an_interrupt_ends_all_jobs(railyard):
     assert railyard.nothing_left()
 
 
-def test_a_refused_job_is_told_and_ends_the_others(railyard):
+def test_a_refused_job_is_reported_and_ends_the_others(railyard):
     words = ("terasort,size=500MB", "wordcount,size=500MB,queue=none")
     done = railyard.run("run", *words, "--topology", SMALL, "--scheduler", "capacity")
     assert done.returncode == 1

@@ -244,7 +244,7 @@ def test_what_killed_processes_left_in_the_home_folder_is_removed(railyard, monk
         lives.remove()
 
 
-def test_too_few_descriptors_are_told_before_anything_starts(railyard):
+def test_too_few_descriptors_are_reported_before_anything_starts(railyard):
     limited = [
         "bash",
         "-c",

@@ -73,8 +73,8 @@ def test_sentences_tell_what_is_beyond_chance():
 
 
 def test_sentences_from_one_seed_leave_out_what_is_next_to_nothing():
-    told = sentences({FAIR: [summary(jct=10.0)], DELAY: [summary(jct=10.2, cct=5.0, node=2)]})
-    assert told == [
+    said = sentences({FAIR: [summary(jct=10.0)], DELAY: [summary(jct=10.2, cct=5.0, node=2)]})
+    assert said == [
         "delay: mean coflow completion time is 2.5 times that of fair: 5.00 s against 2.00 s",
         "delay: share of node-local maps is 43% smaller than with fair: 29% against 50%",
     ]
@@ -112,7 +112,7 @@ def test_a_figure_that_a_simulation_lacks_has_no_range():
     assert found["CCT mean"].by_chance is None
 
 
-def test_flow_schedulers_are_told_where_they_differ():
+def test_flow_schedulers_are_reported_where_they_differ():
     varys = Contender("fair", "varys", "wall")
     rows = compared({FAIR: [summary()], varys: [summary()]})
     assert list(label_rows(rows).values()) == ["fair + maxmin", "fair + varys"]

@@ -41,8 +41,8 @@ def test_each_kind_of_error_has_its_status(error, status):
 
 def test_the_page_has_every_status():
     page = (Path(__file__).parents[2] / "docs" / "exit-status.md").read_text()
-    told = re.findall(r"^\| (\d+)\D", page, re.MULTILINE)
-    assert [int(number) for number in told] == list(Status)
+    listed = re.findall(r"^\| (\d+)\D", page, re.MULTILINE)
+    assert [int(number) for number in listed] == list(Status)
 
 
 def test_a_result_that_cannot_be_written_is_the_machines_fault(railyard):

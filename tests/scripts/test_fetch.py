@@ -91,7 +91,7 @@ def test_a_folder_that_can_t_be_made_is_one_line(published, tmp_path):
         fetch(tmp_path / "traces")
 
 
-def test_sums_and_places_are_told_for_every_trace():
+def test_sums_and_places_are_reported_for_every_trace():
     for trace in fetching.TRACES:
         assert len(trace.sha256) == 64
         assert trace.url.endswith(trace.name.rpartition("/")[2])

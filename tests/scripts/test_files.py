@@ -51,7 +51,7 @@ def test_a_tree_deeper_than_pythons_stack(tmp_path):
         subprocess.run(["rm", "-rf", tmp_path / "new"], check=True)
 
 
-def test_a_tree_deeper_than_the_system_allows_is_told_in_a_line(tmp_path):
+def test_a_tree_deeper_than_the_system_allows_is_reported_in_a_line(tmp_path):
     path = "/" + "/".join(["d" * 100] * 50) + "/f"
     with pytest.raises(
         NotCopied, match=r"\.\.\. \(\d+ letters\): cannot be written: File name"

@@ -1,4 +1,4 @@
-"""What a simulation takes over of an emulated run: where its blocks were, whose turn it was."""
+"""A simulation of an emulated run: the same blocks, and offers that begin at the same node."""
 
 from pathlib import Path
 

@@ -20,9 +20,9 @@ def test_a_workload_is_planned_into_a_file(railyard, tmp_path):
     assert plan.workload == "corral-w1,jobs=30, seed 1"
     assert "30 jobs of corral-w1" in said
     assert "no plan has an average below" in said
-    told = json.loads(figures.read_text())
-    assert told["completion_s"] == pytest.approx(plan.completion_s)
-    assert told["bound_s"] <= plan.completion_s
+    numbers = json.loads(figures.read_text())
+    assert numbers["completion_s"] == pytest.approx(plan.completion_s)
+    assert numbers["bound_s"] <= plan.completion_s
 
 
 def test_the_plain_algorithm_writes_the_same_plan(railyard, tmp_path):

@@ -44,8 +44,8 @@ def test_bars(diamond):
         Bars(live).show("words", diamond)
     plain = Console(file=StringIO(), width=60, color_system=None)
     plain.print(live.get_renderable())
-    told = re.sub("[━╸╺]", "", plain.file.getvalue())
-    assert [" ".join(line.split()) for line in told.splitlines()] == [
+    shown = re.sub("[━╸╺]", "", plain.file.getvalue())
+    assert [" ".join(line.split()) for line in shown.splitlines()] == [
         "words 1.50 s 1 failed attempt",
         "maps 4/4",
         "shuffle 4 GB/4 GB",

@@ -12,7 +12,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import check_workload
-from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, told
+from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, reported
 from railyard.scripts.reproduce.measures import (
     CROSS_RACK,
     JCT_MEAN,
@@ -58,9 +58,9 @@ def test_a_reduction_is_of_equal_seeds():
 @pytest.mark.parametrize(
     ("published", "off"),
     [
-        pytest.param(told(10, 33), 0.0, id="within"),
-        pytest.param(told(30, 56), -10.0, id="less"),
-        pytest.param(told(15), 5.0, id="more"),
+        pytest.param(reported(10, 33), 0.0, id="within"),
+        pytest.param(reported(30, 56), -10.0, id="less"),
+        pytest.param(reported(15), 5.0, id="more"),
         pytest.param(BETTER, 0.0, id="better"),
         pytest.param(WORSE, 20.0, id="not worse"),
         pytest.param(None, None, id="nothing published"),
@@ -101,7 +101,7 @@ def test_quantities_of_some_jobs():
 
 
 def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
-    published = {("delay", "makespan"): told(30, 56)}
+    published = {("delay", "makespan"): reported(30, 56)}
     lines = against("fair", ["delay"], [MAKESPAN], case="W1", jobs=JOBS, published=published)
     made = replace(figure(*lines), scaled=fewer_jobs(2, 200))
     found = {JOBS: [summary()] * 2, JOBS.under("delay"): [summary(80.0)] * 2}
@@ -133,7 +133,7 @@ def test_the_command_that_repeats_a_run_has_its_own_settings_only():
     assert "--network background=0.5" in command(setup, 3)
 
 
-def test_other_settings_are_those_of_all_runs_and_are_told():
+def test_other_settings_are_those_of_all_runs_and_are_reported():
     setup = replace(JOBS, scheduler_options=(("corral.imbalance", "1"), ("delay.node_wait_s", "1")))
     made = figure(*against("fair", ["corral"], [MAKESPAN], case="W1", jobs=setup))
     changed = made.with_settings((("corral.imbalance", "0"),))
@@ -156,7 +156,7 @@ def test_every_figure_of_every_paper_can_be_run(name: str, quick: bool):
         check_workload(workload(text, 1).jobs)
 
 
-def test_wrong_names_are_told():
+def test_wrong_names_are_reported():
     with pytest.raises(UsageError, match='unknown paper "coral": did you mean "corral"'):
         paper("coral")
     with pytest.raises(UsageError, match="unknown workload"):

@@ -29,7 +29,7 @@ def test_what_fits_is_no_matter(disk):
     assert not disk.exists()
 
 
-def test_what_does_not_fit_is_told_with_what_there_is(disk):
+def test_what_does_not_fit_is_reported_with_what_there_is(disk):
     with pytest.raises(
         UsageError, match=r"^terasort: takes about 106 MB of real bytes \(input"
     ) as e:

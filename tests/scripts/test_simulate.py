@@ -31,10 +31,10 @@ def test_network_and_number_of_coflows_can_be_chosen(railyard, trace):
     assert "20.00 s" in said
 
 
-def test_a_scheduler_of_circuits_without_any_is_told(railyard, trace):
-    told = "sunflow: ports-150x1,racks.count=3 has no optical switch: all goes by packets"
+def test_a_scheduler_of_circuits_without_any_is_reported(railyard, trace):
+    words = "sunflow: ports-150x1,racks.count=3 has no optical switch: all goes by packets"
     assert (
-        told in railyard.run("simulate", "--workload", trace, "--flow-scheduler", "sunflow").stderr
+        words in railyard.run("simulate", "--workload", trace, "--flow-scheduler", "sunflow").stderr
     )
     jobs = ("--workload", "joint,jobs=1", "--topology", "joint-16x6", "--flow-scheduler", "sunflow")
     assert "sunflow: joint-16x6 has no optical switch" in railyard.run("simulate", *jobs).stderr

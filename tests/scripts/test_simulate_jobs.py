@@ -56,7 +56,7 @@ def test_jobs_of_a_mix_are_simulated_as_they_are_run(railyard, tmp_path):
     ]
 
 
-def test_a_job_that_fails_is_told(railyard):
+def test_a_job_that_fails_is_reported(railyard):
     done = railyard.run(
         "simulate", "--workload", "terasort", "--size", "1GB", "--behaviour", "failures=1"
     )
@@ -65,7 +65,7 @@ def test_a_job_that_fails_is_told(railyard):
     assert "failed 4 of 4 attempts" in done.stdout
 
 
-def test_wrong_commands_are_told_in_one_line(railyard):
+def test_wrong_commands_are_reported_in_one_line(railyard):
     for arguments, right in (
         (("--workload", "terasrot"), 'unknown workload "terasrot": did you mean "terasort"?'),
         (("--workload", "corral-w9", "--seeds", "2"), 'unknown workload "corral-w9": did you mean'),

@@ -15,7 +15,7 @@ def death(pid, next_="it is started again"):
 
 
 @pytest.mark.parametrize(
-    ("told", "deaths", "words"),
+    ("answer", "deaths", "words"),
     [
         pytest.param(described(), [], "", id="well"),
         pytest.param(None, [], "does not answer", id="silent"),
@@ -35,6 +35,6 @@ def death(pid, next_="it is started again"):
         ),
     ],
 )
-def test_state_of_a_daemon(told, deaths, words):
-    said = _state(told, deaths, pid=2)
+def test_state_of_a_daemon(answer, deaths, words):
+    said = _state(answer, deaths, pid=2)
     assert said.replace("[red]", "").replace("[/]", "") == words

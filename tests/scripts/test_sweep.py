@@ -1,4 +1,4 @@
-"""Many runs at once: in order, wherever they are; errors and wrong places are told."""
+"""Many runs at once: in order, wherever they are; errors and wrong places are reported."""
 
 import sys
 
@@ -40,9 +40,9 @@ WRONG = {
 
 @pytest.mark.parametrize(("on", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_places(on, words):
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as refused:
         parse_on(on)
-    assert words in str(told.value)
+    assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(("on", "library"), [("dask:tcp://x:1", "distributed"), ("ray:x", "ray")])

@@ -131,8 +131,8 @@ def test_help_needs_no_cluster_and_no_heavy_import(railyard):
     import subprocess
     import sys
 
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], env=railyard.environment, capture_output=True, text=True
     )
-    assert told.stdout.split() == ["False", "False"]
+    assert done.stdout.split() == ["False", "False"]
     assert "run " in railyard.ok("--help")

@@ -172,11 +172,11 @@ def fsck(path: str) -> int:
     for kind, troubles in (("MISSING", report.missing), ("FEW", report.under_replicated)):
         for block in troubles:
             nodes = ", ".join(block.nodes) or "no node"
-            told = f"{len(block.nodes)} of {block.wanted} replicas: {nodes}"
+            found = f"{len(block.nodes)} of {block.wanted} replicas: {nodes}"
             corrupt = f"; damaged or gone on {', '.join(block.corrupt)}" if block.corrupt else ""
             doubt = f"; being looked at on {', '.join(block.suspect)}" if block.suspect else ""
             shown = printable(block.path)
-            click.echo(f"{kind:<8}{shown} block {block.block}: {told}{corrupt}{doubt}")
+            click.echo(f"{kind:<8}{shown} block {block.block}: {found}{corrupt}{doubt}")
     lost = f"; nodes lost: {', '.join(report.nodes_lost)}" if report.nodes_lost else ""
     click.echo(
         f"{printable(path)}: {'healthy' if report.healthy else 'NOT HEALTHY'}: "

@@ -74,8 +74,8 @@ def show(with_nics: bool) -> None:
         state, stated = view.links[name], float(links.capacities[links.number[name]])
         capacity, free = state.capacity_bytes_per_s, state.free_bytes_per_s
         used = format_rate(capacity - free) if math.isfinite(capacity) else ""
-        told = "" if capacity == stated else format_rate(stated)
-        table.add_row(name, format_rate(capacity), told, used, format_rate(free))
+        if_changed = "" if capacity == stated else format_rate(stated)
+        table.add_row(name, format_rate(capacity), if_changed, used, format_rate(free))
     console = Console(highlight=False)
     console.print(table)
     if view.circuits:

@@ -1,4 +1,4 @@
-"""``railyard status``: what the cluster that is up consists of and what it is doing."""
+"""``railyard status``: daemons, nodes, jobs and files of the cluster that is up."""
 
 from __future__ import annotations
 
@@ -66,29 +66,29 @@ def _daemons(
     table = Table("daemon", "process", "messages", "refused", "", box=SIMPLE)
     for row in rows:
         name = row["name"]
-        told = described.get(name)
-        counts = ("", "") if told is None else (str(told.requests), str(told.refused))
-        state = _state(told, [death for death in deaths if death["name"] == name], row["pid"])
+        answer = described.get(name)
+        counts = ("", "") if answer is None else (str(answer.requests), str(answer.refused))
+        state = _state(answer, [death for death in deaths if death["name"] == name], row["pid"])
         table.add_row(name, str(row["pid"]), *counts, state)
     return table
 
 
-def _state(told: Description | None, deaths: list[dict[str, Any]], pid: int) -> str:
-    """What there is to say of a daemon that runs, or ran last, as process ``pid``."""
+def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> str:
+    """The state of a daemon that runs, or ran last, as process ``pid``."""
     if deaths and deaths[-1]["pid"] == pid:
         return f"[red]died: {deaths[-1]['how']}; {deaths[-1]['next']}[/]"
-    if told is None:
+    if answer is None:
         return "[red]does not answer[/]"
     said = []
-    if told.unreachable:
-        said.append(f"[red]waits for a connection to {', '.join(told.unreachable)}[/]")
+    if answer.unreachable:
+        said.append(f"[red]waits for a connection to {', '.join(answer.unreachable)}[/]")
     if deaths:
         said.append(f"started again; died {format_count(len(deaths), 'time')}: {deaths[-1]['how']}")
     return "; ".join(said)
 
 
 def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:
-    """What the daemons say of themselves; those that do not answer in time are missing."""
+    """The daemons' descriptions of themselves, of those that answer in time."""
     answers: dict[str, Any] = {}
     links: list[Link] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""``railyard workloads``: what there is, and what a workload is like next to what was published."""
+"""``railyard workloads``: the list, and a workload's statistics beside published ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def workloads(context: click.Context) -> None:
     """List the workloads that simulate can run, and the papers or projects they come from.
 
-    An option is told after the name: corral-w1,jobs=100,window=60min
+    Options follow the name: corral-w1,jobs=100,window=60min
     """
     if context.invoked_subcommand is not None:
         return
@@ -63,21 +63,21 @@ def _table(made: Workload, seed: int) -> None:
         here = _value(figure.measured, figure.unit)
         table.add_row(cell(figure.name), here, *_published(figure))
     table.add_section()
-    told = {figure.name for figure in made.figures}
+    named = {figure.name for figure in made.figures}
     for figure in general(made.jobs):
-        if figure.name not in told:
+        if figure.name not in named:
             table.add_row(figure.name, _value(figure.measured, figure.unit))
     plain_console().print(table)
 
 
 def _published(figure: Figure) -> tuple[str, str]:
-    """What was published, and where; or by how much it is missed."""
+    """The published number and its source, or by how much it is missed."""
     if figure.published is None:
         return "", figure.note
     least, most = (_value(value, figure.unit) for value in figure.published)
-    told = least if least == most else f"{least} to {most}"
+    words = least if least == most else f"{least} to {most}"
     missed = "" if figure.holds else f"missed by more than {figure.tolerance:.1%}; "
-    return told, missed + figure.note
+    return words, missed + figure.note
 
 
 def _value(value: float, unit: str) -> str:

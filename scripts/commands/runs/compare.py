@@ -38,7 +38,7 @@ def compare(request: CompareRequest) -> None:
 
 
 def carry_out(request: RunsRequest) -> list[Row]:
-    """Carry out a comparison; print its table, write what was asked for."""
+    """Carry out a comparison; print its table, write its files."""
     from railyard.scripts.comparing.comparison import Comparison
     from railyard.scripts.comparing.metrics import as_json
     from railyard.scripts.comparing.table import show

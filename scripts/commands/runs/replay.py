@@ -31,9 +31,9 @@ def replay(folder: str, trace: Path | None) -> None:
     steps = list(steps_of(path))
     commands = sum(len(step.commands) for step in steps)
     took = format_duration(steps[-1].at_s if steps else 0.0)
-    told = f"{format_count(len(steps), 'event')} in {took}"
+    events = f"{format_count(len(steps), 'event')} in {took}"
     click.echo(
-        f"{printable(str(path))}: {told}, {format_count(commands, 'command')}: the same as then"
+        f"{printable(str(path))}: {events}, {format_count(commands, 'command')}: the same as then"
     )
     if trace is not None:
         circuits = read_circuits(path.parent / NETWORK)

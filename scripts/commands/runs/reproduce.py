@@ -22,7 +22,7 @@ from railyard.scripts.terminal.request import argument, command, option
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest:
-    """What was typed after ``railyard reproduce``."""
+    """Arguments and options of ``railyard reproduce``."""
 
     paper: str = argument(required=True, metavar="PAPER")
     figures: tuple[str, ...] = argument(nargs=-1, metavar="[FIGURE]...")

@@ -43,7 +43,7 @@ def run(request: RunRequest) -> None:
     work = (_single if is_single(request.jobs) else _several)(request, config, seed, up)
     with progress_view() as view, session_for(up, config, view) as session:
         ran = run_on(session, work, view, request.results)
-    work.tell(ran.summary, config.topology)
+    work.show(ran.summary, config.topology)
     if request.json_file is not None:
         write_json(ran.summary, request.json_file)
     if ran.unwritten is not None:

@@ -23,7 +23,7 @@ from railyard.scripts.reproduce.figures import (
     Published,
     Setup,
     against,
-    told,
+    reported,
 )
 from railyard.scripts.reproduce.measures import (
     CCT_MEAN,
@@ -45,7 +45,7 @@ _TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
 _OURS, _FAIR, _CORRAL = "co-scheduler", "fair", "corral"
 _TIMES = (MAKESPAN, JCT_MEAN, CCT_MEAN)
 _PAPERS_JOBS, _PAPERS_WINDOW_S = 1000, 5400
-_SAME = told(0)
+_SAME = reported(0)
 _COARSER = Coarser(topology="co-scheduler-60x10", tasks=4)
 #: Section V-B: what Co-scheduler takes off the baselines' makespan, mean JCT and mean CCT.
 _REDUCTIONS = {_FAIR: (56.0, 61.0, 79.0), _CORRAL: (44.0, 43.0, 63.0)}
@@ -84,7 +84,7 @@ def _many(quick: bool) -> int:
     return 100 if quick else _PAPERS_JOBS
 
 
-#: Jobs other than the paper tells of: see ``assumptions``.
+#: Jobs other than the paper's: see ``assumptions``.
 _SHUFFLING = "shuffle_min=1B"
 _FAST = "map_rate=500MB/s,reduce_rate=500MB/s"
 _AT_ONCE = "arrivals=batch"
@@ -93,7 +93,7 @@ _BUSY_WORDS = "jobs that all shuffle, come at once and compute 500 MB/s a slot: 
 
 
 def _few(quick: bool) -> int:
-    """For what is run in many variants."""
+    """The number of jobs where there are many variants."""
     return 40 if quick else 120
 
 
@@ -110,7 +110,7 @@ def _busy_words(quick: bool) -> tuple[str, ...]:
     return (*fewer_jobs(_few(quick), _PAPERS_JOBS), _BUSY_WORDS, *_COARSER.words())
 
 
-def _told_smaller(count: int) -> tuple[str, ...]:
+def _fewer_words(count: int) -> tuple[str, ...]:
     fewer = fewer_jobs(count, _PAPERS_JOBS)
     return (f"{fewer[0]}, as many a minute",) if fewer else ()
 
@@ -128,18 +128,20 @@ def figure_5a(quick: bool) -> Figure:
         title="makespan, job and coflow completion times",
         where="Fig. 5(a), section V-B",
         lines=tuple(lines),
-        scaled=_told_smaller(_many(quick)),
+        scaled=_fewer_words(_many(quick)),
     )
 
 
 def figure_5b(quick: bool) -> Figure:
-    """What part of shuffles rides circuits."""
+    """The share of shuffled bytes that circuits carry."""
     jobs = _jobs(_many(quick))
     return Figure(
         title="share of shuffles on circuits",
         where="Fig. 5(b), section V-B",
-        lines=tuple(_plain(each, jobs, "", told(share)) for each, share in _ON_CIRCUITS.items()),
-        scaled=_told_smaller(_many(quick)),
+        lines=tuple(
+            _plain(each, jobs, "", reported(share)) for each, share in _ON_CIRCUITS.items()
+        ),
+        scaled=_fewer_words(_many(quick)),
     )
 
 
@@ -159,7 +161,7 @@ def figure_6(quick: bool) -> Figure:
         title="shuffle-heavy jobs and others",
         where="Fig. 6, section V-B",
         lines=tuple(lines),
-        scaled=_told_smaller(_many(quick)),
+        scaled=_fewer_words(_many(quick)),
     )
 
 
@@ -167,7 +169,7 @@ def figure_7(quick: bool) -> Figure:
     """Co-scheduler without some of its parts."""
     part = "co-scheduler:dp+ocas"
     published = {
-        (part, measure.title): told(percent)
+        (part, measure.title): reported(percent)
         for measure, percent in zip(_TIMES, (16, 21, 25), strict=True)
     } | {(_OURS, measure.title): BETTER for measure in _TIMES}
     ocas, rivals = "co-scheduler:ocas", (part, _OURS)
@@ -183,7 +185,7 @@ def figure_7(quick: bool) -> Figure:
         title="Co-scheduler's parts",
         where="Fig. 7, section V-C",
         lines=tuple(lines),
-        scaled=(*_told_smaller(_many(quick)), *(f"busy: {text}" for text in _busy_words(quick))),
+        scaled=(*_fewer_words(_many(quick)), *(f"busy: {text}" for text in _busy_words(quick))),
         base="OCAS alone",
     )
 
@@ -235,24 +237,21 @@ def figure_10(quick: bool) -> Figure:
     """Errors in the time that tasks are estimated to need still."""
     jobs = _busy(quick)
     lines: list[Line] = []
+    titles = (MAKESPAN.title, JCT_MEAN.title)
     at_half = {_FAIR: (43.0, 51.0), _CORRAL: (18.0, 21.0)}
     for error in (0.0, 0.25, 0.5):
         options = (("co-scheduler.remaining_error", f"{error:g}"),) if error else ()
-        wrong = replace(jobs, scheduler_options=options)
         for base, percents in at_half.items():
-            numbers = percents if error == 0.5 else (None, None)
-            for measure, percent in zip((MAKESPAN, JCT_MEAN), numbers, strict=True):
-                published = None if percent is None else told(percent)
-                lines.append(
-                    Line(
-                        case=f"{error:.0%} wrong, against {base}",
-                        subject=_OURS,
-                        measure=measure,
-                        own=wrong,
-                        base=jobs.under(base),
-                        published=published,
-                    )
-                )
+            numbers = zip(titles, percents, strict=True) if error == 0.5 else ()
+            lines += against(
+                base,
+                (_OURS,),
+                (MAKESPAN, JCT_MEAN),
+                case=f"{error:.0%} wrong, against {base}",
+                jobs=jobs,
+                own=replace(jobs, scheduler_options=options),
+                published={(_OURS, title): reported(percent) for title, percent in numbers},
+            )
     return Figure(
         title="errors of T_rem",
         where="Fig. 10, section V-D",
@@ -288,19 +287,17 @@ def assumptions(quick: bool) -> Figure:
     for case, jobs in setups.items():
         for base in _REDUCTIONS:
             lines += _reductions(base, jobs, f"{case}, against {base}")
-        lines += [_plain(name, jobs, case, told(share)) for name, share in _ON_CIRCUITS.items()]
-    bound = (("co-scheduler.shuffle_bound", "true"),)
+        lines += [_plain(name, jobs, case, reported(share)) for name, share in _ON_CIRCUITS.items()]
+    busy = _busy(quick)
+    bounded = replace(busy, scheduler_options=(("co-scheduler.shuffle_bound", "true"),))
     for base in _REDUCTIONS:
-        lines += [
-            replace(line, own=replace(line.own, scheduler_options=bound))
-            for line in _reductions(base, _busy(quick), f"busy, eq. 2 for 10, against {base}")
-        ]
+        lines += _reductions(base, busy, f"busy, eq. 2 for 10, against {base}", own=bounded)
     return Figure(
         title="other jobs than in the rest",
         where="section V-A",
         lines=tuple(lines),
         scaled=(
-            *_told_smaller(_few(quick)),
+            *_fewer_words(_few(quick)),
             *_COARSER.words(),
             "at once: all jobs come at the beginning",
             "all shuffle: without the three of four jobs of the trace that shuffle nothing",
@@ -312,12 +309,12 @@ def assumptions(quick: bool) -> Figure:
     )
 
 
-def _reductions(base: str, jobs: Setup, case: str) -> tuple[Line, ...]:
+def _reductions(base: str, jobs: Setup, case: str, own: Setup | None = None) -> tuple[Line, ...]:
     published = {
-        (_OURS, measure.title): told(percent)
+        (_OURS, measure.title): reported(percent)
         for measure, percent in zip(_TIMES, _REDUCTIONS[base], strict=True)
     }
-    return against(base, (_OURS,), _TIMES, case=case, jobs=jobs, published=published)
+    return against(base, (_OURS,), _TIMES, case=case, jobs=jobs, own=own, published=published)
 
 
 def _of_switch(key: str, values: Sequence[str], where: str, base: str, quick: bool) -> Figure:
@@ -333,18 +330,12 @@ def _of_switch(key: str, values: Sequence[str], where: str, base: str, quick: bo
 def _against_itself(
     own: Setup, base: Setup, case: str, published: dict[str, Published | None]
 ) -> list[Line]:
-    return [
-        Line(
-            case=case,
-            subject=name,
-            measure=measure,
-            own=own.under(name),
-            base=base.under(name),
-            published=expected,
-        )
-        for name, expected in published.items()
-        for measure in (JCT_MEAN, CCT_MEAN)
-    ]
+    lines: list[Line] = []
+    for name, change in published.items():
+        measures = (JCT_MEAN, CCT_MEAN)
+        known = {(name, measure.title): change for measure in measures if change is not None}
+        lines += against(name, (name,), measures, case=case, jobs=base, own=own, published=known)
+    return lines
 
 
 def _plain(scheduler: str, jobs: Setup, case: str, published: Published | None) -> Line:

@@ -37,7 +37,7 @@ from railyard.scripts.reproduce.figures import (
     Published,
     Setup,
     against,
-    told,
+    reported,
 )
 from railyard.scripts.reproduce.measures import (
     COMPUTE_TIME,
@@ -159,7 +159,7 @@ def _smaller(quick: bool, *workloads: _Workload, online: bool = False) -> tuple[
 def figure_6(quick: bool) -> Figure:
     """Makespans of batches."""
     makespan = MAKESPAN.title
-    usual = {("corral", makespan): told(10, 33), ("shufflewatcher", makespan): WORSE}
+    usual = {("corral", makespan): reported(10, 33), ("shufflewatcher", makespan): WORSE}
     published = {
         each.name: usual | {("local-shuffle", makespan): BETTER if each is _W1 else WORSE}
         for each in _chosen(quick)
@@ -176,11 +176,11 @@ def figure_6(quick: bool) -> Figure:
 def figure_7(quick: bool) -> Figure:
     """What else is different in batches."""
     usual = {
-        ("corral", CROSS_RACK.title): told(20, 90),
-        ("corral", COMPUTE_TIME.title): told(0, 20),
+        ("corral", CROSS_RACK.title): reported(20, 90),
+        ("corral", COMPUTE_TIME.title): reported(0, 20),
     }
     published = {each.name: dict(usual) for each in _chosen(quick)}
-    published["w1"]["corral", _REDUCE_TIME.title] = told(40)
+    published["w1"]["corral", _REDUCE_TIME.title] = reported(40)
     return Figure(
         title="bytes across racks, compute hours and reduce time of a batch",
         where="Fig. 7, section 6.2.1",
@@ -194,8 +194,8 @@ def figure_7(quick: bool) -> Figure:
 def figure_8(quick: bool) -> Figure:
     """Job times online."""
     usual = {
-        ("corral", JCT_MEDIAN.title): told(30, 56),
-        ("corral", JCT_MEAN.title): told(26, 36),
+        ("corral", JCT_MEDIAN.title): reported(30, 56),
+        ("corral", JCT_MEAN.title): reported(26, 36),
     }
     return Figure(
         title="job completion times online",
@@ -226,7 +226,7 @@ def figure_9(quick: bool) -> Figure:
     for name, (least, most) in sizes.items():
         time = job_time_s("mean", _of_size(least, most, _testbed(quick).tasks))
         measure = reduction("JCT mean", time, format_duration)
-        published = {("corral", "JCT mean"): told(30, 36)}
+        published = {("corral", "JCT mean"): reported(30, 36)}
         published["shufflewatcher", "JCT mean"] = WORSE if name == "large" else BETTER
         jobs = _jobs(_W1, quick, _W1.online(quick))
         lines += against(_BASE, _RIVALS, (measure,), case=name, jobs=jobs, published=published)
@@ -260,8 +260,8 @@ def figure_10(quick: bool) -> Figure:
             case="queries",
             jobs=jobs,
             published={
-                ("corral", "query time median"): told(18.5),
-                ("corral", "query time mean"): told(21),
+                ("corral", "query time median"): reported(18.5),
+                ("corral", "query time mean"): reported(21),
             },
         ),
         scaled=(
@@ -278,11 +278,11 @@ def figure_11(quick: bool) -> Figure:
     window_s = _W1.window_s * recurring / _W1.papers
     ours, others = named("w1-"), named("adhoc-")
     published = {
-        "recurring, JCT mean": told(33),
-        "recurring, JCT median": told(27),
-        "ad hoc, JCT mean": told(20),
-        "ad hoc, JCT p90": told(37),
-        "ad hoc, makespan": told(28),
+        "recurring, JCT mean": reported(33),
+        "recurring, JCT median": reported(27),
+        "ad hoc, JCT mean": reported(20),
+        "ad hoc, JCT p90": reported(37),
+        "ad hoc, makespan": reported(28),
     }
     quantities = (
         job_time_s("mean", ours),
@@ -344,15 +344,16 @@ def figure_13(quick: bool) -> Figure:
     # Yarn-CS: the runs are those of the other figures.
     for most in (0, 25, 50):
         wrong = _jobs(_W1, quick, _BATCH, f"size_error={min(most / 200, 0.25):g}")
-        lines.append(_wrong(f"sizes off up to {most} %", MAKESPAN, wrong, batch, told(25, 35)))
+        case = f"sizes off up to {most} %"
+        lines += _wrong(case, MAKESPAN, wrong, batch, reported(25, 35))
     late_by_s = _W1.window_s * _W1.jobs(quick) / _W1.papers / 15  # 4 min of an hour
     for share in (0, 25, 50):
         late = _jobs(
             _W1, quick, _W1.online(quick), f"late={share / 100:g}", f"late_by={late_by_s:g}s"
         )
         usual = online if share == 0 else late
-        published = told(40) if share == 0 else told(25, 40)
-        lines.append(_wrong(f"{share} % not on time", JCT_MEAN, usual, usual, published))
+        published = reported(40) if share == 0 else reported(25, 40)
+        lines += _wrong(f"{share} % not on time", JCT_MEAN, usual, usual, published)
     return Figure(
         title="errors in predictions, W1",
         where="Fig. 13, section 6.5",
@@ -365,15 +366,11 @@ def figure_13(quick: bool) -> Figure:
     )
 
 
-def _wrong(case: str, measure: Measure, own: Setup, base: Setup, published: Published) -> Line:
-    return Line(
-        case=case,
-        subject="corral",
-        measure=measure,
-        own=own.under("corral"),
-        base=base.under(_BASE),
-        published=published,
-    )
+def _wrong(
+    case: str, measure: Measure, own: Setup, base: Setup, published: Published
+) -> tuple[Line, ...]:
+    known = {("corral", measure.title): published}
+    return against(_BASE, _CORRAL, (measure,), case=case, jobs=base, own=own, published=known)
 
 
 # At scale ----------------------------------------------------------------------------------------
@@ -384,8 +381,8 @@ def figure_14(quick: bool) -> Figure:
     options = (_LARGEST, f"jobs={count}", f"window={window_s:g}s")
     jobs = _setup("w1", _SIMULATION, *options)
     cases = (
-        ("capacity + maxmin", "capacity + varys", told(46)),
-        ("capacity + varys", "corral + maxmin", told(45)),
+        ("capacity + maxmin", "capacity + varys", reported(46)),
+        ("capacity + varys", "corral + maxmin", reported(45)),
         ("corral + maxmin", "corral + varys", BETTER),
     )
     return Figure(
