@@ -70,7 +70,7 @@ SETUPS = {
     "afap": Setup(cpu_s_bound=60.0),
     "sunflow": Setup(
         cpu_s_bound=40.0,
-        topology=f"{_PORTS},ocs.port=1Gbps,delta=10ms,elephant=1",
+        topology=f"{_PORTS},ocs.port_bytes_per_s=1Gbps,delta=10ms,elephant=1",
         published={"mean": "just as fast as the best coflow scheduler on packets (Sunflow)"},
     ),
 }

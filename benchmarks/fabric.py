@@ -38,7 +38,7 @@ SETUPS = {
     "varys": ("ports-150x1", 1.0),
     "aalo": ("ports-150x1", None),
     "aalo+weighted": ("ports-150x1", None),
-    "sunflow": ("ports-150x1,ocs.port=1Gbps,delta=10ms,elephant=1", 1.0),
+    "sunflow": ("ports-150x1,ocs.port_bytes_per_s=1Gbps,delta=10ms,elephant=1", 1.0),
     "afap": ("joint-16x6,racks.count=150", 1.0),
 }
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)

@@ -110,7 +110,7 @@ def _error_rows(
 
 def _dark_rows(topology: Topology, load: str, measured: _Measured) -> list[dict[str, Any]]:
     assert topology.ocs is not None
-    delta_s = topology.ocs.reconfigure
+    delta_s = topology.ocs.delta_s
     dark_s = [dark for batch in measured.batches for dark in dark_times_s(batch)]
     off_ms = [abs(dark - delta_s) * 1e3 for dark in dark_s]
     name = f"{_words(topology)}, {load}"
@@ -139,7 +139,7 @@ def _words(topology: Topology) -> str:
     if topology.name in PACKETS:
         return topology.name
     assert topology.ocs is not None
-    return f"circuits after {topology.ocs.reconfigure * 1e3:g} ms"
+    return f"circuits after {topology.ocs.delta_s * 1e3:g} ms"
 
 
 def _row(name: str, value: float, unit: str, bound: float, note: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from railyard.scripts.simulating.request import RunsRequest
 
 #: Largest difference, in %.
 BOUND = 5.0
-TOPOLOGY = "hybrid-8x4,compute.skew=0.5,storage.block=512MB,ocs.elephant=100MB"
+TOPOLOGY = "hybrid-8x4,compute.skew=0.5,storage.block=512MB,ocs.elephant_bytes=100MB"
 JOBS = {
     "TeraSort": ("terasort,size=20GB",),
     "WordCount": ("wordcount,size=20GB",),

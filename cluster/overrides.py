@@ -24,8 +24,8 @@ SHORT = {
     "downlink": "links.downlink",
     "oversubscription": "links.oversubscription",
     "background": "links.background",
-    "delta": "ocs.reconfigure",
-    "elephant": "ocs.elephant",
+    "delta": "ocs.delta_s",
+    "elephant": "ocs.elephant_bytes",
     "wavelengths": "ocs.wavelengths",
 }
 #: Keys that say the same thing in another way: the last that is told counts.
@@ -43,7 +43,7 @@ _OF_ALL = {
     "racks.slots": ("slots",),
 }
 #: Tables that a change can bring in, and the key that does it; "ocs=off" takes one away.
-_BEGINS = {"ocs": "ocs.port"}
+_BEGINS = {"ocs": "ocs.port_bytes_per_s"}
 
 
 def split_changes(text: str) -> tuple[str, list[Change]]:

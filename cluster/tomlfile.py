@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -20,6 +22,7 @@ Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
 
 T = TypeVar("T", bound=msgspec.Struct)
+log = logging.getLogger(__name__)
 
 #: A plan of a hundred thousand jobs has a quarter of it.
 _BYTES_MAX = 2**26
@@ -83,12 +86,29 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
     """``data`` with the values of unit fields parsed; unknown keys are refused on the way."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(into)}
     out: dict[str, Any] = {}
-    for key, value in data.items():
+    for written, value in data.items():
+        key = _key_now(written, into, prefix)
         where = f"{prefix}{key}"
         if key not in fields:
             raise unknown_name("key", where, [f"{prefix}{name}" for name in fields])
+        if key in out:
+            raise UsageError(f"{where}: is there twice, by its old name as well")
         out[key] = _value(value, fields[key].type, where)
     return out
+
+
+def _key_now(written: str, into: type[Any], prefix: str) -> str:
+    """The name of a key in this release: ``into.RENAMED`` has those of earlier ones."""
+    renamed: Mapping[str, str] = getattr(into, "RENAMED", {})
+    if written not in renamed:
+        return written
+    warn_of_renamed(f"{prefix}{written}", f"{prefix}{renamed[written]}")
+    return renamed[written]
+
+
+def warn_of_renamed(old: str, new: str) -> None:
+    """One line about a key of an earlier release."""
+    log.warning("%s is now called %s: the old name is read in this release only", old, new)
 
 
 def _value(value: Any, kind: Any, where: str) -> Any:

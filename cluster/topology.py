@@ -18,14 +18,14 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
 from railyard.cluster.overrides import Change, apply_changes, split_changes
-from railyard.cluster.tomlfile import Duration, Rate, Size, build, read_toml
+from railyard.cluster.tomlfile import Duration, Rate, Size, build, read_toml, warn_of_renamed
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -42,6 +42,9 @@ CoreWay = Literal["eps", "wan"]
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the TOML file: unknown keys are refused."""
+
+    #: {key of an earlier release: its key now}; read for one release, with a warning
+    RENAMED: ClassVar[Mapping[str, str]] = {}
 
 
 class RackShape(_Table, frozen=True, kw_only=True):
@@ -119,15 +122,27 @@ class SwitchTree(_Table, frozen=True, kw_only=True):
 class Ocs(_Table, frozen=True, kw_only=True):
     """[ocs]: the optical circuit switch."""
 
-    port: Rate  #: capacity of a circuit: of a rack's optical port, each direction and wavelength
-    reconfigure: Duration = 0.010  #: δ: how long a port is dark while its circuit is set up
-    elephant: Size = 1_125_000_000  #: T_e: a rack pair's bytes ride a circuit from here on
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "port": "port_bytes_per_s",
+        "reconfigure": "delta_s",
+        "elephant": "elephant_bytes",
+    }
+
+    #: capacity of a circuit: of a rack's optical port, each direction and wavelength
+    port_bytes_per_s: Rate
+    delta_s: Duration = 0.010  #: δ: how long a port is dark while its circuit is set up
+    elephant_bytes: Size = 1_125_000_000  #: T_e: so many bytes of a rack pair get a circuit
     wavelengths: int = 1  #: W: circuits that a port can have at once, each direction
 
     def __post_init__(self) -> None:
-        require(self.port > 0, "ocs.port", self.port, "a rate above 0")
+        require(
+            self.port_bytes_per_s > 0,
+            "ocs.port_bytes_per_s",
+            self.port_bytes_per_s,
+            "a rate above 0",
+        )
         right = "seconds >= 0 (0 switches at once)"
-        require(self.reconfigure >= 0, "ocs.reconfigure", self.reconfigure, right)
+        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
         right = "a whole number >= 1 (1: one circuit a port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
         require(self.wavelengths <= _MOST, "ocs.wavelengths", self.wavelengths, f"at most {_MOST}")
@@ -180,8 +195,10 @@ class Compute(_Table, frozen=True, kw_only=True):
 class Liveness(_Table, frozen=True, kw_only=True):
     """[liveness]: when a silent process counts as lost."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
+
     heartbeat: Duration = 0.5
-    expiry: Duration = 4.0  #: silence after which a node is lost
+    expiry_s: Duration = 4.0  #: silence after which a node is lost
     block_report: Duration = 30.0  #: each DataNode says in such intervals what it holds
     task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
     without_nodes: Duration = 60.0  #: jobs fail when no node has been alive for this long
@@ -189,7 +206,7 @@ class Liveness(_Table, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require(self.heartbeat > 0, "liveness.heartbeat", self.heartbeat, "a time above 0")
         right = "more than two heartbeats"
-        require(self.expiry > 2 * self.heartbeat, "liveness.expiry", self.expiry, right)
+        require(self.expiry_s > 2 * self.heartbeat, "liveness.expiry_s", self.expiry_s, right)
         for name in ("block_report", "task_timeout", "without_nodes"):
             time_s = getattr(self, name)
             require(0 < time_s < math.inf, f"liveness.{name}", time_s, "a time above 0")
@@ -393,7 +410,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     impossible value; the message says where, what, and what would be right.
     """
     base, more = split_changes(name_or_file)
-    changes = (*more, *changes)
+    changes = [(_key_now(key), value) for key, value in (*more, *changes)]
     data, source = _read(base)
     if changes:
         told = ",".join(f"{key}={value}" for key, value in changes)
@@ -416,6 +433,30 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         ("rack", RackFigures),
     )
 }
+
+
+#: {table: {key of an earlier release: its key now}}
+_RENAMED = {"ocs": Ocs.RENAMED, "liveness": Liveness.RENAMED}
+
+
+def with_keys_now(data: dict[str, Any]) -> dict[str, Any]:
+    """A topology that an earlier release wrote to a log, with the keys of this release."""
+    tables = {
+        table: {renamed.get(key, key): value for key, value in data[table].items()}
+        for table, renamed in _RENAMED.items()
+        if data.get(table)
+    }
+    return data | tables
+
+
+def _key_now(key: str) -> str:
+    """A key of a figure to be changed, by its name in this release."""
+    table, _, field = key.partition(".")
+    renamed = _RENAMED.get(table, {})
+    if field not in renamed:
+        return key
+    warn_of_renamed(key, f"{table}.{renamed[field]}")
+    return f"{table}.{renamed[field]}"
 
 
 def _read(name_or_file: str) -> tuple[dict[str, Any], str]:

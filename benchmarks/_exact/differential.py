@@ -255,7 +255,11 @@ def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
         "name": "case",
         "racks": {"count": racks, "nodes": 1},
         "links": {"nic": "unlimited", "uplink": "8Gbps"},
-        "ocs": {"port": "8Gbps", "reconfigure": f"{float(delta_s)}s", "elephant": "1B"},
+        "ocs": {
+            "port_bytes_per_s": "8Gbps",
+            "delta_s": f"{float(delta_s)}s",
+            "elephant_bytes": "1B",
+        },
     }
     deeds: list[Deed] = [
         Start(

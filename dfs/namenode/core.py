@@ -105,7 +105,7 @@ class NameNode:
         for inode in inodes:
             for block in inode.blocks:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
-        patience_s = topology.liveness.expiry if inodes else 0.0
+        patience_s = topology.liveness.expiry_s if inodes else 0.0
         self._replication = Replication(self.blocks, self._placement, now_s + patience_s)
         self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
@@ -115,7 +115,7 @@ class NameNode:
         self._orders = Orders(self._nodes)
         self._datanodes = DataNodes(
             self._nodes,
-            topology.liveness.expiry,
+            topology.liveness.expiry_s,
             self.blocks,
             self._replication,
             self._doubts,

@@ -59,7 +59,7 @@ class CircuitPlane:
         self._policy = circuit_policy(policy, self.switch)
         self._network = network
         self._context = context
-        self._elephant_bytes = topology.ocs.elephant
+        self._elephant_bytes = topology.ocs.elephant_bytes
         racks = self.switch.racks
         names = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in racks]
         #: the ports out of the racks, and then those into them: numbers of links

@@ -31,10 +31,10 @@ class OpticalSwitch:
         assert ocs is not None, "only topologies with circuits have a switch for them"
         self.racks = tuple(rack.id for rack in topology.rack_list())
         self.wavelengths = ocs.wavelengths
-        self.delta_s = ocs.reconfigure
+        self.delta_s = ocs.delta_s
         #: bytes/s of a circuit, by rack: a wavelength's share of the port; 0 if it has failed
-        self.out_bytes_per_s = [ocs.port] * len(self.racks)
-        self.in_bytes_per_s = [ocs.port] * len(self.racks)
+        self.out_bytes_per_s = [ocs.port_bytes_per_s] * len(self.racks)
+        self.in_bytes_per_s = [ocs.port_bytes_per_s] * len(self.racks)
         #: circuits at each port, those that nobody uses included
         self.out: list[list[Circuit]] = [[] for _ in self.racks]
         self.into: list[list[Circuit]] = [[] for _ in self.racks]

@@ -181,8 +181,8 @@ def _nics(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
 def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, float]]:
     for rack in racks if ocs is not None else ():
         assert ocs is not None
-        yield f"{rack.id}.ocs.up", ocs.port * ocs.wavelengths
-        yield f"{rack.id}.ocs.down", ocs.port * ocs.wavelengths
+        yield f"{rack.id}.ocs.up", ocs.port_bytes_per_s * ocs.wavelengths
+        yield f"{rack.id}.ocs.down", ocs.port_bytes_per_s * ocs.wavelengths
 
 
 def check_capacity(link: str, bytes_per_s: float) -> None:

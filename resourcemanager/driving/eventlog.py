@@ -28,6 +28,7 @@ from railyard.cluster.errors import PeerError, RailyardError, UsageError
 from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.files.resources import cause_of, is_full
 from railyard.cluster.messaging.wire import Command, Event, to_map
+from railyard.cluster.topology import with_keys_now
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
 
@@ -134,8 +135,10 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
         header = json.loads(whole[0]) if whole else {}
         if header.get("type") != _HEADER:
             raise UsageError(f"{path}:1: need a line of type {_HEADER}")
-        config = msgspec.convert(header["config"], ClusterConfig)
-    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        written = header["config"]
+        topology = with_keys_now(written["topology"])
+        config = msgspec.convert(written | {"topology": topology}, ClusterConfig)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(f"{path}:1: {error}") from None
     return config, _events(path, whole)
 

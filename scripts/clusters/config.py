@@ -64,7 +64,7 @@ def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:
     kinds = flow_schedulers()
     for name in names:
         if kinds[name].circuit_policy is not None and topology.ocs is None:
-            right = "all goes by packets; --network ocs.port=100Gbps adds one"
+            right = "all goes by packets; --network ocs.port_bytes_per_s=100Gbps adds one"
             click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
 
 

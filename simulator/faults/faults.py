@@ -2,7 +2,7 @@
 
 A node that goes down ends what it does without a word, and serves nothing.  The core and the
 NameNode hear of it after a heartbeat, or, of a whole rack, once it was silent for too long
-(``liveness.expiry``).  One that comes back has its disk, and none of its map output.
+(``liveness.expiry_s``).  One that comes back has its disk, and none of its map output.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Faults:
         self._go_down([fault.node], fault, self._liveness.heartbeat)
 
     def _rack_down(self, fault: RackDown) -> None:
-        self._go_down(self._racks[fault.rack], fault, self._liveness.expiry)
+        self._go_down(self._racks[fault.rack], fault, self._liveness.expiry_s)
 
     def _go_down(self, nodes: Sequence[NodeId], fault: Fault, unnoticed_s: float) -> None:
         for node in nodes:
@@ -196,7 +196,7 @@ class Faults:
 
     def _tick(self) -> None:
         self._store.tick()
-        if self._heap.now_s <= self._last_s + self._liveness.expiry:
+        if self._heap.now_s <= self._last_s + self._liveness.expiry_s:
             self._heap.at(self._heap.now_s + _TICK_S, self._tick, rank=Rank.FAULT)
 
 

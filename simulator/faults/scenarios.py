@@ -214,7 +214,8 @@ def _topology(dice: random.Random) -> Topology:
     racks = dice.randint(1, 3)
     kind = dice.choice(("core", "core", "core", "tree", "ocs"))
     tree = SwitchTree(tor=2e8, aggregation=1.5e8, root=1e8, racks_per_aggregation=1)
-    ocs = Ocs(port=5e8, reconfigure=dice.choice((0.0, 0.05)), elephant=dice.choice((1, 20_000_000)))
+    delta_s, elephant_bytes = dice.choice((0.0, 0.05)), dice.choice((1, 20_000_000))
+    ocs = Ocs(port_bytes_per_s=5e8, delta_s=delta_s, elephant_bytes=elephant_bytes)
     return Topology(
         name="random",
         racks=RackShape(count=racks, nodes=dice.randint(1, 3), slots=dice.randint(1, 2)),
@@ -225,7 +226,7 @@ def _topology(dice: random.Random) -> Topology:
         ocs=ocs if kind == "ocs" else None,
         storage=Storage(block=100_000_000, replication=dice.randint(1, 3)),
         compute=Compute(map_rate=5e7, reduce_rate=5e7),
-        liveness=Liveness(heartbeat=0.5, expiry=2.0),
+        liveness=Liveness(heartbeat=0.5, expiry_s=2.0),
     )
 
 

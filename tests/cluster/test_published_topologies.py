@@ -34,7 +34,11 @@ def test_figures(name, racks, nodes, slots, nic_gbps, uplink_gbps):
 def test_co_scheduler_s_circuits():
     ocs = load_topology("co-scheduler-60x10").ocs
     assert ocs is not None
-    assert (ocs.port, ocs.reconfigure, ocs.elephant) == (100 * GBPS, 0.010, 1_125_000_000)
+    assert (ocs.port_bytes_per_s, ocs.delta_s, ocs.elephant_bytes) == (
+        100 * GBPS,
+        0.010,
+        1_125_000_000,
+    )
 
 
 def test_joint_s_switches():

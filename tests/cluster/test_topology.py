@@ -71,7 +71,7 @@ def test_figures_become_bytes_and_seconds(write):
         (
             "[storage]",
             "[ocs]\nport = '1Gbps'\nreconfigure = '-1ms'\n[storage]",
-            "ocs.reconfigure =",
+            "ocs.delta_s =",
         ),
         (
             "background = 0.5",
@@ -95,7 +95,7 @@ def test_figures_become_bytes_and_seconds(write):
         ),
         ("[links]", "[links", "is not TOML"),
         ('name = "t"', "", 'missing key "name"'),
-        ("[storage]", "[ocs]\n[storage]", 'missing key "ocs.port"'),
+        ("[storage]", "[ocs]\n[storage]", 'missing key "ocs.port_bytes_per_s"'),
         (
             "[storage]",
             '[compute]\nmode = "fast"\n[storage]',
@@ -177,7 +177,7 @@ def test_oversubscription_divides_what_a_rack_s_nics_send(write):
 def test_changed_figures_are_part_of_the_name_and_the_name_loads_again():
     topology = load_topology("hybrid-8x4", [("delta", "1ms"), ("wavelengths", "2")])
     assert topology.ocs is not None
-    assert (topology.ocs.reconfigure, topology.ocs.wavelengths) == (0.001, 2)
+    assert (topology.ocs.delta_s, topology.ocs.wavelengths) == (0.001, 2)
     assert topology.name == "hybrid-8x4,delta=1ms,wavelengths=2"
     assert load_topology(topology.name) == topology
 
@@ -186,7 +186,7 @@ def test_the_circuit_switch_can_be_left_out():
     topology = load_topology("hybrid-8x4,ocs=off")
     assert topology.ocs is None
     assert load_topology("flat-4x4,ocs=off").ocs is None
-    assert load_topology("hybrid-8x4,ocs=off,ocs.port=1Gbps").ocs is not None
+    assert load_topology("hybrid-8x4,ocs=off,ocs.port_bytes_per_s=1Gbps").ocs is not None
 
 
 def test_a_file_of_ones_own_can_be_changed_too(write):
@@ -212,15 +212,18 @@ def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
     [
         ("hybrid-8x4,delt=1ms", 'unknown key of the network "delt": did you mean "delta"?'),
         ("hybrid-8x4,rack.r1.uplnk=1", 'did you mean "rack.r0.uplink"?'),
-        ("hybrid-8x4,ocs=1", 'unknown key of the network "ocs": did you mean "ocs.port"?'),
-        ("hybrid-8x4,liveness.expiry=1s", "unknown key of the network"),
+        (
+            "hybrid-8x4,ocs=1",
+            'unknown key of the network "ocs"',
+        ),
+        ("hybrid-8x4,liveness.expiry_s=1s", "unknown key of the network"),
         ("hybrid-8x4,delta", "hybrid-8x4,delta: need KEY=VALUE, not 'delta'"),
         (
             "flat-4x4,delta=1ms",
-            "flat-4x4 with delta=1ms: delta: this topology has no [ocs]; ocs.port=RATE before it",
+            "delta: this topology has no [ocs]; ocs.port_bytes_per_s=RATE before it adds one",
         ),
         ("flat-4x4,tree.root=1Gbps", "this topology has no [tree]"),
-        ("hybrid-8x4,delta=-1ms", "hybrid-8x4 with delta=-1ms: ocs.reconfigure = '-1ms': need a t"),
+        ("hybrid-8x4,delta=-1ms", "hybrid-8x4 with delta=-1ms: ocs.delta_s = '-1ms': need a t"),
         ("hybrid-8x4,rack.r9.slots=2", 'unknown rack "rack.r9": did you mean "rack.'),
         (
             "joint-16x6,uplink=1Gbps",
@@ -245,3 +248,35 @@ def test_a_configuration_is_read_as_it_was_written(name, tmp_path):
     config = ClusterConfig(topology=load_topology(name))
     config.save(folder)
     assert ClusterConfig.load(folder) == config
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('[ocs]\nport = "1Gbps"', '[ocs]\nport_bytes_per_s = "1Gbps"'),
+        (
+            '[ocs]\nport_bytes_per_s = "1Gbps"\nreconfigure = 1',
+            '[ocs]\nport_bytes_per_s = "1Gbps"\ndelta_s = 1',
+        ),
+        ("[liveness]\nexpiry = 9", "[liveness]\nexpiry_s = 9"),
+    ],
+)
+def test_keys_of_the_release_before_are_read_with_a_warning(write, caplog, old, new):
+    path = write(f"{SOUND}\n{new}\n")
+    expected = load_topology(path)
+    assert not caplog.records
+    assert load_topology(write(f"{SOUND}\n{old}\n")) == expected
+    assert len(caplog.records) == 1
+
+
+def test_changes_by_keys_of_the_release_before_are_made_with_a_warning(caplog):
+    changed = load_topology("hybrid-8x4,ocs.reconfigure=1ms")
+    assert changed == load_topology("hybrid-8x4,ocs.delta_s=1ms")
+    assert [record.getMessage() for record in caplog.records] == [
+        "ocs.reconfigure is now called ocs.delta_s: the old name is read in this release only"
+    ]
+
+
+def test_a_key_is_not_given_by_both_of_its_names(write):
+    with pytest.raises(UsageError, match=r"liveness\.expiry_s: is there twice"):
+        load_topology(write(f"{SOUND}\n[liveness]\nexpiry = 9\nexpiry_s = 9\n"))

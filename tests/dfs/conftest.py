@@ -41,7 +41,7 @@ def small_topology(
             block=block, replication=replication, scan_period=scan_period, scan_rate=INF
         ),
         # Long enough for a busy machine: nothing is lost that was not killed.
-        liveness=Liveness(heartbeat=0.1, expiry=2.0, block_report=block_report),
+        liveness=Liveness(heartbeat=0.1, expiry_s=2.0, block_report=block_report),
     )
 
 

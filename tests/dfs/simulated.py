@@ -43,7 +43,7 @@ def topology(racks: int = 3, nodes: int = 2, replication: int = 3) -> Topology:
         racks=RackShape(count=racks, nodes=nodes),
         links=Links(nic=1e9, uplink=1e9),
         storage=Storage(block=100, replication=replication),
-        liveness=Liveness(heartbeat=0.5, expiry=4.0),
+        liveness=Liveness(heartbeat=0.5, expiry_s=4.0),
     )
 
 

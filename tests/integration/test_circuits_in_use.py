@@ -4,7 +4,7 @@ import json
 import time
 
 #: Small bytes for small tests: what one pair of racks has to shuffle is well above it.
-ELEPHANT = "ocs.elephant=30MB"
+ELEPHANT = "ocs.elephant_bytes=30MB"
 
 
 def left_by(folder):

@@ -23,7 +23,12 @@ def fabric(scheduler, nic="8Gbps"):
         "name": "test",
         "racks": {"count": RACKS, "nodes": 2},
         "links": {"nic": nic, "uplink": "12Gbps"},
-        "ocs": {"port": "16Gbps", "reconfigure": "100ms", "elephant": "1GB", "wavelengths": 2},
+        "ocs": {
+            "port_bytes_per_s": "16Gbps",
+            "delta_s": "100ms",
+            "elephant_bytes": "1GB",
+            "wavelengths": 2,
+        },
     }
     return Fabric(build(data, Topology, "test"), scheduler)
 

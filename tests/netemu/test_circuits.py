@@ -30,7 +30,11 @@ class Both:
             "name": "test",
             "racks": {"count": RACKS, "nodes": 1},
             "links": {"nic": "unlimited", "uplink": "8Gbps"},
-            "ocs": {"port": "8Gbps", "reconfigure": f"{delta_s}s", "wavelengths": wavelengths},
+            "ocs": {
+                "port_bytes_per_s": "8Gbps",
+                "delta_s": f"{delta_s}s",
+                "wavelengths": wavelengths,
+            },
         }
         self.switch = OpticalSwitch(build(data, Topology, "test"))
         self.policy = SunflowCircuits(self.switch)

@@ -31,7 +31,7 @@ def topology() -> Topology:
         "name": "test",
         "racks": {"count": 3, "nodes": 2},
         "links": {"nic": "8Gbps", "uplink": "8Gbps"},
-        "ocs": {"port": "8Gbps"},
+        "ocs": {"port_bytes_per_s": "8Gbps"},
     }
     return build(data, Topology, "test")
 

@@ -42,7 +42,7 @@ def test_each_coflow_has_one_circuit_at_every_port(name):
         pairs = [(rack_of(t.src), rack_of(t.dst)) for t in batch if t.coflow == coflow]
         racks = Counter(rack.id for rack in topology.rack_list())
         assert Counter(src for src, _ in pairs) == Counter(dst for _, dst in pairs) == racks
-    assert all(t.stored_bytes * topology.scale >= topology.ocs.elephant for t in batch)
+    assert all(t.stored_bytes * topology.scale >= topology.ocs.elephant_bytes for t in batch)
 
 
 def test_a_circuit_is_dark_from_the_order_or_from_the_last_byte_before():

@@ -116,7 +116,7 @@ def test_a_circuit_that_is_lit_is_kept_for_who_comes_as_its_user_ends():
 
 def optical():
     """Circuits of 1 GB/s, for all that goes between racks."""
-    ocs = {"port": "8Gbps", "reconfigure": f"{DELTA_S}s", "elephant": "1B"}
+    ocs = {"port_bytes_per_s": "8Gbps", "delta_s": f"{DELTA_S}s", "elephant_bytes": "1B"}
     return fabric("sunflow", ocs=ocs)
 
 

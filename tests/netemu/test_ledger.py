@@ -264,7 +264,7 @@ def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
         "name": "test",
         "racks": {"count": 2, "nodes": 1},
         "links": {"nic": "unlimited", "uplink": "8Mbps"},
-        "ocs": {"port": "80Mbps", "reconfigure": "123ms", "elephant": "1MB"},
+        "ocs": {"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"},
     }
     ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
     ledger.open(spec("a", size_bytes=10**7), ANN)
@@ -280,7 +280,7 @@ def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic,
         "name": "test",
         "racks": {"count": 2, "nodes": 1},
         "links": {"nic": nic, "uplink": "8Mbps"},
-        "ocs": {"port": "80Mbps", "reconfigure": "23ms", "elephant": "1MB"},
+        "ocs": {"port_bytes_per_s": "80Mbps", "delta_s": "23ms", "elephant_bytes": "1MB"},
     }
     ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
     ledger.open(spec("a", size_bytes=10**7), ANN)

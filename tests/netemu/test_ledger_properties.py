@@ -22,7 +22,7 @@ DATA = {
     "links": {"nic": "unlimited", "uplink": "8Mbps"},  # 1 MB/s
 }
 #: With circuits that take long to set up, which limit flows alone or together with NICs.
-OPTICAL = {"ocs": {"port": "16Mbps", "reconfigure": "300ms", "elephant": "500kB"}}
+OPTICAL = {"ocs": {"port_bytes_per_s": "16Mbps", "delta_s": "300ms", "elephant_bytes": "500kB"}}
 TOPOLOGIES = {
     "circuits": DATA | OPTICAL,
     "circuits and NICs": DATA | OPTICAL | {"links": {"nic": "12Mbps", "uplink": "8Mbps"}},

@@ -175,7 +175,7 @@ def test_what_is_no_number_counts_from_now(world):
 @pytest.fixture
 def optical(monkeypatch):
     """A world whose circuits take 10 ms; flow "a" was given to it at 110 s."""
-    ocs = {"port": "80Mbps", "reconfigure": "10ms", "elephant": "1kB"}
+    ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "10ms", "elephant_bytes": "1kB"}
     world = World(monkeypatch, "sunflow", ocs=ocs)
     world.until(110.0)
     world.open("a", given_s=110.0)

@@ -24,9 +24,9 @@ def fabric(racks=3, nodes=1, nic="unlimited", delta_s=0.0, elephant="1B", wavele
         "racks": {"count": racks, "nodes": nodes},
         "links": {"nic": nic, "uplink": "8Gbps"},
         "ocs": {
-            "port": "8Gbps",
-            "reconfigure": f"{delta_s}s",
-            "elephant": elephant,
+            "port_bytes_per_s": "8Gbps",
+            "delta_s": f"{delta_s}s",
+            "elephant_bytes": elephant,
             "wavelengths": wavelengths,
             **more,
         },

@@ -122,7 +122,7 @@ def test_nonsense_is_refused(network):
 
 def test_circuits_are_seen_dark_then_lit_then_unused(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("RAILYARD_HOME", str(tmp_path_factory.mktemp("n")))
-    ocs = {"port": "80Gbps", "reconfigure": "100ms", "elephant": "1GB"}
+    ocs = {"port_bytes_per_s": "80Gbps", "delta_s": "100ms", "elephant_bytes": "1GB"}
     topology = build(DATA | {"ocs": ocs}, Topology, "test")
     with EmulatedNetwork(topology, flow_scheduler="sunflow") as network:
         client = NetworkClient(network.transport, topology)

@@ -75,7 +75,7 @@ def topology(**tables):
         "links": Links(nic=float("inf"), uplink=float("inf")),
         "storage": Storage(block=2**20, replication=1),
         "compute": Compute(mode="real", memory=2**30),
-        "liveness": Liveness(heartbeat=0.1, expiry=4.0, task_timeout=20.0),
+        "liveness": Liveness(heartbeat=0.1, expiry_s=4.0, task_timeout=20.0),
     }
     return Topology(**(usual | tables))
 

@@ -37,7 +37,7 @@ class Sleep(Job):
 @pytest.fixture
 def cluster(start_cluster):
     """One for each test: they do not leave it whole."""
-    return start_cluster(liveness=Liveness(heartbeat=0.1, expiry=4.0, task_timeout=0.8))
+    return start_cluster(liveness=Liveness(heartbeat=0.1, expiry_s=4.0, task_timeout=0.8))
 
 
 def wait_until(done, timeout_s=10.0):

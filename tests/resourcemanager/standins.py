@@ -94,7 +94,7 @@ class Office:
             scale=10,
             racks=shape,
             links=Links(nic=1e9, uplink=1e9),
-            liveness=Liveness(**{"heartbeat": 0.05, "expiry": 30.0, **liveness}),
+            liveness=Liveness(**{"heartbeat": 0.05, "expiry_s": 30.0, **liveness}),
         )
         config = ClusterConfig(topology=topology, scheduler=scheduler)
         self.folder = folder

@@ -240,7 +240,7 @@ def test_a_node_manager_that_is_gone_is_noticed_when_a_message_is_sent_to_it(off
 
 
 def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
-    office = Office(folder, heartbeat=0.05, expiry=0.3)
+    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
     try:
         rack = Rack(office, "r0")
         office.store("/in", [(70, "r0n0")])
@@ -258,7 +258,7 @@ def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
 
 def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):
     """The order to run it there is what tells that the whole NodeManager is gone."""
-    office = Office(folder, heartbeat=0.05, expiry=0.3)
+    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
     try:
         rack = Rack(office, "r0", nodes=2)
         office.store("/in", [(70, "r0n0")])

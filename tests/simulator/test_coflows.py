@@ -102,7 +102,7 @@ def test_a_circuit_that_is_lit_is_kept_for_a_coflow_that_arrives_as_its_user_end
         coflow("other", 0.0, [0], [(2, 250)]),
         coflow("next", 1.01, [0], [(1, 25)]),
         scheduler="sunflow",
-        topology="ports-150x1,racks.count=4,ocs.port=1Gbps,delta=10ms,elephant=1",
+        topology="ports-150x1,racks.count=4,ocs.port_bytes_per_s=1Gbps,delta=10ms,elephant=1",
     )
     assert ccts_s(summary) == {"a": 1.01, "next": 0.2, "other": 3.22}
 

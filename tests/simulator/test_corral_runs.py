@@ -153,7 +153,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
     down = RackDown(rack=lost, at_s=1.0, lasts_s=math.inf)
     launched = Launches()
     run = simulated("corral", jobs, faults=(down,), log=launched)
-    expiry_s = run.config.topology.liveness.expiry
+    expiry_s = run.config.topology.liveness.expiry_s
     of_job = [(node, when) for name, node, when in launched.all if name == hit]
     late = {rack_of(node) for node, when in of_job if when > 1 + expiry_s}
     assert late

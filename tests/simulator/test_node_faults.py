@@ -57,7 +57,7 @@ def test_a_rack_is_missed_only_after_the_expiry():
     place = topology(racks=2, nodes=1, storage=Storage(block=100 * MB, replication=2))
     down = RackDown(rack="r1", at_s=1.0, lasts_s=math.inf)
     run = simulation(job(maps=2), place=place, faults=(down,))
-    assert ended_s(run) == pytest.approx(1.0 + place.liveness.expiry + 2.0)
+    assert ended_s(run) == pytest.approx(1.0 + place.liveness.expiry_s + 2.0)
 
 
 def test_a_slow_node_computes_longer_as_long_as_it_is_slow():

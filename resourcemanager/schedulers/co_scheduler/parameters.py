@@ -49,7 +49,7 @@ class Hybrid:
     eps_bytes_per_s: float  #: BW_EPS: a rack's link to the packet-switched core
     ocs_bytes_per_s: float  #: BW_OCS: one circuit
     elephant_bytes: float  #: T_e: the least that one rack sends to another over a circuit
-    reconfigure_s: float = 0.0  #: delta: how long a circuit takes to set up
+    delta_s: float = 0.0  #: delta: how long a circuit takes to set up
     wavelengths: int = 1  #: W: circuits that a rack can have at once
     replicas: int = 3  #: of each block
     shuffle_bound: bool = False  #: as in ``CoConfig``
@@ -63,9 +63,9 @@ class Hybrid:
             racks=len(racks),
             slots=max(1, topology.slots // len(racks)),
             eps_bytes_per_s=eps,
-            ocs_bytes_per_s=ocs.port if ocs else eps,
-            elephant_bytes=ocs.elephant if ocs else inf,
-            reconfigure_s=ocs.reconfigure if ocs else 0.0,
+            ocs_bytes_per_s=ocs.port_bytes_per_s if ocs else eps,
+            elephant_bytes=ocs.elephant_bytes if ocs else inf,
+            delta_s=ocs.delta_s if ocs else 0.0,
             wavelengths=ocs.wavelengths if ocs else 1,
             replicas=topology.storage.replication,
             shuffle_bound=shuffle_bound,

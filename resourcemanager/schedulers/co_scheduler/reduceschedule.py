@@ -72,9 +72,9 @@ def cct_s(outputs_bytes: Sequence[float], tasks: Sequence[int], hybrid: Hybrid) 
 
     The longest row is that of the largest output, the longest column that of the most reduces.
     """
-    rate, delta = hybrid.ocs_bytes_per_s, hybrid.reconfigure_s
-    row_s = max(outputs_bytes) / rate + len(tasks) * delta
-    column_s = sum(outputs_bytes) * max(tasks) / sum(tasks) / rate + len(outputs_bytes) * delta
+    rate, delta_s = hybrid.ocs_bytes_per_s, hybrid.delta_s
+    row_s = max(outputs_bytes) / rate + len(tasks) * delta_s
+    column_s = sum(outputs_bytes) * max(tasks) / sum(tasks) / rate + len(outputs_bytes) * delta_s
     return max(row_s, column_s) / hybrid.wavelengths
 
 

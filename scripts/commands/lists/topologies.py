@@ -45,8 +45,8 @@ def _core(topology: Topology) -> str:
     if ocs is not None:
         waves = f" x {ocs.wavelengths} wavelengths" if ocs.wavelengths > 1 else ""
         words.append(
-            f"circuits {format_rate(ocs.port)}{waves}, set up in "
-            f"{format_duration(ocs.reconfigure)}, from {format_size(ocs.elephant)} on"
+            f"circuits {format_rate(ocs.port_bytes_per_s)}{waves}, set up in "
+            f"{format_duration(ocs.delta_s)}, from {format_size(ocs.elephant_bytes)} on"
         )
     return ", ".join(words)
 

@@ -20,7 +20,7 @@ from tests.resourcemanager.test_rules_under_faults import random_scenario
 
 MB, GB = 10**6, 10**9
 BLOCK = 256 * MB
-OCS = Ocs(port=12.5 * GB, reconfigure=0.01, elephant=1_125_000_000)
+OCS = Ocs(port_bytes_per_s=12.5 * GB, delta_s=0.01, elephant_bytes=1_125_000_000)
 
 
 def hybrid(scheduler: str = "co-scheduler", **more) -> TinyCluster:
@@ -107,7 +107,7 @@ def test_all_flows_between_two_racks_are_an_elephant_together():
     for _, flow in c.flows():
         pairs[rack_of(flow.src), rack_of(flow.dst)] += flow.size_bytes
     assert len(pairs) == 6
-    assert min(pairs.values()) >= OCS.elephant
+    assert min(pairs.values()) >= OCS.elephant_bytes
 
 
 def test_reduces_wait_for_all_maps_and_fetches_for_all_reduces():
@@ -159,7 +159,7 @@ def test_the_order_of_a_users_tasks():
         nodes=1,
         slots=5,
         scheduler="co-scheduler",
-        ocs=Ocs(port=1e9, elephant=1000),
+        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
         options={"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 0.0},
     )
     c.store("one", blocks=[["r1n0"]] * 6, block_bytes=1000)
@@ -201,7 +201,11 @@ def test_users_come_before_lines():
 # Holding out -------------------------------------------------------------------------------------
 def test_maps_hold_out_for_their_racks_and_then_take_any():
     c = tiny_cluster(
-        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=7.0
+        racks=2,
+        nodes=1,
+        scheduler="co-scheduler",
+        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
+        hold_out_s=7.0,
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     c.occupy("r0n0")
@@ -213,7 +217,11 @@ def test_maps_hold_out_for_their_racks_and_then_take_any():
 
 def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
     c = tiny_cluster(
-        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=0.0
+        racks=2,
+        nodes=1,
+        scheduler="co-scheduler",
+        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
+        hold_out_s=0.0,
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000)
@@ -223,7 +231,11 @@ def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
 def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
     """Its rack's only slot runs a map of its own that has reported to need 100 s."""
     c = tiny_cluster(
-        racks=2, nodes=1, scheduler="co-scheduler", ocs=Ocs(port=1e9, elephant=1000), hold_out_s=5.0
+        racks=2,
+        nodes=1,
+        scheduler="co-scheduler",
+        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
+        hold_out_s=5.0,
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=100)
@@ -241,7 +253,7 @@ def test_a_job_is_asked_again_if_an_older_wait_ended_while_no_slot_was_free():
         racks=2,
         nodes=1,
         scheduler="co-scheduler",
-        ocs=Ocs(port=1e9, elephant=1000),
+        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
         options={"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 7.0},
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
@@ -349,7 +361,11 @@ def test_every_communication_stage_of_a_graph_has_a_schedule():
 
 # Wavelengths -------------------------------------------------------------------------------------
 def test_with_more_wavelengths_more_racks_may_take_a_group():
-    c = hybrid(ocs=Ocs(port=12.5 * GB, reconfigure=0.01, elephant=1_125_000_000, wavelengths=2))
+    c = hybrid(
+        ocs=Ocs(
+            port_bytes_per_s=12.5 * GB, delta_s=0.01, elephant_bytes=1_125_000_000, wavelengths=2
+        )
+    )
     terasort(c)
     c.run(until_s=5.0)
     guide = c.core.state.policies.tasks.guidelines.jobs["j0"].reduces["r"]
@@ -375,7 +391,9 @@ def test_a_schedule_whose_rack_is_lost_is_made_anew():
 @pytest.mark.parametrize("scheduler", ["co-scheduler", "co-scheduler:dp+ocas"])
 def test_rules_hold_under_faults_with_circuits(scheduler: str, seed: int):
     """Blocks are 100 bytes here: most jobs are shuffle-heavy."""
-    c = random_scenario(scheduler, seed, Ocs(port=1e9, elephant=(20, 100, 300)[seed % 3]))
+    c = random_scenario(
+        scheduler, seed, Ocs(port_bytes_per_s=1e9, elephant_bytes=(20, 100, 300)[seed % 3])
+    )
     run = c.run(until_s=3000.0)
     assert run.unfinished == []
     assert all(reason in ("", "killed by its user") for reason in run.ended.values())

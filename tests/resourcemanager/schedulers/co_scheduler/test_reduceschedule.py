@@ -36,7 +36,7 @@ def circuits_of(rate: float, delta_s: float, elephant: float, racks: int = 60, *
         slots=200,
         eps_bytes_per_s=rate / 10,
         ocs_bytes_per_s=rate,
-        reconfigure_s=delta_s,
+        delta_s=delta_s,
         elephant_bytes=elephant,
         **more,
     )
@@ -143,15 +143,15 @@ def test_cct_is_t_of_c(sizes, reduces, wavelengths):
         pytest.param((5, 5, 5), (1, 1, 1), (10, 2), id="case 2, Job2"),
     ],
 )
-@pytest.mark.parametrize("delta", [0.0, 0.01, 0.5])
-def test_fig_2(maps, reduces, bound, delta):
+@pytest.mark.parametrize("delta_s", [0.0, 0.01, 0.5])
+def test_fig_2(maps, reduces, bound, delta_s):
     """T(C) of both placements of Fig. 2 (a map sends 1 unit to each reduce).
 
     The placement tables are not in the text; these are what its numbers leave.
     """
     units, deltas = bound
-    found_s = lower_bound_s(np.outer(maps, reduces), 1.0, delta)
-    assert found_s == pytest.approx(units + deltas * delta)
+    found_s = lower_bound_s(np.outer(maps, reduces), 1.0, delta_s)
+    assert found_s == pytest.approx(units + deltas * delta_s)
 
 
 def test_fig_2_the_even_placement_is_the_one_that_is_chosen():
