@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from railyard.jobs.formats import FixedRecords, Lines
     from railyard.jobs.model import Job, Stage
     from railyard.jobs.operators import Map, Reduce
+    from railyard.netemu.circuits.policies.base import CircuitPolicy, StatelessPolicy
     from railyard.netemu.model.flows import FlowSpec
     from railyard.netemu.schedulers.base import FlowScheduler
     from railyard.netemu.schedulers.filling import fill, serve_in_order
@@ -42,6 +43,7 @@ _MODULE_OF = {
         "jobs.formats": "FixedRecords Lines",
         "jobs.model": "Job Stage",
         "jobs.operators": "Map Reduce",
+        "netemu.circuits.policies.base": "CircuitPolicy StatelessPolicy",
         "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler",
         "netemu.schedulers.filling": "fill serve_in_order",
@@ -55,6 +57,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "CircuitPolicy",
     "ClusterView",
     "DataPolicy",
     "Decision",
@@ -75,6 +78,7 @@ __all__ = [
     "SlotView",
     "Stage",
     "StageView",
+    "StatelessPolicy",
     "TaskPolicy",
     "Wait",
     "fill",
