@@ -1,4 +1,4 @@
-"""What is said to the network emulator, and what bulk transfers say to one another.
+"""Messages to and from the network emulator, and between the two ends of bulk transfers.
 
 To the emulator, all bytes are the model's.  Between the two ends of a transfer they are stored
 (real) bytes, and their fields say so.
@@ -120,12 +120,12 @@ class SetCapacity(Command, frozen=True, kw_only=True):
 
 
 class WatchNetwork(Message, frozen=True, kw_only=True):
-    """Tell me how the network is: at once, as the answer, and again when that has changed.
+    """Report how the network is: at once, as the answer, and again when that has changed.
 
-    Asking again changes what is told; who hangs up is told no more.
+    Asking again changes what is reported; reports end when the asker hangs up.
     """
 
-    #: a change is told within this time, and changes within it are told at once
+    #: a change is reported within this time, together with others within it
     period_s: Annotated[float, msgspec.Meta(ge=0.05, le=3600)] = 1.0
     with_rates: bool = False  #: also the rate of every flow
 
@@ -135,7 +135,7 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
 
 
 class NetworkStats(Message, frozen=True, kw_only=True):
-    """Counters since the emulator's start; ``netemu.statistics`` makes figures of them."""
+    """Counters since the emulator's start; see ``netemu.emulator.statistics``."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -189,14 +189,14 @@ class Grants(Event, frozen=True, kw_only=True):
     total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
     finished: Annotated[
         tuple[FlowId, ...], ENTRIES
-    ] = ()  #: flows of which everything may be sent; told once
+    ] = ()  #: flows that may send all their bytes; reported once
 
 
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """A link now."""
 
     capacity_bytes_per_s: BytesPerSOrInf
-    free_bytes_per_s: BytesPerSOrInf  #: what of it no flow uses
+    free_bytes_per_s: BytesPerSOrInf  #: what no flow uses
 
 
 class CircuitView(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,7 +98,7 @@ class CircuitGroup:
         return load
 
     def class_key(self, row: int) -> Any:
-        """Nothing tells flows class_key."""
+        """The empty key: no flow scheduler with circuits divides routes."""
         return self._classes[row].class_key
 
     def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
@@ -117,7 +117,7 @@ class CircuitGroup:
         return sum(served_class.left_bytes() for served_class in self._classes)
 
     def sent_bytes(self) -> float:
-        """Of no interest."""
+        """Not counted: no flow scheduler with circuits asks for it."""
         raise NotImplementedError
 
     def set_rates(self, rates: Floats) -> None:

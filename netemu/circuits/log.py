@@ -81,7 +81,7 @@ class CircuitLog:
 
 
 def circuit_rows(uses: Iterable[CircuitUse], left_out: int) -> list[dict[str, Any]]:
-    """The rows for these uses; one more tells how many were left out, if any were."""
+    """The rows for these uses; one more has the number of those left out, if any were."""
     rows: list[dict[str, Any]] = [{"type": "circuit", **use._asdict()} for use in uses]
     if left_out:
         rows.append({"type": "circuits-left-out", "count": left_out})
@@ -103,5 +103,5 @@ def read_circuits(path: Path) -> list[CircuitUse]:
             if row.get("type") == "circuit"
         ]
     except (ValueError, KeyError, AttributeError, RecursionError) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path}: is no record of the network: {told}") from None
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path}: is no record of the network: {what}") from None

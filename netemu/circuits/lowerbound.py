@@ -52,7 +52,7 @@ def lower_bound_of_pairs_s(
     delta_s: float,
     wavelengths: int = 1,
 ) -> float:
-    """T(C) of a coflow that is told as (from rack, to rack, bytes), each pair of racks once.
+    """T(C) of a coflow given as (from rack, to rack, bytes), each pair of racks once.
 
     The same as ``lower_bound_s``, for coflows between few of many racks: O(pairs).
     """

@@ -28,7 +28,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
     _from_s: float = 0.0
     _settled_s: float = 0.0
 
-    # What can be seen of it ----------------------------------------------------------------------
+    # What can be seen -----------------------------------------------------------------------------
     @property
     def as_group(self) -> None:
         """Flow schedulers do not see it."""

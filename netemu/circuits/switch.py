@@ -24,7 +24,7 @@ _Change = tuple[float, Change, int, int, str | None, int]
 
 
 class OpticalSwitch:
-    """The circuits of one topology.  Time is told with each order, and never goes back."""
+    """The circuits of one topology.  Each order says what time it is; time never goes back."""
 
     def __init__(self, topology: Topology, *, has_log: bool = True) -> None:
         ocs = topology.ocs
@@ -107,7 +107,7 @@ class OpticalSwitch:
         out, into = self.out_bytes_per_s[circuit.src], self.in_bytes_per_s[circuit.dst]
         return out if out < into else into
 
-    # What can be seen of it ----------------------------------------------------------------------
+    # What can be seen -----------------------------------------------------------------------------
     def circuits(self) -> list[CircuitState]:
         """All that there are, by the rack that sends."""
         return [

@@ -1,7 +1,7 @@
 """The network as a fluid: between events, every flow sends at a constant rate.
 
 ``Fabric`` is a state machine without a clock: whoever drives it says what time it is.  The
-emulator drives it with real time, a simulator from event to event; neither can be told class_key
+emulator drives it with real time, a simulator from event to event; neither can be told apart
 here.  It never does I/O and knows nothing of real bytes.
 
     fabric.advance(now_s) -> flows that finished, each with its exact time
@@ -139,7 +139,7 @@ class Fabric:
         self._coflows[coflow] = Coflow()
 
     def finish_coflow(self, coflow: CoflowId) -> list[FlowId]:
-        """Forget a coflow, cancelling (and returning) flows of it that are still open.
+        """Forget a coflow, cancelling (and returning) flows that are still open.
 
         Raises ``ValueError`` if it is not registered.
         """
@@ -190,7 +190,7 @@ class Fabric:
         context.now_s = now_s
         return finished
 
-    # What can be seen of it ----------------------------------------------------------------------
+    # What can be seen -----------------------------------------------------------------------------
     def next_event_s(self) -> float:
         """When something happens if nothing else does before: a flow's end, or a decision.
 
@@ -242,7 +242,7 @@ class Fabric:
         return {name: float(self._rates.capacities[n]) for name, n in self.network.number.items()}
 
     def rates_bytes_per_s(self) -> dict[FlowId, float]:
-        """The rate of every open flow, as ``rate_bytes_per_s`` tells it."""
+        """The rate of every open flow, in bytes/s; see ``rate_bytes_per_s``."""
         return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
 
     def bytes_by_category(self) -> dict[str, int]:

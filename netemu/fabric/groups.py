@@ -1,6 +1,6 @@
 """Groups of classes of flows: those of one coflow, or all; one row of arrays for each class.
 
-A group has a time of its own: as long as its rates and members stay, nothing of it is touched,
+A group has a time of its own: as long as its rates and members stay, none of its rows is touched,
 whatever happens elsewhere.  An event costs O(classes) in numpy.
 """
 
@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from railyard.cluster.errors import InvariantError
-from railyard.netemu.model.arrays import Floats, Numbers, floats
+from railyard.netemu.fabric.servedrows import ServedRows
+from railyard.netemu.model.arrays import Numbers, floats
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.links import Path, crossed, load_of
+from railyard.netemu.model.links import Path, load_of
 from railyard.netemu.model.openflows import ROUNDING, Flow, FlowClass
 from railyard.netemu.model.rows import (
-    COLUMNS,
     FINISH_S,
     NEEDS,
     RATE,
@@ -25,46 +24,23 @@ from railyard.netemu.model.rows import (
     SINCE_S,
     TOTAL,
     WEIGHT,
-    RowTable,
 )
 
-#: What a class whose flows differ from finished by rounding only still has to send.
-_LEAST_BYTES = 1e-6
 #: What rows that have ended and stay have in which columns.
 _CLEARED = np.array([[WEIGHT], [SERVED], [RATE], [TOTAL], [FINISH_S]])
 _CLEAR = np.array([[0.0], [0.0], [0.0], [0.0], [np.inf]])
-#: Up to this share of the rows, only those whose rates change are touched,
-_FEW = 0.25
-#: so many times at most, and then all: rounding must not pile up.
-_FEW_TIMES = 1000
 
 
-class FlowGroup:
+class FlowGroup(ServedRows):
     """All classes of a group that have flows."""
 
-    circuit_bytes_per_s = np.inf  #: it goes by packets
-
     def __init__(self, key: str, context: GroupContext) -> None:
-        self.key = key
-        self.arrived_s = context.now_s
-        self.stale = False  #: whether its rates must be set or kept, as its flows have changed
-        self.only_ended = True
-        self.first_finish_s = np.inf  #: valid unless it is stale
-        self.rate_bytes_per_s = 0.0
-        #: bytes/s that it puts on each link
-        self.load = np.zeros(context.links)
-        self._context = context
-        #: by links; where the scheduler tells flows of one route class_key, by both
+        super().__init__(key, context)
+        #: by links, and by the flow scheduler's class key if it has any
         self._by_key: dict[Hashable, FlowClass] = {}
         self._classes: list[FlowClass] = []  #: by row
-        self.rows = RowTable(len(COLUMNS), filler=context.links - 1)
-        self.layout = 0  #: another number whenever rows have other numbers than before
         self._ended: list[Numbers] = []  #: rows that have ended and stay
         self._coming: list[Flow] = []  #: those that have no class yet
-        self._few_times = 0  #: rates may be set so often before all are summed up anew
-        self._those_sending: Numbers | None = None  #: their rows, if they are known
-        self._sent_bytes = 0.0
-        self._sent_s = context.now_s  #: the above is known as of then
 
     # What schedulers see -------------------------------------------------------------------------
     @property
@@ -77,71 +53,9 @@ class FlowGroup:
         """Itself: it has rows of arrays."""
         return self
 
-    @property
-    def paths(self) -> Numbers:
-        """Numbers of the limited links of each class: [position, row]."""
-        return self.rows.paths
-
-    @property
-    def crossed(self) -> int:
-        """The links on these paths, as bits."""
-        return crossed(self.rows.paths, self._context.links)
-
-    @property
-    def weights(self) -> Floats:
-        """Sum of the weights of each class's flows."""
-        return self.rows.column(WEIGHT)
-
-    @property
-    def rates(self) -> Floats:
-        """Bytes/s for each unit of weight."""
-        return self.rows.column(RATE)
-
     def class_key(self, row: int) -> Any:
-        """What tells a row's flows class_key from others on their route."""
+        """What ``FlowScheduler.class_key`` said of a row's flows."""
         return self._classes[row].class_key
-
-    def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
-        """What each class, or each of those of these rows, has left to send."""
-        remaining = self._served(rows)
-        remaining *= self.weights[rows]
-        np.subtract(self.rows.column(TOTAL)[rows], remaining, out=remaining)
-        return np.maximum(remaining, _LEAST_BYTES, out=remaining)
-
-    def sent_bytes(self) -> float:
-        """What all flows of the group have sent by now, those that ended included."""
-        passed_s = self._context.now_s - self._sent_s
-        return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
-
-    def set_rates(self, rates: Floats) -> None:
-        """Serve at these bytes/s for each unit of weight from now on."""
-        rows = np.flatnonzero(rates != self.rates)
-        new = rates[rows]
-        self._check(rows, new)
-        if self._few_times and len(rows) <= len(rates) * _FEW and not np.isinf(new).any():
-            self._few_times -= 1
-            self._set_few(rows, new)
-        else:
-            self._set_all(rates)
-        self._rates_fit()
-
-    def timed(
-        self,
-        bytes_per_s: float,
-        first_finish_s: float,
-        load: Floats,
-        sending: Numbers | None = None,
-    ) -> None:
-        """Note that its rows have been given rates, and what comes of them.
-
-        If they are told, only the rows that are ``sending`` will be looked at when some are due.
-        """
-        self._set_total(bytes_per_s)
-        self._those_sending = sending
-        self.first_finish_s = first_finish_s
-        self.load = load
-        self._few_times = 0  # they may have been given unlimited ones
-        self._is_set()
 
     # What the fabric does ------------------------------------------------------------------------
     @property
@@ -166,7 +80,7 @@ class FlowGroup:
         by_key, row = self._by_key, len(self._classes)
         first_row = row
         fresh: list[FlowClass] = []
-        crowded: list[FlowClass] = []  # those of them that more than one flow joins
+        shared: list[FlowClass] = []  # those of them that more than one flow joins
         joining: list[Flow] = []
         for flow in coming:
             route, class_key = flow.route, flow.class_key
@@ -188,11 +102,11 @@ class FlowGroup:
                 continue
             _note_needs(flow)
             joined.join(flow)
-            crowded.append(joined)
+            shared.append(joined)
         if joining:
             self._admit_to_rows(joining)
         if fresh:
-            self._add_rows(fresh, crowded)
+            self._add_rows(fresh, shared)
 
     def remove(self, flow: Flow) -> None:
         """Let a flow leave its class."""
@@ -255,11 +169,6 @@ class FlowGroup:
             self._drop(np.setdiff1d(due, stay) if stay else due)
         return taken
 
-    def service(self) -> list[float]:
-        """The service of each class by now, by row."""
-        service: list[float] = self._served().tolist()
-        return service
-
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
         if flow.flow_class is None:
@@ -282,103 +191,10 @@ class FlowGroup:
         if self._classes:
             self.rows.set_paths(0, self._limits(self._classes))
 
-    # Inside: rates -------------------------------------------------------------------------------
-    def _due(self, by_s: float) -> Numbers:
-        """The rows that have sent all by then."""
-        finish_s, rows = self.rows.column(FINISH_S), self._those_sending
-        if rows is None:
-            return np.flatnonzero(finish_s <= by_s)
-        return np.sort(rows[finish_s[rows] <= by_s])
-
-    def _check(self, rows: Numbers, rates: Floats) -> None:
-        who = self.key or "all flows"
-        if not rates.min(initial=0.0) >= 0:  # nor no number at all
-            raise InvariantError(f"rates of {who}: need 0 or more")
-        if rates.max(initial=0.0) == np.inf:
-            limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
-            if limited.any():
-                raise InvariantError(f"rates of {who}: endless on a limited link")
-
-    def _set_all(self, rates: Floats) -> None:
-        now_s, table = self._context.now_s, self.rows.column
-        bytes_per_s = rates * self.weights
-        self._set_total(float(bytes_per_s.sum()))
-        table(SERVED)[:] = served = self._served()
-        table(SINCE_S)[:] = now_s
-        table(RATE)[:] = rates
-        needed = np.maximum(table(NEEDS) - served, 0.0)
-        finish_s = table(FINISH_S)
-        finish_s[:] = np.inf
-        np.divide(needed, rates, out=finish_s, where=rates > 0)
-        finish_s += now_s
-        self.load = load_of(self.paths, bytes_per_s, len(self.load))
-        self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
-
-    def _set_few(self, rows: Numbers, rates: Floats) -> None:
-        now_s, table = self._context.now_s, self.rows.column
-        before = table(RATE)[rows]
-        served = table(SERVED)[rows] + before * (now_s - table(SINCE_S)[rows])
-        table(SERVED)[rows] = served
-        table(SINCE_S)[rows] = now_s
-        table(RATE)[rows] = rates
-        needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
-        after_s = np.divide(needed, rates, out=np.full(len(rows), np.inf), where=rates > 0)
-        table(FINISH_S)[rows] = after_s + now_s
-        more = (rates - before) * table(WEIGHT)[rows]
-        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
-        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
-
-    def _set_total(self, bytes_per_s: float) -> None:
-        """Note at which rate all of it sends from now on."""
-        now_s = self._context.now_s
-        passed_s = now_s - self._sent_s
-        if passed_s > 0:
-            self._sent_bytes += self.rate_bytes_per_s * passed_s
-            self._sent_s = now_s
-        self.rate_bytes_per_s = bytes_per_s
-
-    def _add_load(self, more: Floats) -> None:
-        more += self.load  # which others have as well, so that it must stay what it is
-        self.load = np.maximum(more, 0.0, out=more)
-
-    def _rates_fit(self) -> None:
-        self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
-        if self.first_finish_s == np.inf:  # none sends: what its total is then is rounding
-            self._set_total(0.0)
-        self._those_sending = None
-        self._is_set()
-
+    # Inside --------------------------------------------------------------------------------------
     def _is_set(self) -> None:
-        self.stale = False
-        self.only_ended = True
+        super()._is_set()
         self._context.retimed.append(self)
-
-    def _end_endless(self) -> None:
-        """Go on without the unlimited classes, which finish without taking time."""
-        rates = self.rates
-        rates[np.isinf(rates)] = 0.0
-        self._set_total(float((rates * self.weights).sum()))
-
-    # Inside: classes and their rows --------------------------------------------------------------
-    def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
-        """The service of all rows, or of these, by now."""
-        passed_s = self._context.now_s - self.rows.column(SINCE_S)[rows]
-        # an unlimited class has finished before time passes; 0 s at its rate would be no number
-        more = np.zeros(len(passed_s))
-        np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
-        return np.add(self.rows.column(SERVED)[rows], more, out=more)
-
-    def _served_of(self, row: int) -> float:
-        served = float(self.rows.column(SERVED)[row])
-        passed_s = self._context.now_s - float(self.rows.column(SINCE_S)[row])
-        return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
-
-    def _settle(self, row: int) -> float:
-        """Account for a row's service until now, and return it."""
-        served = self._served_of(row)
-        self.rows.column(SERVED)[row] = served
-        self.rows.column(SINCE_S)[row] = self._context.now_s
-        return served
 
     def _take_some(self, group: FlowClass, rate: float, by_s: float) -> list[Flow]:
         """The members that finish along with the class's first."""
@@ -390,7 +206,7 @@ class FlowGroup:
         return group.take(first.needs * ROUNDING + rate * (by_s - self._context.now_s))
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
-        """Let rows whose service is known as of now go on with other flows.
+        """Let rows, their service known as of now, go on with other flows.
 
         Each change is a class, and what is added to the sums of its weights and of its needs.
         """
@@ -421,8 +237,8 @@ class FlowGroup:
             changes.append((joined, flow.weight, flow.weight * flow.needs))
         self._change_rows(changes)
 
-    def _add_rows(self, fresh: list[FlowClass], crowded: list[FlowClass]) -> None:
-        """Give rows to classes whose flows have only just come."""
+    def _add_rows(self, fresh: list[FlowClass], shared: list[FlowClass]) -> None:
+        """Give rows to classes that have only just come."""
         first_row = len(self._classes)
         self._classes += fresh
         self.rows.append(self._limits(fresh))
@@ -435,7 +251,7 @@ class FlowGroup:
         table(NEEDS)[new] = needs
         table(SINCE_S)[new] = self._context.now_s
         table(FINISH_S)[new] = np.inf
-        for flow_class in crowded:
+        for flow_class in shared:
             flows = flow_class.all()
             table(WEIGHT)[flow_class.row] = sum(flow.weight for flow in flows)
             table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)

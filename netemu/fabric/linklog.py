@@ -60,8 +60,10 @@ class LinkLog:
                 file.write(json.dumps({"at_s": at_s, "bytes": changed}) + "\n")
 
     def _changes(self) -> Iterator[tuple[float, dict[str, int]]]:
-        told: dict[str, int] = {}
+        written: dict[str, int] = {}
         for at_s, totals in self._samples:
-            changed = {name: total for name, total in totals.items() if total != told.get(name, 0)}
-            told |= changed
+            changed = {
+                name: total for name, total in totals.items() if total != written.get(name, 0)
+            }
+            written |= changed
             yield at_s, changed

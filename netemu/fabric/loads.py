@@ -22,11 +22,11 @@ class Carrier(Protocol):
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """At which all of it is sending."""
+        """Bytes/s of all its flows together."""
 
 
 class LinkLoads:
-    """The sum of what was told last of each group, in bytes/s by link."""
+    """The sum of the groups' latest loads, in bytes/s by link."""
 
     def __init__(self, capacities: Floats) -> None:
         self.total: Floats = np.zeros(len(capacities))

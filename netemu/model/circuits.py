@@ -17,7 +17,7 @@ class CircuitChange(NamedTuple):
     what: Change
     src: RackId
     dst: RackId
-    coflow: Name | None  #: whose bytes it is for; None: nobody's at present
+    coflow: Name | None  #: the coflow that uses it; None: none at present
     circuit: Count  #: circuits are numbered as they are set up
 
 

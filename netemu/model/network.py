@@ -50,7 +50,7 @@ class Network:
         self.capacities: NDArray[np.float64] = np.array(list(links.values()), dtype=np.float64)
         #: links of the longest route
         self.longest = 4 if tree is None else 7
-        #: what is between the racks, class_key from circuits
+        #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
         #: numbers of the nodes' links
         self.nics = tuple(self.number[name] for name in nics)

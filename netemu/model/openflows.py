@@ -21,7 +21,7 @@ from railyard.netemu.model.flows import Coflow, FlowSpec
 from railyard.netemu.model.links import Route
 from railyard.netemu.model.traffic import Group
 
-#: Flows of one class whose needs differ by less finish together: they differ by rounding only.
+#: Flows of one class finish together if their needs differ by less, which is rounding.
 ROUNDING = 1 + 1e-12
 #: (-bytes, distance, src, dst): the order in which a coflow's pairs of racks want circuits
 Turn = tuple[float, int, int, int]

@@ -49,7 +49,7 @@ class Group(Protocol):
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """At which all of it is sending."""
+        """Bytes/s of all its flows together."""
 
     @property
     def layout(self) -> int:
@@ -65,7 +65,7 @@ class Group(Protocol):
 
     @property
     def circuit_bytes_per_s(self) -> float:
-        """Of the circuit that all of it goes through; inf: it goes by packets."""
+        """The rate of the circuit that its flows share; inf: they go by packets."""
 
     def class_key(self, row: int) -> Any:
         """What ``FlowScheduler.class_key`` said of a row's flows."""
@@ -111,7 +111,7 @@ class Traffic:
     now_s: float
     capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
     groups: Collection[Group]  #: those that have something to send
-    #: the groups among them whose flows have changed since the last decision
+    #: the groups among them with other flows than at the last decision
     changed: frozenset[Group]
     #: by link: whether it is an optical port; of interest to those that use circuits
     is_port: NDArray[np.bool_]

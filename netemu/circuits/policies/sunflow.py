@@ -11,12 +11,12 @@ no repair when flows grow or ports fail, and comes to the same as long as it is 
 too short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut
 before it carries.  Such gaps are left alone, as Sunflow's authors do; a circuit that is up may use
 them.  So where circuits end within δ, it is looked ahead who will take their ports then, and those
-at the other ends (``netemu.gaps``).  Where ports have several circuits, it is not: there is
+at the other ends (``gaps``).  Where ports have several circuits, it is not: there is
 nearly always another one to go on with.
 
 The order within a coflow is not published.  This one reproduces Fig. 2 of the Co-scheduler paper:
-pairs whose circuit is up, then by size, the largest first, then by distance (dst - src) modulo
-racks, then by src.  A pair has at most one circuit.
+pairs that find their circuit up, then by size, the largest first, then by distance (dst - src)
+modulo racks, then by src.  A pair has at most one circuit.
 
 An event costs what it changes: where no coflow is new, only pairs at ports that have fallen free
 can gain a circuit.

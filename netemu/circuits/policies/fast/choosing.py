@@ -35,7 +35,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
 )
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
-#: What is told of a pair instead of the bytes with which it waits: that it does so no more, or
+#: News of a pair instead of the bytes with which it waits: that it does so no more, or
 #: that it has its ports no more.
 WAITS_NO_MORE, RELEASED = -1, -2
 #: What has become of pairs in a choice.
@@ -69,7 +69,7 @@ def choose(
     delta_s: float,
     rounding_s: float,
     looks_again: bool,
-    told: Floats,
+    news: Floats,
     order: Numbers,
     fresh: Bools,
     ground: Ground,
@@ -79,11 +79,11 @@ def choose(
     """Let slots take ports in ``order``; how many pairs are cut and taken, when to look again.
 
     These are ``found``: [``CUT`` or ``TAKEN``, number].  Before that, pairs wait with so many
-    bytes, or whatever else has been ``told`` of them.  Of slots that are ``fresh`` all that waits
+    bytes, or whatever else is in the ``news`` of them.  Of slots that are ``fresh`` all that waits
     is looked at, of others what is at ports that have fallen free; if it ``looks_again``, those
     that are booked have.
     """
-    _catch_up(told, ground, matrices)
+    _catch_up(news, ground, matrices)
     if looks_again:
         _free_booked(ground)
     cut, taken = found[CUT], found[TAKEN]
@@ -174,16 +174,16 @@ def _look_at(
 
 
 @njit(cache=True)
-def _catch_up(told: Floats, ground: Ground, matrices: List) -> None:
+def _catch_up(news: Floats, ground: Ground, matrices: List) -> None:
     """Note what has happened to pairs since the last choice: slot, src and dst, bytes of each."""
     pair = np.empty(3, dtype=np.int64)
-    for number in range(len(told) // 4):
+    for number in range(len(news) // 4):
         first = 4 * number
-        pair[0], pair[1], pair[2] = told[first], told[first + 1], told[first + 2]
-        if told[first + 3] == RELEASED:
+        pair[0], pair[1], pair[2] = news[first], news[first + 1], news[first + 2]
+        if news[first + 3] == RELEASED:
             _release(pair, ground)
         else:
-            _wait(pair, told[first + 3], ground, matrices)
+            _wait(pair, news[first + 3], ground, matrices)
 
 
 @njit(cache=True)

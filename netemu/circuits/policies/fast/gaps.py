@@ -1,4 +1,4 @@
-"""``netemu.circuits.gaps`` with many open flows: what slots do with ports soon free."""
+"""``netemu.circuits.policies.gaps`` with many open flows: what slots do with ports soon free."""
 
 from __future__ import annotations
 

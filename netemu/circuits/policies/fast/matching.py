@@ -59,7 +59,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
         self._free_slots: list[int] = []
         self._order = np.zeros(0, dtype=np.int64)  #: of slots
         #: what has happened to pairs since the last choice, see ``choosing``
-        self._told: list[float] = []
+        self._news: list[float] = []
         self._idle: dict[
             CoflowDemand, None
         ] = {}  #: coflows that may have nothing to do here any more
@@ -73,7 +73,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
         if not pair.waits:
             pair.waits = True
             demand.waiting += 1
-        self._told += (self._slot_of(demand), pair.src, pair.dst, size_bytes)
+        self._news += (self._slot_of(demand), pair.src, pair.dst, size_bytes)
 
     def stop_waiting(self, pair: RackPairDemand) -> None:
         """A pair wants none any more."""
@@ -81,14 +81,14 @@ class CompiledSunflowCircuits(SunflowCircuits):
         pair.waits = False
         demand.waiting -= 1
         self._idle[demand] = None
-        self._told += (demand.slot, pair.src, pair.dst, WAITS_NO_MORE)
+        self._news += (demand.slot, pair.src, pair.dst, WAITS_NO_MORE)
 
     def release(self, pair: RackPairDemand) -> None:
         """A pair needs its circuit no more, or can't keep it."""
         demand = pair.demand
         del demand.serving[pair]
         self._idle[demand] = None
-        self._told += (demand.slot, pair.src, pair.dst, RELEASED)
+        self._news += (demand.slot, pair.src, pair.dst, RELEASED)
 
     def expect_end(self, pair: RackPairDemand, at_s: float) -> None:
         """A pair that has a circuit will have sent all by then."""
@@ -122,7 +122,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
             self.switch.delta_s,
             rounding_s,
             looks_again,
-            np.array(self._told, dtype=np.float64),
+            np.array(self._news, dtype=np.float64),
             self._order,
             self._fresh,
             self._ground,
@@ -130,7 +130,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
             self._found,
         )
         self.look_again_s = min(self.look_again_s, look_again_s)
-        self._told.clear()
+        self._news.clear()
         self._fresh[:] = False
         if order is not None:
             self._forget_others()
@@ -173,12 +173,12 @@ class CompiledSunflowCircuits(SunflowCircuits):
         return pairs
 
     def _set_order(self, order: list[CoflowDemand]) -> None:
-        """Have coflows in this order; they are all that ride."""
+        """Have coflows in this order; all others want no circuits."""
         self.order = order
         self._order = np.array([demand.slot for demand in order], dtype=np.int64)
 
     def _forget_others(self) -> None:
-        """Coflows that do not ride need no slots."""
+        """Free the slots of coflows that want no circuits."""
         for demand in self._idle:
             slot = demand.slot
             if slot != NONE and not demand.by_circuit:

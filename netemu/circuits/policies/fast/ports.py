@@ -1,7 +1,8 @@
-"""Ports, and what coflows that ride circuits can take of them: for ``choosing`` and ``gaps``.
+"""Ports, and what coflows that want circuits can take of them: for ``choosing`` and ``gaps``.
 
-Each coflow that rides has a slot, with what its pairs have left in matrices of the racks that it
-uses, one for each side of a port, so that a port's pairs are side by side: ``2 * slot + side``.
+Each coflow that has, or wants, circuits has a slot, with what its pairs have left in matrices of
+the racks that it uses, one for each side of a port, so that a port's pairs are side by side:
+``2 * slot + side``.
 A pair is a slot and two racks.
 """
 

@@ -1,0 +1,219 @@
+"""Rows of flows that are served alike: their service, their rates, and when the first of each ends.
+
+A group has a time of its own: as long as its rates and rows stay, none of its arrays is touched,
+whatever happens elsewhere.  An event costs O(rows) in numpy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from railyard.cluster.errors import InvariantError
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.context import GroupContext
+from railyard.netemu.model.links import crossed, load_of
+from railyard.netemu.model.rows import (
+    COLUMNS,
+    FINISH_S,
+    NEEDS,
+    RATE,
+    SERVED,
+    SINCE_S,
+    TOTAL,
+    WEIGHT,
+    RowTable,
+)
+
+#: What a row that has ended but for rounding still has to send.
+_LEAST_BYTES = 1e-6
+#: Up to this share of the rows, only those with new rates are touched,
+_FEW = 0.25
+#: so many times at most, and then all: rounding must not pile up.
+_FEW_TIMES = 1000
+
+
+class ServedRows:
+    """The rows of one group."""
+
+    circuit_bytes_per_s = np.inf  #: it goes by packets
+
+    def __init__(self, key: str, context: GroupContext) -> None:
+        self.key = key
+        self.arrived_s = context.now_s
+        self.stale = False  #: whether its rates must be set or kept, as its flows have changed
+        self.only_ended = True
+        self.first_finish_s = np.inf  #: void while it is stale
+        self.rate_bytes_per_s = 0.0
+        #: bytes/s that it puts on each link
+        self.load = np.zeros(context.links)
+        self.rows = RowTable(len(COLUMNS), filler=context.links - 1)
+        self.layout = 0  #: another number whenever rows have other numbers than before
+        self._context = context
+        self._few_times = 0  #: rates may be set so often before all are summed up anew
+        self._those_sending: Numbers | None = None  #: rows that send, if they are known
+        self._sent_bytes = 0.0
+        self._sent_s = context.now_s  #: the above is known as of then
+
+    # What schedulers see -------------------------------------------------------------------------
+    @property
+    def paths(self) -> Numbers:
+        """Numbers of the limited links of each class: [position, row]."""
+        return self.rows.paths
+
+    @property
+    def crossed(self) -> int:
+        """The links on these paths, as bits."""
+        return crossed(self.rows.paths, self._context.links)
+
+    @property
+    def weights(self) -> Floats:
+        """Sum of the weights of each class's flows."""
+        return self.rows.column(WEIGHT)
+
+    @property
+    def rates(self) -> Floats:
+        """Bytes/s for each unit of weight."""
+        return self.rows.column(RATE)
+
+    def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
+        """What each class, or each of those of these rows, has left to send."""
+        remaining = self._served(rows)
+        remaining *= self.weights[rows]
+        np.subtract(self.rows.column(TOTAL)[rows], remaining, out=remaining)
+        return np.maximum(remaining, _LEAST_BYTES, out=remaining)
+
+    def sent_bytes(self) -> float:
+        """What all flows of the group have sent by now, those that ended included."""
+        passed_s = self._context.now_s - self._sent_s
+        return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
+
+    def set_rates(self, rates: Floats) -> None:
+        """Serve at these bytes/s for each unit of weight from now on."""
+        rows = np.flatnonzero(rates != self.rates)
+        new = rates[rows]
+        self._check(rows, new)
+        if self._few_times and len(rows) <= len(rates) * _FEW and not np.isinf(new).any():
+            self._few_times -= 1
+            self._set_few(rows, new)
+        else:
+            self._set_all(rates)
+        self._rates_fit()
+
+    def timed(
+        self,
+        bytes_per_s: float,
+        first_finish_s: float,
+        load: Floats,
+        sending: Numbers | None = None,
+    ) -> None:
+        """Note that its rows have been given rates, and what comes of them.
+
+        With ``sending``, only those rows will be looked at when some are due.
+        """
+        self._set_total(bytes_per_s)
+        self._those_sending = sending
+        self.first_finish_s = first_finish_s
+        self.load = load
+        self._few_times = 0  # they may have been given unlimited ones
+        self._is_set()
+
+    def service(self) -> list[float]:
+        """The service of each class by now, by row."""
+        service: list[float] = self._served().tolist()
+        return service
+
+    # For the flows in the rows -------------------------------------------------------------------
+    def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
+        """The service of all rows, or of these, by now."""
+        passed_s = self._context.now_s - self.rows.column(SINCE_S)[rows]
+        # an unlimited class has finished before time passes; 0 s at its rate would be no number
+        more = np.zeros(len(passed_s))
+        np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
+        return np.add(self.rows.column(SERVED)[rows], more, out=more)
+
+    def _served_of(self, row: int) -> float:
+        served = float(self.rows.column(SERVED)[row])
+        passed_s = self._context.now_s - float(self.rows.column(SINCE_S)[row])
+        return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
+
+    def _settle(self, row: int) -> float:
+        """Account for a row's service until now, and return it."""
+        served = self._served_of(row)
+        self.rows.column(SERVED)[row] = served
+        self.rows.column(SINCE_S)[row] = self._context.now_s
+        return served
+
+    def _due(self, by_s: float) -> Numbers:
+        """The rows that have sent all by then."""
+        finish_s, rows = self.rows.column(FINISH_S), self._those_sending
+        if rows is None:
+            return np.flatnonzero(finish_s <= by_s)
+        return np.sort(rows[finish_s[rows] <= by_s])
+
+    def _check(self, rows: Numbers, rates: Floats) -> None:
+        who = self.key or "all flows"
+        if not rates.min(initial=0.0) >= 0:  # nor no number at all
+            raise InvariantError(f"rates of {who}: need 0 or more")
+        if rates.max(initial=0.0) == np.inf:
+            limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
+            if limited.any():
+                raise InvariantError(f"rates of {who}: endless on a limited link")
+
+    def _set_all(self, rates: Floats) -> None:
+        now_s, table = self._context.now_s, self.rows.column
+        bytes_per_s = rates * self.weights
+        self._set_total(float(bytes_per_s.sum()))
+        table(SERVED)[:] = served = self._served()
+        table(SINCE_S)[:] = now_s
+        table(RATE)[:] = rates
+        needed = np.maximum(table(NEEDS) - served, 0.0)
+        finish_s = table(FINISH_S)
+        finish_s[:] = np.inf
+        np.divide(needed, rates, out=finish_s, where=rates > 0)
+        finish_s += now_s
+        self.load = load_of(self.paths, bytes_per_s, len(self.load))
+        self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
+
+    def _set_few(self, rows: Numbers, rates: Floats) -> None:
+        now_s, table = self._context.now_s, self.rows.column
+        before = table(RATE)[rows]
+        served = table(SERVED)[rows] + before * (now_s - table(SINCE_S)[rows])
+        table(SERVED)[rows] = served
+        table(SINCE_S)[rows] = now_s
+        table(RATE)[rows] = rates
+        needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
+        after_s = np.divide(needed, rates, out=np.full(len(rows), np.inf), where=rates > 0)
+        table(FINISH_S)[rows] = after_s + now_s
+        more = (rates - before) * table(WEIGHT)[rows]
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+
+    def _set_total(self, bytes_per_s: float) -> None:
+        """Note the rate of all rows together from now on, in bytes/s."""
+        now_s = self._context.now_s
+        passed_s = now_s - self._sent_s
+        if passed_s > 0:
+            self._sent_bytes += self.rate_bytes_per_s * passed_s
+            self._sent_s = now_s
+        self.rate_bytes_per_s = bytes_per_s
+
+    def _add_load(self, more: Floats) -> None:
+        more += self.load  # which others have as well, so that it must stay what it is
+        self.load = np.maximum(more, 0.0, out=more)
+
+    def _rates_fit(self) -> None:
+        self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
+        if self.first_finish_s == np.inf:  # none sends: what its total is then is rounding
+            self._set_total(0.0)
+        self._those_sending = None
+        self._is_set()
+
+    def _is_set(self) -> None:
+        self.stale = False
+        self.only_ended = True
+
+    def _end_endless(self) -> None:
+        """Go on without the unlimited classes, which finish without taking time."""
+        rates = self.rates
+        rates[np.isinf(rates)] = 0.0
+        self._set_total(float((rates * self.weights).sum()))
