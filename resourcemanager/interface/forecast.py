@@ -38,10 +38,6 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
     submit_s: Seconds | None = None  #: when it should be submitted, by the core's clock
 
-    def stage(self, name: str) -> StageForecast | None:
-        """The forecast of the stage of that name, if there is one."""
-        return next((stage for stage in self.stages if stage.name == name), None)
-
 
 class PredictedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A forecast with the name of the job to come."""

@@ -11,7 +11,6 @@ Runs are kept in a file as JSON, one per line.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -95,30 +94,3 @@ def load_runs(path: Path) -> list[Run]:
         except (msgspec.DecodeError, RecursionError, UsageError) as error:
             raise UsageError(f"{path}:{number}: {error}") from None
     return runs
-
-
-# Errors ------------------------------------------------------------------------------------------
-def with_errors(
-    jobs: Sequence[JobProfile],
-    dice: random.Random,
-    *,
-    size_error: float = 0.0,
-    late: float = 0.0,
-    late_by_s: float = 240.0,
-) -> list[JobProfile]:
-    """The same jobs predicted wrongly, to see what that costs, as in Corral's section 6.5.
-
-    Each job's sizes are off by up to ``size_error``, evenly in both directions; a share ``late``
-    of the jobs is predicted up to ``late_by_s`` too early or too late (but not before 0).
-    Left open there, chosen here: "up to 50 %" is the most that a size is off.
-    """
-    require(0 <= size_error < 1, "size_error", size_error, "a share in [0, 1)")
-    require(0 <= late <= 1, "late", late, "a share in [0, 1]")
-    ratios = [1 + dice.uniform(-size_error, size_error) for _ in jobs]
-    moved = set(dice.sample(range(len(jobs)), round(late * len(jobs))))
-    wrong = []
-    for number, (job, ratio) in enumerate(zip(jobs, ratios, strict=True)):
-        off_s = dice.uniform(-late_by_s, late_by_s)
-        arrive_s = max(0.0, job.arrive_s + off_s) if number in moved else job.arrive_s
-        wrong.append(msgspec.structs.replace(job.scaled(ratio), arrive_s=arrive_s))
-    return wrong

@@ -12,8 +12,12 @@ import msgspec
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.topology import Compute
-from railyard.jobs.workloads.model import WorkloadJob, WorkStage
-from railyard.resourcemanager.interface.forecast import PredictedJob, StageForecast
+from railyard.jobs.workloads.model import WorkloadJob
+from railyard.resourcemanager.interface.forecast import (
+    PredictedJob,
+    StageForecast,
+    predicted_jobs,
+)
 
 
 class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,81 +67,48 @@ class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
         """D^I of the job: the bytes that it reads from the block store."""
         return sum(stage.input_bytes for stage in self.stages)
 
-    def scaled(self, ratio: float) -> JobProfile:
-        """The same job with its data multiplied by ``ratio``.
-
-        The number of maps follows that of the blocks; the number of reduces is configured.
-        """
-        stages = tuple(
-            msgspec.structs.replace(
-                stage,
-                input_bytes=stage.input_bytes * ratio,
-                shuffle_bytes=stage.shuffle_bytes * ratio,
-                output_bytes=stage.output_bytes * ratio,
-                maps=max(1, round(stage.maps * ratio)) if stage.maps else 0,
-            )
-            for stage in self.stages
-        )
-        return msgspec.structs.replace(self, stages=stages)
-
 
 def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
     """The profiles of a workload's jobs as predicted; ad hoc ones have none."""
-    predicted = (job.predicted() for job in jobs)
-    return [profile_of(job, compute) for job in predicted if job is not None]
+    return [predicted_profile(job, compute, 0.0) for job in predicted_jobs(jobs)]
 
 
-def profile_of(job: WorkloadJob, compute: Compute) -> JobProfile:
-    """The profile of a workload's job; ``compute`` has the rates of tasks without their own.
+def predicted_profile(job: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
+    """The profile of a job with a forecast; without a time in it, the job comes now.
 
-    A stage that reads other stages is one of reduces, any other one of maps.
+    ``compute`` has the rates of tasks without their own.  A stage that reads other stages is one
+    of reduces, any other one of maps.
     """
-    inputs = job.stage_input_bytes()
+    forecast = job.forecast
     stages = tuple(
-        _reduces(stage, inputs[stage.name], compute)
-        if stage.reads
-        else _maps(stage, inputs[stage.name], compute)
-        for stage in job.stages
-    )
-    return JobProfile(name=job.name, arrive_s=job.submit_s, stages=stages)
-
-
-def predicted_profile(predicted: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
-    """The profile of a job with a forecast; without a time in it, the job comes now."""
-    forecast = predicted.forecast
-    stages = tuple(
-        _reduces(stage, stage.input_bytes, compute)
-        if stage.reads
-        else _maps(stage, stage.input_bytes, compute)
+        _reduces(stage, compute) if stage.reads else _maps(stage, compute)
         for stage in forecast.stages
     )
     arrive_s = max(now_s, now_s if forecast.submit_s is None else forecast.submit_s)
-    return JobProfile(name=predicted.job, arrive_s=arrive_s, stages=stages)
+    return JobProfile(name=job.job, arrive_s=arrive_s, stages=stages)
 
 
-def _maps(stage: WorkStage | StageForecast, input_bytes: int, compute: Compute) -> StageProfile:
+def _maps(stage: StageForecast, compute: Compute) -> StageProfile:
     return StageProfile(
         name=stage.name,
-        input_bytes=input_bytes,
+        input_bytes=stage.input_bytes,
         maps=stage.tasks,
         map_rate_bytes_per_s=stage.rate_bytes_per_s or compute.map_rate,
         map_s=stage.task_s,
     )
 
 
-def _reduces(
-    stage: WorkStage | StageForecast, fetched_bytes: int, compute: Compute
-) -> StageProfile:
-    """A workload's rate of a reduce is of bytes fetched, the paper's of bytes written."""
+def _reduces(stage: StageForecast, compute: Compute) -> StageProfile:
+    """A forecast's rate of a reduce is of bytes fetched, the paper's of bytes written."""
     rate = stage.rate_bytes_per_s or compute.reduce_rate
-    written = stage.output_bytes
-    has_rate = written > 0 and fetched_bytes > 0
+    fetched, written = stage.input_bytes, stage.output_bytes
+    has_rate = written > 0 and fetched > 0
     return StageProfile(
         name=stage.name,
         reads=stage.reads,
-        shuffle_bytes=fetched_bytes,
+        shuffle_bytes=fetched,
         output_bytes=written if has_rate else 0,
         reduces=stage.tasks,
-        reduce_rate_bytes_per_s=rate * written / fetched_bytes if has_rate else rate,
-        reduce_s=stage.task_s + (0.0 if has_rate else fetched_bytes / stage.tasks / rate),
+        reduce_rate_bytes_per_s=rate * written / fetched if has_rate else rate,
+        reduce_s=stage.task_s + (0.0 if has_rate else fetched / stage.tasks / rate),
     )

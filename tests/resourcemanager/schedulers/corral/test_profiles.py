@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-
+import msgspec
 import pytest
 
 from railyard.cluster.errors import UsageError
@@ -15,13 +14,11 @@ from railyard.resourcemanager.schedulers.corral.prediction import (
     load_runs,
     predict,
     record,
-    with_errors,
 )
 from railyard.resourcemanager.schedulers.corral.profiles import (
     JobProfile,
     StageProfile,
     predicted_profiles,
-    profile_of,
 )
 
 COMPUTE = Compute(map_rate=50e6, reduce_rate=25e6)
@@ -38,14 +35,21 @@ def sort_job(**changes) -> WorkloadJob:
     return WorkloadJob(**(fields | {"files": (file,)} | changes))
 
 
+def predicted(job: WorkloadJob) -> JobProfile:
+    """The profile of a job that recurs as it was."""
+    again = msgspec.structs.replace(job, recurrence=Recurrence(name=job.name))
+    [profile] = predicted_profiles([again], COMPUTE)
+    return profile
+
+
 def test_a_workloads_job_takes_as_long_as_its_tasks():
     wide = RackCluster(racks=1, machines=120, nic_bytes_per_s=1e15, core_bytes_per_s=1e14)
-    [alone_s] = job_s(profile_of(sort_job(), COMPUTE), wide.all_widths(), wide)
+    [alone_s] = job_s(predicted(sort_job()), wide.all_widths(), wide)
     assert alone_s == pytest.approx(100 / 50 + 200 / 25, abs=1e-3)
 
 
 def test_a_workloads_job_has_the_papers_five_numbers():
-    maps, reduces = profile_of(sort_job(), COMPUTE).stages
+    maps, reduces = predicted(sort_job()).stages
     assert (maps.input_bytes, maps.maps) == (12e9, 120)
     assert (reduces.shuffle_bytes, reduces.output_bytes, reduces.reduces) == (12e9, 6e9, 60)
     assert reduces.reduce_rate_bytes_per_s == 12.5e6  # of what it writes: half of what it reads
@@ -54,7 +58,7 @@ def test_a_workloads_job_has_the_papers_five_numbers():
 def test_reduces_that_write_nothing_still_take_their_time():
     maps, _ = sort_job().stages
     silent = WorkStage(name="r", reads=("m",), tasks=60, output_bytes=0, task_s=1.5)
-    profile = profile_of(sort_job(stages=(maps, silent)), COMPUTE)
+    profile = predicted(sort_job(stages=(maps, silent)))
     assert profile.stages[1].reduce_s == pytest.approx(1.5 + 200 / 25)
 
 
@@ -119,18 +123,3 @@ def test_a_wrong_line_is_named(tmp_path, line, words):
         file.write(line + "\n")
     with pytest.raises(UsageError, match=rf"runs.jsonl:2: .*{words}"):
         load_runs(tmp_path / "runs.jsonl")
-
-
-def test_mistakes_are_as_large_as_asked_for():
-    jobs = [
-        JobProfile(name=f"j{n}", arrive_s=1000.0, stages=(StageProfile(input_bytes=1e9, maps=4),))
-        for n in range(200)
-    ]
-    wrong = with_errors(jobs, random.Random(1), size_error=0.5, late=0.25, late_by_s=240.0)
-    ratios = [job.input_bytes / 1e9 for job in wrong]
-    assert 0.5 <= min(ratios) < 0.52 < 1.48 < max(ratios) <= 1.5
-    moved = [job.arrive_s for job in wrong if job.arrive_s != 1000.0]
-    assert len(moved) == 50
-    assert 760 <= min(moved) < max(moved) <= 1240
-    assert wrong == with_errors(jobs, random.Random(1), size_error=0.5, late=0.25, late_by_s=240.0)
-    assert with_errors(jobs, random.Random(1)) == jobs
