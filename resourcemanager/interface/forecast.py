@@ -19,9 +19,8 @@ class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The predicted sizes of one stage."""
 
     name: Name  #: as the job's stage is called
-    reads: Annotated[
-        tuple[Name, ...], FEW
-    ] = ()  #: the stages whose output it fetches; none = it reads files
+    #: the stages that it fetches the output of; none = it reads files
+    reads: Annotated[tuple[Name, ...], FEW] = ()
     tasks: Tasks
     input_bytes: ModelBytes  #: what all its tasks together read or fetch
     #: what each stage that reads it fetches; if none does, what it stores

@@ -55,7 +55,7 @@ class User:
         self.wanting: list[tuple[_JobKey, JobView]] = []  #: the most deserving job first
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts users or pools: the one that deserves a slot most first."""
+        """Sorts users: the one that deserves a slot most first."""
         return _need(self.held, self.weight, 0), self.came
 
 
@@ -70,7 +70,7 @@ class _Pool:
         self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts users or pools: the one that deserves a slot most first."""
+        """Sorts pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
             least = min(least, self.held + self._asked())

@@ -4,11 +4,11 @@ Source: Ahmad et al., ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant M
 USENIX ATC 2014, as Corral (SIGCOMM 2015, section 6.1 b) describes it for its comparison: each job
 is confined to the racks that make its cross-rack bytes least, whatever other jobs do, and its
 input stays where HDFS put it.  ShuffleWatcher's own paper was not at hand: that bytes that maps
-read from other racks count like those of the shuffle is our reading of that account.  What the
-account does not have is not here: shuffles put off while the network is busy, an order of tenants.
+read from other racks count like those of the shuffle is our reading of that account.  Left out,
+as that account has neither: shuffles put off while the network is busy, an order of tenants.
 Left open there, chosen here: on r racks a job reads from afar what has no replica there, and
 shuffles D_S (r-1)/r across racks; racks are added one by one, the one that adds most of the input
-first, equal ones by chance.  D_S of a job that nothing predicts is ``sir`` times its input.  Ties
+first, equal ones by chance.  D_S of a job without a forecast is ``sir`` times its input.  Ties
 go to fewer racks.  Jobs are in the order of ``capacity``, so that only the racks differ from it.
 """
 
@@ -30,7 +30,7 @@ class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_un
 
     section: ClassVar[str] = "shufflewatcher"
 
-    sir: float = 1.0  #: shuffle / input of a job of which nothing is predicted
+    sir: float = 1.0  #: shuffle / input of a job without a forecast
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -79,7 +79,7 @@ def online_bound(
 
 
 class _Prices:
-    """What jobs choose, given prices."""
+    """The choices of all jobs at given prices of racks."""
 
     def __init__(self, problem: Problem, until_s: float, intervals: int) -> None:
         self._problem = problem
@@ -98,7 +98,7 @@ class _Prices:
         self._offered: Array = problem.racks * np.diff(self._edges_s) - np.diff(busy_s)
 
     def answer(self, y: Array) -> tuple[float, Array]:
-        """The bound of the sum of completion times, and by how much rack-seconds are overasked."""
+        """The bound of the summed completion times, and by interval the rack-seconds beyond R."""
         paid = np.append(0.0, np.cumsum(y * np.diff(self._edges_s)))  # by one rack, since 0
         rent = np.interp(self._ends_s, self._edges_s, paid)
         rent -= np.interp(self._starts_s, self._edges_s, paid)

@@ -70,7 +70,7 @@ class Path:
 
 # Batch -------------------------------------------------------------------------------------------
 def _best_of_batch(problem: Problem, path: Path) -> int:
-    """The allocations by their bounds, ascending, until none can be better."""
+    """The number of the best allocation: they are tried by ascending bound until none can win."""
     work = _along(path, problem.lengths_s * np.arange(1, problem.racks + 1))
     bounds_s = _batch_bounds(problem, path, work)
     best_s, best = math.inf, 0
@@ -83,7 +83,7 @@ def _best_of_batch(problem: Problem, path: Path) -> int:
 
 
 def _batch_bounds(problem: Problem, path: Path, work: Array) -> Array:
-    """What no schedule of each allocation's jobs can be shorter than."""
+    """Of each allocation, a lower bound of its makespan, in seconds."""
     racks = np.arange(1, problem.racks + 1)
     alone_s = _along(path, problem.lengths_s * (2 * racks > problem.racks))
     # The longest: it grows next, unless it has all racks already.
@@ -102,11 +102,11 @@ def _along(path: Path, values: Array) -> Array:
 
 
 def _makespan_s(problem: Problem, widths: Widths, work: float, limit_s: float) -> float:
-    """What ``prioritize`` comes to; infinite if it is more than the limit."""
+    """The makespan that ``prioritize`` gives, in seconds; infinite if above ``limit_s``."""
     lengths_s, racks = problem.lengths_at(widths).tolist(), widths.tolist()
     running, free = _running(problem)  # (when racks get free, how many)
     now_s = makespan_s = 0.0
-    # What idles of limit x R is lost: the rest has to do for the work.
+    # Rack-seconds up to the limit, less the work: more must not be left idle.
     spare = limit_s * problem.racks - work * _ROUNDING
     for j in problem.order(widths):
         while free < racks[j]:
@@ -125,7 +125,7 @@ def _makespan_s(problem: Problem, widths: Widths, work: float, limit_s: float) -
 
 
 def _running(problem: Problem) -> tuple[list[tuple[float, int]], int]:
-    """Racks that are busy before the first job, one by one, and how many are not."""
+    """A heap of (until when, 1) for each rack that is busy at first; the number of free ones."""
     busy = [(until_s, 1) for until_s in problem.busy_until_s.tolist() if until_s > 0]
     heapify(busy)
     return busy, problem.racks - len(busy)
@@ -154,7 +154,7 @@ class _Online:
                 heappush(ranges, (self.bound(*part), *part))
 
     def bound(self, first: int, last: int) -> float:
-        """What no allocation of this range can cost less than; its cost, if it is only one.
+        """A lower bound of the cost of a range of allocations; the cost itself, if it is only one.
 
         As long as the order stays, fewer racks for a job and a shorter time let no job start later
         (all F_i, sorted, get no later).  So it is the cost with the range's least numbers of racks,

@@ -1,4 +1,4 @@
-"""Jobs that keep to some racks: what Corral and the schedulers that it is compared with share.
+"""Jobs that keep to some racks, as under Corral and ShuffleWatcher.
 
 Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
 reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
@@ -15,9 +15,9 @@ rack or two a job's maps come in many waves, and a reduce that waits for them ke
 from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
 to ``capacity``.)
 With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
-job with no free slot in its own racks.  Corral's paper can be read both ways: tasks are constrained
-to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to ensure work
-conservation during job execution", a job's allocation may change (4.1).
+job without a free slot in its own racks.  Corral's paper can be read both ways: tasks are
+constrained to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to
+ensure work conservation during job execution", a job's allocation may change (4.1).
 """
 
 from __future__ import annotations
