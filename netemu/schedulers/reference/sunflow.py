@@ -3,14 +3,14 @@
 Source: Huang, Sun and Ng, Sunflow: Efficient Optical Circuit Scheduling for Coflows, CoNEXT 2016,
 as Co-scheduler (section III-B) has it: coflows in the order of the lower bound of their completion
 time T(C); within a coflow circuits are not preempted; a port's reconfiguration stops only that
-port; later coflows send in the gaps that earlier ones leave.  What it does to ports and circuits is
-in ``netemu.circuits``, which bytes ride at all in ``netemu.circuitplane``.
+port; later coflows send in the gaps that earlier ones leave.  ``netemu.circuits.policies.sunflow``
+decides which circuits there are, ``netemu.circuits.plane`` which bytes go by circuits.
 
 Left open there, chosen here:
 - T(C) is of what a coflow has left to send by circuits, and coflows are put in order anew whenever
   bytes for circuits come, or a coflow has none left.  Ties: the earlier arrival, then the name.
-- Bytes that don't ride share the packet switches in a max-min way, as TCP flows do.  Where a node's
-  NIC is shared by both kinds, so is that: its flows fill up alike, wherever they go.
+- Bytes that do not go by circuits share the packet switches in a max-min way, as TCP flows do.
+  Where a node's NIC is shared by both kinds, so is that: its flows fill up alike.
 - Flows that share a circuit share it in a max-min way, too.
 """
 

@@ -1,4 +1,4 @@
-"""Progressive filling, compiled: ``netemu.schedulers.filling`` is the simple version of it.
+"""Progressive filling, compiled: ``netemu.schedulers.filling`` computes the same.
 
 Places and numbers are unsigned throughout: whether they count from the end is not looked at then.
 """

@@ -1,7 +1,11 @@
-"""Max-min shares that follow changes, compiled: see ``netemu.schedulers.leveling``.
+"""Max-min shares that follow changes: only what a change can reach is computed anew.
 
-Here links are given their levels one by one, each for what its rows' other links allow just then,
-until no link carries too much and those with a level are full.
+An allocation is max-min fair if each row crosses a bottleneck: a full link on which no row has a
+higher rate.  That rate is the link's *level* (inf if it is no bottleneck), and a row's rate is the
+lowest level on its path.  So levels are all there is to find: those at which no link carries more
+than it can, and each link that has a level is full.  After a change, links where that does not hold
+get the level at which it does, one by one, each for what its rows' other links allow just then;
+what this changes for other links is next; and so on until it holds for all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``sjf`` with many open flows: what an event does not reach is left as it is.
 
-``netemu.schedulers.sjf`` is the simple version, and decides the same.
+``netemu.schedulers.reference.sjf`` decides the same.
 
 Rows that send are a line, the shortest first, which is walked along at each decision.  Equals are
 served together, as a *class*; if they are those of the last decision, and as much is left of their
@@ -72,7 +72,7 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
     """Serve all rows, the shortest first; equals share in a max-min way.
 
     ``full`` are the links that were full at the end, in the order in which they became so;
-    ``full_at`` tells what the last that used them had left then.  Both are brought up to date.
+    ``full_at`` is what the last that used them had left then.  Both are brought up to date.
 
     Returns the line of those that send from now on (``facts``, ``marks`` and its length), the lists
     of those that wait, how many links are full, at how many bytes/s all rows send, and when the
