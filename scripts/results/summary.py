@@ -77,11 +77,11 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
     tasks = summary["tasks"]
     jct_s, cct_s = summary["jct_s"], summary["cct_s"]
     rows = [
-        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("makespan", format_duration(summary["makespan_s"])),
         ("job time", f"mean {_time_or_dash(jct_s['mean'])}, p95 {_time_or_dash(jct_s['p95'])}"),
         ("shuffle", f"mean {_time_or_dash(cct_s['mean'])}, p95 {_time_or_dash(cct_s['p95'])}"),
-        ("attempts", _attempts(tasks)),
+        ("attempts", attempts_of(tasks)),
         *_common_rows(summary),
     ]
     for label, text in rows:
@@ -102,11 +102,16 @@ def _verdict(result: Result) -> Text:
     return cell(f"WRONG: {result.verdict.detail}", "red")
 
 
+def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Bytes that were moved, and the share of slots used."""
+    moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
+    return [("moved", moved), ("slots", f"{summary['slot_utilization']:.0%} used")]
+
+
 def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("map input", _shares(summary["locality"])),
-        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)),
-        ("slots", f"{summary['slot_utilization']:.0%} used"),
+        *usage_rows(summary),
     ]
     if summary["deaths"]:
         rows.append(("died", _died(summary["deaths"])))
@@ -122,7 +127,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
 
     rows = [
-        ("workload", f"{summary['workload']} on {topology.name}, {_schedulers(summary)}"),
+        ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("input", both(job["input_bytes"])),
         ("shuffle", both(job["shuffle_bytes"])),
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
@@ -136,7 +141,8 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
     return rows
 
 
-def _schedulers(summary: dict[str, Any]) -> str:
+def schedulers_of(summary: dict[str, Any]) -> str:
+    """The scheduler and the flow scheduler of a run."""
     return f"scheduler {summary['scheduler']}, flows {summary['flow_scheduler']}"
 
 
@@ -155,11 +161,12 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
 
 
 def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:
-    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {_attempts(tasks)}"
+    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {attempts_of(tasks)}"
 
 
-def _attempts(tasks: dict[str, int]) -> str:
-    names = ("failed", "killed")
+def attempts_of(tasks: dict[str, int], *also: str) -> str:
+    """How many attempts were launched, and how many of them were odd."""
+    names = ("failed", "killed", *also)
     odd = [f"{tasks[name]} {name}" for name in names if tasks[name]]
     return ", ".join([format_count(tasks["launched"], "attempt"), *odd])
 

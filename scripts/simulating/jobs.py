@@ -11,13 +11,14 @@ import click
 
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import format_count, format_duration
 from railyard.jobs.mixes.mixes import Defaults
 from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.samples import is_sample, sample_workload
 from railyard.scripts.clusters.config import cluster_config, warn_of_missing_circuits
 from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.summary import attempts_of, schedulers_of, usage_rows
 from railyard.scripts.simulating.request import SimulateRequest
 from railyard.scripts.simulating.virtual import VirtualRun, simulate
 from railyard.scripts.simulating.workloads import (
@@ -88,26 +89,24 @@ def _shown(run: Simulation) -> Iterator[Watch]:
 
 
 def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[str, str]]:
-    jobs, tasks = summary["jobs"], summary["tasks"]
+    jobs, topology = summary["jobs"], run.config.topology
     failed = sum(not job["ok"] for job in jobs)
-    topology, moved = run.config.topology, summary["bytes"]
-    schedulers = f"scheduler {summary['scheduler']}, flows {summary['flow_scheduler']}"
-    odd = [f"{tasks[name]} {name}" for name in ("failed", "killed", "copies") if tasks[name]]
-    attempts = ", ".join([format_count(tasks["launched"], "attempt"), *odd])
     ratio = summary["makespan_s"] / cpu_s if cpu_s else 0.0
     locality = summary["locality"]
     maps = sum(locality.values()) or 1
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
     rows = [
-        ("workload", f"{summary['workload']} on {topology.name}, {schedulers}"),
+        (
+            "workload",
+            f"{summary['workload']} on {run.config.topology.name}, {schedulers_of(summary)}",
+        ),
         ("jobs", format_count(len(jobs), "job") + (f", {failed} failed" if failed else "")),
         ("makespan", format_duration(summary["makespan_s"])),
         ("job time", _spread(summary["jct_s"])),
         ("shuffles", _spread(summary["cct_s"])),
-        ("tasks", attempts),
+        ("tasks", attempts_of(summary["tasks"], "copies")),
         ("map input", ", ".join(f"{locality[k] / maps:.0%} {words[k]}" for k in words)),
-        ("moved", ", ".join(f"{format_size(n)} {way}" for way, n in moved.items() if n)),
-        ("slots", f"{summary['slot_utilization']:.0%} used"),
+        *usage_rows(summary),
         ("simulated", f"in {format_duration(cpu_s)} of CPU time, {ratio:.0f} times as fast"),
     ]
     broken = [job for job in run.core.records.values() if job.ok is False]

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 import click
 
+from railyard.cluster.errors import unknown_name
+
 R = TypeVar("R")
 
 _MAKE = "parameter"  #: key of a field's metadata
@@ -58,6 +60,16 @@ def command(request: type[R]) -> Callable[[Callable[[R], Any]], click.Command]:
         return click.command(name, params=_parameters(request), help=carry_out.__doc__)(callback)
 
     return decorate
+
+
+class Commands(click.Group):
+    """A group whose wrong names are answered with the nearest right one."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        found = super().get_command(context, name)
+        if found is None:
+            raise unknown_name(f"{self.name} command", name, self.commands)
+        return found
 
 
 def _field(default: Any, kind: Callable[..., click.Parameter], names: tuple[str, ...]) -> Any:

@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
-from railyard.cluster.errors import NotDone, Refused, UsageError, unknown_name
+from railyard.cluster.errors import NotDone, Refused, UsageError
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_size
 from railyard.dfs.client import DfsClient
 from railyard.scripts.clusters.session import Session, running_session
 from railyard.scripts.running.dataplans import planned_racks
 from railyard.scripts.running.files import STANDARD_STREAM, copy_in, copy_out
+from railyard.scripts.terminal.request import Commands
 
 #: As messages have it; the NameNode knows how many nodes there are.
 _REPLICAS_MAX = 65_536
@@ -30,16 +31,6 @@ def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) 
         except UnicodeEncodeError:
             raise UsageError(f"{path}: need a path that is UTF-8") from None
     return value
-
-
-class FsCommands(click.Group):
-    """Commands whose wrong names are answered with the nearest right one."""
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        command = super().get_command(context, name)
-        if command is None:
-            raise unknown_name("fs command", name, self.commands)
-        return command
 
 
 @contextmanager
@@ -62,7 +53,7 @@ def _store_of(session: Session) -> Iterator[DfsClient]:
         raise UsageError(str(refused)) from None
 
 
-@click.group(cls=FsCommands)
+@click.group(cls=Commands)
 def fs() -> None:
     """Work with the files of the cluster that is up; paths start with a slash."""
 

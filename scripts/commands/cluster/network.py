@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from railyard.cluster.errors import unknown_name
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.units import format_duration, format_rate, parse_rate
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.netemu.model.network import Network
 from railyard.scripts.clusters.session import running_session
+from railyard.scripts.terminal.request import Commands
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,17 +23,7 @@ _DEFAULT = "default"
 _ZERO = {"0": "0bps"}
 
 
-class NetworkCommands(click.Group):
-    """Commands whose wrong names are answered with the nearest right one."""
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        command = super().get_command(context, name)
-        if command is None:
-            raise unknown_name("network command", name, self.commands)
-        return command
-
-
-@click.group(cls=NetworkCommands)
+@click.group(cls=Commands)
 def network() -> None:
     """See and change the links of the cluster that is up."""
 
