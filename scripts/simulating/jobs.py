@@ -96,10 +96,7 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
     maps = sum(locality.values()) or 1
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
     rows = [
-        (
-            "workload",
-            f"{summary['workload']} on {run.config.topology.name}, {schedulers_of(summary)}",
-        ),
+        ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("jobs", format_count(len(jobs), "job") + (f", {failed} failed" if failed else "")),
         ("makespan", format_duration(summary["makespan_s"])),
         ("job time", _spread(summary["jct_s"])),
