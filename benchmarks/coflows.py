@@ -5,7 +5,7 @@ before it has its loops compiled, which is done once on a machine and takes up t
 ratios are those of the papers' abstracts, from EC2 and from simulators whose time goes in steps
 (see ``simulator.coflows``), so they stand beside ours and are no bounds.
 
-    python -m benchmarks.coflows NAME TOPOLOGY COFLOWS       one run, as JSON
+    python -m railyard.benchmarks.coflows NAME TOPOLOGY COFLOWS       one run, as JSON
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A batch of 12 TeraSorts and WordCounts on ``hybrid-8x4`` without its optical switch, with blocks of
 1 GB; computing is paced; Corral's plan is made of the jobs' own sizes.  Rows are makespan, mean job
 completion time and bytes across racks, each beside what simulations of the same run have; all
-outputs are checked.  Bounded is how far the two clocks are from one another.  Which scheduler is
-best is not: it is told as a ratio in the notes.
+outputs are checked.  The bound is on the difference between the two clocks.  Which scheduler is
+best is not bounded: the notes have the ratios.
 
 Left open by the paper: how long jobs hold out for their data.  Here maps take 5 s, and all jobs
 wait 2 s for a node and as long for a rack.

@@ -123,8 +123,8 @@ def loaded_core(scheduler: str, topology: Topology) -> Core:
         commands = core.handle(_job(number, topology, dice), 0.001 * number)
         running += [order.attempt for order in commands if isinstance(order, LaunchAttempt)]
     for attempt in running:
-        told = AttemptProgressed(attempt=attempt, progress=dice.uniform(0.05, 0.9))
-        core.handle(told, 5.0)
+        event = AttemptProgressed(attempt=attempt, progress=dice.uniform(0.05, 0.9))
+        core.handle(event, 5.0)
     assert core.state.free == 0
     return core
 

@@ -2,7 +2,7 @@
 
 See ``simulator.scenarios`` for the rules.  One is repeated, with its events, by
 
-    python -m benchmarks.faults SCHEDULER SEED [events.jsonl]
+    python -m railyard.benchmarks.faults SCHEDULER SEED [events.jsonl]
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 def again(scheduler: str, seed: int) -> str:
     """The command that repeats one."""
-    return f"again with: python -m benchmarks.faults {scheduler} {seed}"
+    return f"again with: python -m railyard.benchmarks.faults {scheduler} {seed}"
 
 
 def broken_rule(scheduler: str, seed: int) -> str:

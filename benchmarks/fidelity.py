@@ -132,7 +132,7 @@ def _require_circuits(measured: _Measured) -> None:
     """Raise ``RailyardError`` if bytes went by packets that were to go by circuits."""
     by_packets = measured.stats.bytes["eps"]
     if by_packets:
-        raise RailyardError(f"{by_packets} bytes did not ride a circuit: need none")
+        raise RailyardError(f"{by_packets} bytes went by packets: need 0, all on circuits")
 
 
 def _words(topology: Topology) -> str:

@@ -1,32 +1,29 @@
 """Do the two clocks agree?  The same jobs emulated and simulated, under the same schedulers.
 
-TeraSort, WordCount and a mix of 20 jobs on ``hybrid-8x4``, whose computing is paced, with blocks of
-512 MB.  Each is run with real processes and bytes, then in virtual time with its blocks where the
-first run had them.  Bounded is how far the emulation's mean job and coflow completion times, over
-all seeds, are from the simulation's.
+TeraSort, WordCount and a mix of 20 jobs on ``hybrid-8x4``, with paced computing and blocks of 512
+MB.  Each is run with real processes and bytes, then in virtual time with the same placement of its
+blocks.  The bound is on the difference of the mean job and coflow completion times, over all seeds.
 
-Tasks of equal length would end at one time, and who gets which of their slots would be chance: of
-one TeraSort under ``delay`` that alone moves the shuffle's time by 29 to 42 %, as a map that finds
-its block's nodes taken waits for 5 s (standard deviations over eight simulations).  So the
-topology's ``skew`` makes each task of a stage shorter or longer than the others, the same ones on
-both clocks, and the order in which they end is chance no more, but where two end within a few ms:
-then some of a seed's simulations go one way and some the other, and the emulation goes one.
+Tasks of equal length would end together, and chance would decide who gets their slots.  For one
+TeraSort under ``delay`` this alone changes the shuffle's time by 29 to 42 % (standard deviation of
+eight simulations), as a map that finds its block's nodes taken waits for 5 s.  So the topology's
+``skew`` gives the tasks of a stage different lengths, the same on both clocks.  Chance then decides
+only between tasks that end within a few ms of each other.
 
-How often that happens is the mix's doing, and was looked at in simulations alone, before any
-emulation: three runs can tell 5 % only of a mix whose simulations vary by less.  If its 20 jobs
-come within 20 s, and tasks are spread over .75 to 1.25, a seed's simulations vary in the mean
-coflow's time by 7 to 8 % under ``delay`` and ``capacity``: one early tie decides who waits for 5 s.
-Over .5 to 1.5 and within 30 s it is 3 to 5 %, and within 60 s 1 to 3 %, as the notes tell.  Slots
-are still fought for, in bursts.
+How often that happens depends on the mix.  It was chosen by simulations alone, before any
+emulation: three runs can show a difference of 5 % only if the simulations of a mix vary by less.
+With 20 jobs within 20 s and task lengths of .75 to 1.25, the mean coflow time of a seed's
+simulations varies by 7 to 8 % under ``delay`` and ``capacity``: one early tie decides who waits for
+5 s.  With .5 to 1.5 and 30 s it varies by 3 to 5 %, with 60 s by 1 to 3 %, as the notes show.  Jobs
+still compete for slots, in bursts.
 
-Circuits would carry nothing with the topology's threshold of 1.125 GB between two racks, which none
-of these jobs ships; here elephants begin at 100 MB.  The notes tell what circuits carried.
+No job here sends the topology's threshold for circuits, 1.125 GB, between two racks; so elephants
+begin at 100 MB.  The notes show the bytes on circuits.
 
-What the model leaves out is the machine's own time, to start an attempt, to tell of its end and the
-like.  With blocks of 256 MB, 500 fetches that TeraSort's 16 reduces begin within 0.4 s keep two
-cores busy for 1.2 s; maps launched then begin to read up to 0.1 s late, and the shuffle of 2.7 s is
-6 % shorter than the simulation's.  On a machine that is busy otherwise that grows; the notes tell
-how busy it was.
+The model leaves out the machine's own time, such as starting an attempt.  With blocks of 256 MB,
+500 fetches that TeraSort's 16 reduces begin within 0.4 s keep two cores busy for 1.2 s; maps
+launched then begin to read up to 0.1 s late, and the shuffle of 2.7 s is 6 % shorter than the
+simulation's.  The difference grows on a busy machine; the notes show how busy it was.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """What virtual time costs: CPU and memory of whole simulations, and how they grow.
 
-Each runs in a process of its own, one after the other, so that its memory can be told.  "Times real
-time" is the virtual makespan over the CPU time of the whole process, workload and set-up included.
+Each runs in a process of its own, one after the other, so that its memory can be measured.  "Times
+real time" is the virtual makespan over the CPU time of the whole process, workload and set-up included.
 
-    python -m benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOW_SCHEDULER [KEY=VALUE]...
+    python -m railyard.benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOW_SCHEDULER [KEY=VALUE]...
 
 is one run, as JSON; KEY=VALUE as for ``--behaviour``.  Corral's shuffles are merged, since flow by
 flow their 25 million pairs of nodes would not fit in memory, and its reduces write one block each
 instead of up to four; how far that is off is measured on a few of its jobs.  The table's thousands
 of jobs have merged shuffles, too.  FB-2009 has 5,894 jobs, so 10,000 are of FB-2010: these read 456
 TB, 17 times as much, and get a sixteenth of their bytes, so that their tasks are as large as those
-of FB-2009, and about as many.  Blocks of 4 GB instead would be another network: blocks of 1.125 GB
-and more ride circuits, each as a coflow of its own and ahead of larger shuffles.
+of FB-2009, and about as many.  With blocks of 4 GB instead the network would behave differently:
+blocks of 1.125 GB and more go by circuits, each as its own coflow and before larger shuffles.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def run(quick: bool = False) -> list[Row]:
 def _have_loops_compiled(facebook: str, flows: str) -> None:
     """Run a few jobs of each kind, unmeasured.
 
-    What is measured comes again and again; on a machine that has never had a crowd of flows the
-    first of them would take 20 s and 250 MB more (docs/decisions/0061-compiled-loops.md).
+    On a machine that has never run so many flows, the first measured run would take 20 s and 250
+    MB more (docs/decisions/0061-compiled-loops.md).
     """
     _measure(facebook, _FACEBOOK, "fair", flows)
     _measure("joint,jobs=50", *_JOINT)
@@ -180,8 +180,8 @@ def _measure(*settings: str) -> Row:
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
-    told: Row = json.loads(done.stdout)
-    return told
+    row: Row = json.loads(done.stdout)
+    return row
 
 
 def _one_run(jobs: str, topology: str, scheduler: str, flows: str, *settings: str) -> Row:

@@ -1,4 +1,4 @@
-"""A small cluster of real daemons for tests, whose parts can be killed and started again.
+"""A small cluster of real daemons for tests, which can be killed and started again.
 
 A launcher is forked before the test makes any ZeroMQ context; all daemons are its children, so
 that one can also be started in the middle of a test.

@@ -88,7 +88,7 @@ class CommandLine:
 
 
 def command_line() -> Iterator[CommandLine]:
-    """A command line; afterwards whatever it left is told, then removed."""
+    """A command line; afterwards the test fails if it left anything, which is removed."""
     with tempfile.TemporaryDirectory(prefix="ry") as home:
         line = CommandLine(Path(home))
         yield line

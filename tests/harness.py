@@ -85,11 +85,11 @@ class Run:
     unfinished: list[str]
 
     def nodes_of(self, prefix: str) -> list[str]:
-        """The nodes of the tasks whose names start so."""
+        """The nodes of the tasks with this prefix."""
         return [node for task, node, _ in self.placements if task.startswith(prefix)]
 
     def launches(self, prefix: str) -> list[tuple[str, float]]:
-        """(task, when) of the tasks whose names start so."""
+        """(task, launch time) of the tasks with this prefix."""
         return [(task, when) for task, _, when in self.placements if task.startswith(prefix)]
 
 
@@ -105,9 +105,9 @@ class TinyCluster:
         self.fate: Fate = lambda attempt, node: None
         self.flow_fate: FlowFate = lambda flow: None
         self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
-        self.events: list[tuple[float, Event]] = []  #: all that the core was told
-        self.commands: list[tuple[float, Command]] = []  #: all that it ordered
-        self.led_to: list[list[Command]] = []  #: what each event led to
+        self.events: list[tuple[float, Event]] = []  #: all events of the core
+        self.commands: list[tuple[float, Command]] = []  #: all commands of the core
+        self.led_to: list[list[Command]] = []  #: the commands of each event
         self._heap: list[tuple[float, float, Event | Callable[[], None]]] = []
         self._sequence: Iterator[float] = itertools.count()
         self._files: dict[str, list[TaskInput]] = {}
@@ -120,7 +120,7 @@ class TinyCluster:
     def store(
         self, name: str, blocks: dict[str, list[str]] | Sequence[list[str]], block_bytes: int = 100
     ) -> None:
-        """A file whose blocks have replicas on the given nodes."""
+        """A file; its blocks have replicas on the given nodes."""
         replicas = list(blocks.values()) if isinstance(blocks, dict) else list(blocks)
         self._files[name] = [
             TaskInput(
@@ -356,7 +356,7 @@ def tiny_cluster(
     options: dict[str, Option] | None = None,
     **settings: Option,
 ) -> TinyCluster:
-    """A cluster whose nodes have all joined.
+    """A cluster with all nodes up.
 
     ``settings`` are those of the scheduler's own section: ``node_wait_s=5.0`` under "delay" is the
     option "delay.node_wait_s".

@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "scripts": (*PARTS, "benchmarks"),
 }
 
-#: modules that decide: no clock, no sockets, no dice of their own, no threads
+#: modules that decide: no clock, no sockets, no random numbers of their own, no threads
 PURE = (
     "dfs.namenode.blockmap",
     "dfs.namenode.core",
@@ -167,7 +167,7 @@ CROWDED = (
 WITHOUT_WORDS = ("netemu/schedulers/",)
 
 
-def tell(broken: list[str]) -> str:
+def lines_of(broken: list[str]) -> str:
     return "\n" + "\n".join(broken)
 
 
@@ -180,12 +180,12 @@ def test_parts_import_only_what_the_table_allows():
         if found.module.split(".")[0] in (*PARTS, "tests", "benchmarks")
         and not within(found.module, (part, *allowed))
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_rooms_import_only_what_is_below_them():
     broken = arrows_up(TREE, ROOMS)
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_an_arrow_up_is_found(tmp_path):
@@ -210,7 +210,7 @@ def test_an_arrow_up_is_found(tmp_path):
 
 def test_no_circles():
     broken = import_circles(TREE, PARTS, CIRCLES)
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_a_circle_is_found_and_its_way_reported(tmp_path):
@@ -238,7 +238,7 @@ def test_rooms_hold_about_a_dozen_files():
         for line in crowded_rooms(TREE, (*PARTS, "benchmarks"), FILES_MAX)
         if line.split()[0] not in CROWDED
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_a_crowded_room_is_found(tmp_path):
@@ -256,7 +256,7 @@ def test_every_room_says_what_it_is_for_what_is_not_in_it_and_what_to_open():
         for line in rooms_without_words(TREE, (*PARTS, "benchmarks"))
         if not line.startswith(WITHOUT_WORDS)
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_a_room_without_words_is_found(tmp_path):
@@ -293,7 +293,7 @@ def test_relative_imports_are_not_used():
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and node.level
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def pure_files() -> list[Path]:
@@ -308,7 +308,7 @@ def test_what_decides_has_no_clock_and_no_io():
         for found in TREE.imports(path)
         if found.module.split(".")[0] in IMPURE
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_what_decides_imports_nothing_of_ours_that_has():
@@ -318,10 +318,10 @@ def test_what_decides_imports_nothing_of_ours_that_has():
             chain = TREE.path_to(found.module, set(IMPURE), {TREE.module_of(path)})
             if chain:
                 broken.append(f"{found}, which comes to {' -> '.join(chain)}; split the module")
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
-def test_what_decides_throws_only_the_dice_it_was_given():
+def test_what_decides_uses_only_the_random_numbers_it_was_given():
     broken = []
     for path in pure_files():
         for node in ast.walk(parsed(path)):
@@ -331,7 +331,7 @@ def test_what_decides_throws_only_the_dice_it_was_given():
                 if re.match(r"(np\.|numpy\.)?random\.", dice) and dice not in seeded:
                     place = f"{path.relative_to(ROOT)}:{node.lineno}"
                     broken.append(f"{place} calls {dice}; take a random.Random as an argument")
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_daemons_import_nothing_heavy():
@@ -347,7 +347,7 @@ def test_files_hold_one_idea():
         for path, length in lengths.items()
         if length > LINES_MAX
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_architecture_page_names_the_folders_there_are():
@@ -364,10 +364,10 @@ def test_architecture_page_names_the_folders_there_are():
 def test_architecture_page_has_the_table_that_is_tested():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \|.*\| ([^|]*) \|$", text, re.MULTILINE)
-    told = {part: set(re.findall(r"`([\w.]+)`", allowed)) for part, allowed in rows}
+    named = {part: set(re.findall(r"`([\w.]+)`", allowed)) for part, allowed in rows}
     for part, allowed in MAY_IMPORT.items():
         if part != "scripts":
-            assert told[part] == set(allowed), f"ARCHITECTURE.md: what {part}/ may import"
+            assert named[part] == set(allowed), f"ARCHITECTURE.md: what {part}/ may import"
 
 
 def test_every_module_says_what_it_is_for():
@@ -377,7 +377,7 @@ def test_every_module_says_what_it_is_for():
         for path in TREE.sources(part)
         if not ast.get_docstring(parsed(path))
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def test_parts_are_imported_by_the_one_name():
@@ -389,7 +389,7 @@ def test_parts_are_imported_by_the_one_name():
         for name in _imported_names(node)
         if name.split(".")[0] in (*PARTS, "benchmarks")
     ]
-    assert not broken, tell(broken)
+    assert not broken, lines_of(broken)
 
 
 def _imported_names(node: ast.AST) -> list[str]:

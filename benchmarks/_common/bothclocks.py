@@ -4,9 +4,9 @@
     rows = compare(request, QUANTITIES, bound)      # of several, as rows of a benchmark
 
 Each emulated run is simulated several times (``scripts.comparing.scatter`` says why), with
-computing times that vary by ``VARIANCE``, and the mean of these is what it is compared with.  Of
-one TeraSort under ``fair`` chance alone moves the job time by 5 % and the shuffle's by 12 %
-(standard deviations over ten simulations).
+computing times that vary by ``VARIANCE``, and compared with their mean.  For one TeraSort under
+``fair`` chance alone changes the job time by 5 % and the shuffle's by 12 % (standard deviations of
+ten simulations).
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def compare(
             of_first = first.setdefault(quantity, means)
             if scheduler != request.schedulers[0] and all(of_first):
                 real, virtual = (own / its for own, its in zip(means, of_first, strict=True))
-                told = f"{real:.2f} of {request.schedulers[0]}'s, {virtual:.2f} simulated"
-                made["note"] = f"{told}; {made['note']}"
+                ratios = f"{real:.2f} of {request.schedulers[0]}'s, {virtual:.2f} simulated"
+                made["note"] = f"{ratios}; {made['note']}"
             rows.append(made)
     return rows
 
@@ -128,7 +128,7 @@ def row(
 ) -> dict[str, Any]:
     """A benchmark's row: the emulation's figure, which may differ by ``bound`` % at most.
 
-    Shares, whose unit is %, differ by points.
+    Shares (unit %) are compared by percentage points.
     """
     value, reference = means
     points = unit == "%"

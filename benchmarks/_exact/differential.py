@@ -51,24 +51,24 @@ class Limit:
 
 @dataclass(frozen=True)
 class Cancel:
-    """A flow that may be open is given up."""
+    """A flow is cancelled; it may have ended already."""
 
     flow: FlowId
 
 
-Deed = Start | Limit | Cancel
+Change = Start | Limit | Cancel
 
 
 @dataclass
 class Case:
-    """A network, and what happens to it: [(time, what happens then)]."""
+    """A network and its changes by time."""
 
     topology: Topology
-    moments: list[tuple[Fraction, list[Deed]]]
+    moments: list[tuple[Fraction, list[Change]]]
 
     def __str__(self) -> str:
         links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
-        moments = [f"at {float(at_s)!r} s: {deeds}" for at_s, deeds in self.moments]
+        moments = [f"at {float(at_s)!r} s: {changes}" for at_s, changes in self.moments]
         return "\n".join([f"links: {links}", *moments])
 
 
@@ -91,7 +91,7 @@ def random_case(scheduler: str, seed: int) -> Case:
     flows, coflows, at_s = 0, 0, Fraction(0)
     for _ in range(dice.randint(2, 7)):
         at_s = _next_moment_s(scheduler, case, at_s, dice)
-        deeds: list[Deed] = []
+        changes: list[Change] = []
         for _ in range(dice.choice([1, 1, 2, 3])):
             kind = dice.random()
             if kind < 0.75 and flows < FLOWS_MAX:
@@ -99,18 +99,18 @@ def random_case(scheduler: str, seed: int) -> Case:
                 coflow = CoflowId(f"c{coflows}") if dice.random() < 0.8 else None
                 coflows += 1
                 for _ in range(width if coflow else 1):
-                    deeds.append(Start(_random_flow(f"f{flows}", coflow, names, large, dice)))
+                    changes.append(Start(_random_flow(f"f{flows}", coflow, names, large, dice)))
                     flows += 1
             elif kind < 0.9:
                 rate = dice.choice([0, *_RATES, *_RATES, math.inf])
-                deeds.append(Limit(dice.choice(links), _exact(rate)))
+                changes.append(Limit(dice.choice(links), _exact(rate)))
             elif flows:
-                deeds.append(Cancel(FlowId(f"f{dice.randrange(flows)}")))
-        dice.shuffle(deeds)
+                changes.append(Cancel(FlowId(f"f{dice.randrange(flows)}")))
+        dice.shuffle(changes)
         if case.moments and case.moments[-1][0] == at_s:
-            case.moments[-1][1].extend(deeds)
+            case.moments[-1][1].extend(changes)
         else:
-            case.moments.append((at_s, deeds))
+            case.moments.append((at_s, changes))
     return case
 
 
@@ -154,10 +154,10 @@ def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
     named = {number: name for name, number in fabric.network.number.items()}
     capacities = {n: _exact(rate) for n, rate in fabric.capacities_bytes_per_s().items()}
 
-    def act(deed: Deed) -> Act:
+    def act(change: Change) -> Act:
         def start(network: ExactNetwork, now_s: Fraction) -> None:
-            assert isinstance(deed, Start)
-            spec = deed.spec
+            assert isinstance(change, Start)
+            spec = change.spec
             links = tuple(named[n] for n in fabric.network.route(spec.src, spec.dst).links)
             coflow = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
             size_bytes, weight = Fraction(spec.size_bytes), Fraction(spec.weight)
@@ -166,17 +166,17 @@ def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
             network.flows.append(flow)
 
         def limit(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
-            assert isinstance(deed, Limit)
-            network.capacities[deed.link] = deed.bytes_per_s
+            assert isinstance(change, Limit)
+            network.capacities[change.link] = change.bytes_per_s
 
         def cancel(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
-            assert isinstance(deed, Cancel)
-            network.flows = [flow for flow in network.flows if flow.name != deed.flow]
-            network.rates = {f: rate for f, rate in network.rates.items() if f.name != deed.flow}
+            assert isinstance(change, Cancel)
+            network.flows = [flow for flow in network.flows if flow.name != change.flow]
+            network.rates = {f: rate for f, rate in network.rates.items() if f.name != change.flow}
 
-        return {Start: start, Limit: limit, Cancel: cancel}[type(deed)]
+        return {Start: start, Limit: limit, Cancel: cancel}[type(change)]
 
-    moments = [(at_s, [act(deed) for deed in deeds]) for at_s, deeds in case.moments]
+    moments = [(at_s, [act(change) for change in changes]) for at_s, changes in case.moments]
     return ends_s(scheduler, capacities, moments)
 
 
@@ -189,18 +189,18 @@ def fabric_ends_s(scheduler: str, case: Case, fast: Fast | None) -> dict[str, fl
     def take(ended: list[Finished]) -> None:
         ends.update({one.flow: one.finished_s for one in ended})
 
-    for at_s, deeds in case.moments:
+    for at_s, changes in case.moments:
         take(fabric.advance(float(at_s)))
-        for deed in deeds:
-            if isinstance(deed, Start):
-                if deed.spec.coflow is not None and deed.spec.coflow not in known:
-                    known.add(deed.spec.coflow)
-                    fabric.register_coflow(deed.spec.coflow)
-                fabric.start(deed.spec)
-            elif isinstance(deed, Limit):
-                fabric.set_capacity(deed.link, float(deed.bytes_per_s))
+        for change in changes:
+            if isinstance(change, Start):
+                if change.spec.coflow is not None and change.spec.coflow not in known:
+                    known.add(change.spec.coflow)
+                    fabric.register_coflow(change.spec.coflow)
+                fabric.start(change.spec)
+            elif isinstance(change, Limit):
+                fabric.set_capacity(change.link, float(change.bytes_per_s))
             else:
-                fabric.cancel(deed.flow)
+                fabric.cancel(change.flow)
     while (due_s := fabric.next_event_s()) < math.inf:
         take(fabric.advance(due_s))
     return ends
@@ -261,7 +261,7 @@ def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
             "elephant_bytes": "1B",
         },
     }
-    deeds: list[Deed] = [
+    changes: list[Change] = [
         Start(
             FlowSpec(
                 flow=FlowId(f"{name}.{src}.{dst}"),
@@ -274,5 +274,5 @@ def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
         for name, sizes in coflows.items()
         for (src, dst), size in sizes.items()
     ]
-    case = Case(build(data, Topology, "case"), [(Fraction(0), deeds)])
+    case = Case(build(data, Topology, "case"), [(Fraction(0), changes)])
     yield from _differences("sunflow", case, expected, seed, fast)

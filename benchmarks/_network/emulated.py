@@ -215,7 +215,7 @@ class EmulatedNetwork:
 
     def _become_peer(self, name: str, ready: Callable[[], None]) -> None:
         take_priority(CARRIER)
-        take_role("nodemanager-" + name)  # in whose place it attaches to flows
+        take_role("nodemanager-" + name)  # which may attach to flows
         transport = Transport(self.folder)
         peer = RackPeer(transport, self.topology, name, self._data)
         stop_on_sigterm(transport.reactor)
@@ -226,13 +226,13 @@ class EmulatedNetwork:
 
     def _fork(self, name: str, main: Callable[[Callable[[], None]], None]) -> None:
         """Run ``main(ready)`` in a child; returns once it is ready."""
-        listen, tell = os.pipe()
+        listen, ready = os.pipe()
 
         def become() -> None:
             os.close(listen)
-            main(lambda: os.close(tell))
+            main(lambda: os.close(ready))
 
         self.pids[name] = fork(become)
-        os.close(tell)
+        os.close(ready)
         os.read(listen, 1)
         os.close(listen)

@@ -3,7 +3,7 @@
 ``_hostile.frames`` says what they are.  A batch that did not hold is sent again, alone and to a new
 cluster, after its frames were printed, by
 
-    python -m benchmarks.attacks frames --seed SEED --trial BATCH
+    python -m railyard.benchmarks.attacks frames --seed SEED --trial BATCH
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Attack:
         self._broken_answers: list[str] = []
 
     def carry_out(self) -> list[dict[str, Any]]:
-        """Attack, and tell what held."""
+        """Attack; the rows of what held."""
         home = self._home
         home.up()
         kept = home.random_file("kept", _KEPT_BYTES)
@@ -104,9 +104,8 @@ class Attack:
         ]
 
     def _again(self, batch: int) -> str:
-        return (
-            f"again with: python -m benchmarks.attacks frames --seed {self._seed} --trial {batch}"
-        )
+        command = "python -m railyard.benchmarks.attacks frames"
+        return f"again with: {command} --seed {self._seed} --trial {batch}"
 
     # Sending -------------------------------------------------------------------------------------
     def _send(self, sender: Sender) -> None:

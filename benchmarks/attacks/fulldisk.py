@@ -1,7 +1,7 @@
 """A small disk as RAILYARD_HOME that fills up while jobs and ``fs put`` run, and is freed again.
 
-What fails names the cause; what is stored stays; and a cluster whose disk is freed works again,
-with the same daemons.  The disk is a tmpfs, which only root may mount.
+Errors name the full disk, stored files stay, and once there is room again the cluster works with
+the same daemons.  The disk is a tmpfs, which only root may mount.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _all_in(folder: Path) -> Iterator[Path]:
 
 
 def _use(home: Home, theirs: list[Path]) -> None:
-    """Use a home as people do, and as those whose clusters are killed; nothing in it is touched."""
+    """Use a home with clusters that end and that are killed; the user's files stay as they are."""
     before = {name: entry for folder in theirs for name, entry in _tree(folder).items()}
     require(before, "the user has nothing to lose")
     steps = (

@@ -83,7 +83,9 @@ def test_rows_say_how_many_were_tried_and_held_and_how_to_repeat_one():
     rows = {row["name"]: row for row in run_trials("tries", trials, quick=True, seed=3)}
     broken = rows["one sort: of 2 tried, those that held"]
     assert (broken["value"], broken["ok"]) == (1, False)
-    assert broken["note"].startswith("wrong bytes; again with: python -m benchmarks.attacks tries")
+    assert broken["note"].startswith(
+        "wrong bytes; again with: python -m railyard.benchmarks.attacks tries"
+    )
     assert broken["note"].endswith("--seed 3 --trial b")
     skipped = rows["another: of 0 tried, those that held"]
     assert (skipped["ok"], skipped["note"]) == (None, "skipped: only root can")

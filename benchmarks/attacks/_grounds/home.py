@@ -164,7 +164,7 @@ class Home:
         return self.start(*arguments).end(timeout_s)
 
     def start_job(self, size: str = "1GB", workload: str = "terasort") -> Command:
-        """A job whose output is verified, on the cluster that is up or on one of its own."""
+        """Run a job with verified output, on the cluster that is up or on a new one."""
         topology = () if self.is_up else ("--topology", SMALL)
         return self.start("run", workload, "--size", size, *topology)
 
@@ -206,8 +206,10 @@ class Home:
 
     def is_ready(self) -> bool:
         """Whether a cluster's daemons are all up."""
-        told = [row for folder in self.run_folders() for row in _lines(folder / "supervisor.jsonl")]
-        return any(row.get("event") == "ready" for row in told)
+        events = [
+            row for folder in self.run_folders() for row in _lines(folder / "supervisor.jsonl")
+        ]
+        return any(row.get("event") == "ready" for row in events)
 
     def wait_for(self, what: str, holds: Callable[[], object], timeout_s: float = 40.0) -> None:
         """Wait until something holds; ``Broken`` if it takes longer than that."""

@@ -1,8 +1,8 @@
-"""Attacks as trials: each in a home of its own, with dice of its own, several at a time.
+"""Attacks as trials: each in a home of its own, with its own seed, several at a time.
 
 A trial is repeated, alone, by
 
-    python -m benchmarks.attacks KIND --seed SEED --trial NAME
+    python -m railyard.benchmarks.attacks KIND --seed SEED --trial NAME
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Trial:
     """An attack: ``Broken`` comes of ``attack`` if it does not hold."""
 
     name: str  #: "NodeManager-2": unique within its kind
-    row: str  #: what it is counted under: "kill -9 of a NodeManager"
+    row: str  #: the row that counts it: "kill -9 of a NodeManager"
     quick: bool = False  #: whether a quick run has it too
     attack: Callable[[Home], None]
 
@@ -91,7 +91,7 @@ def say(kind: str, words: str) -> None:
 
 def again(kind: str, seed: int, trial: str) -> str:
     """The command that repeats a trial."""
-    return f"again with: python -m benchmarks.attacks {kind} --seed {seed} --trial {trial}"
+    return f"again with: python -m railyard.benchmarks.attacks {kind} --seed {seed} --trial {trial}"
 
 
 def _make(grounds: Grounds, kind: str, trial: Trial, seed: int) -> Outcome:

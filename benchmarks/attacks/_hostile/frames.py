@@ -3,9 +3,9 @@
 Most have a valid shape and one field, or several, at an edge of its type; the others have fields
 missing or too many, bits flipped, an end cut off, payloads nobody asked for.
 
-Anybody who may talk to a daemon may order some things of it by right: kill any job, remove any
-file, close any flow.  Such orders (``ORDERS``) are only given about things that nobody else has;
-all else is about everybody's: facts that a stranger tells must change nothing.
+Any client may give a daemon some orders: kill a job, remove a file, close a flow.  Such orders
+(``ORDERS``) only name things that nobody else uses.  All other messages name the jobs and nodes of
+the cluster: a report from a process that is not responsible for them must change nothing.
 """
 
 from __future__ import annotations

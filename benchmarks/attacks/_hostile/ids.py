@@ -24,7 +24,7 @@ class Ids:
     every: tuple[str, ...] = field(default=())
 
     def pick(self, dice: random.Random, field_name: str) -> str:
-        """A name for a field of this name; any name if that tells nothing."""
+        """A name for a field of this name; any name if the field says nothing."""
         wanted = [self.pools[pool] for pool in _POOLS_OF.get(field_name, ())]
         return dice.choice(dice.choice(wanted) if wanted else self.every)
 
@@ -36,7 +36,7 @@ class Ids:
 
 
 def of_running(topology: Topology) -> Ids:
-    """The names that things of a cluster have whose jobs run."""
+    """The names of nodes, jobs, tasks and blocks of a cluster with running jobs."""
     nodes = tuple(str(node.id) for node in topology.nodes())
     racks = tuple(str(rack.id) for rack in topology.rack_list())
     jobs = tuple(f"j{number}" for number in range(1, _JOBS))

@@ -52,7 +52,7 @@ class Target:
 
 
 class Sender:
-    """Attacks the daemons whose sockets are in a folder."""
+    """Attacks the daemons with sockets in a folder."""
 
     def __init__(self, sockets: Path, topology: Topology, seed: int) -> None:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()

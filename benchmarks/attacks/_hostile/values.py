@@ -1,6 +1,6 @@
 """Values for the fields of messages: sound ones and hostile ones, from the fields' own types.
 
-All values are plain, as MessagePack has them.  Dice decide; the same dice give the same values.
+All values are plain, as MessagePack has them.  The same seed gives the same values.
 """
 
 from __future__ import annotations
