@@ -1,9 +1,10 @@
 """What virtual time costs: CPU and memory of whole simulations, and how they grow.
 
 Each runs in a process of its own, one after the other, so that its memory can be measured.  "Times
-real time" is the virtual makespan over the CPU time of the whole process, workload and set-up included.
+real time" is the virtual makespan over the CPU time of the whole process, workload and set-up
+included.
 
-    python -m railyard.benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOW_SCHEDULER [KEY=VALUE]...
+    python -m railyard.benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOWS [KEY=VALUE]...
 
 is one run, as JSON; KEY=VALUE as for ``--behaviour``.  Corral's shuffles are merged, since flow by
 flow their 25 million pairs of nodes would not fit in memory, and its reduces write one block each
