@@ -37,8 +37,8 @@ from railyard.cluster.messages.execution import (
     LoadJob,
     UmbilicalHello,
 )
+from railyard.cluster.messaging.access.roles import ATTEMPT
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
-from railyard.cluster.messaging.roles import ATTEMPT
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.processes.family import how_it_ended

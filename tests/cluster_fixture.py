@@ -20,7 +20,7 @@ import msgspec
 
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.roles import take_role
+from railyard.cluster.messaging.access.roles import take_role
 from railyard.cluster.processes.family import die_with_parent
 
 Main = Callable[[Daemon], None]

@@ -157,8 +157,6 @@ CIRCLES = (("netemu.schedulers",),)
 FILES_MAX = 12
 #: rooms that are yet to be split; no other may come
 CROWDED = (
-    "cluster.messaging",
-    "dfs.namenode",
     "netemu.schedulers",
     "netemu.schedulers.compiled",
     "scripts.commands",

@@ -23,9 +23,9 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messages.execution import FlowFailed
+from railyard.cluster.messaging.access.roles import take_role
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.messaging.roles import take_role
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.processes.family import fork, how_it_ended, stop_on_sigterm

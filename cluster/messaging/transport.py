@@ -26,9 +26,18 @@ from railyard.cluster.bounded import FEW, Count, Name, Pid
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.access.admission import Admission
+from railyard.cluster.messaging.access.doorman import Doorman
+from railyard.cluster.messaging.access.roles import (
+    CLIENT,
+    OWN,
+    Sender,
+    process_at,
+    role_of,
+    role_of_process,
+)
+from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.addresses import publish_port, tcp_address, unix_address
-from railyard.cluster.messaging.admission import Admission
-from railyard.cluster.messaging.doorman import Doorman
 from railyard.cluster.messaging.fewlines import FewLines
 from railyard.cluster.messaging.frames import (
     FRAMES_MAX,
@@ -40,15 +49,6 @@ from railyard.cluster.messaging.frames import (
 )
 from railyard.cluster.messaging.link import UNREACHABLE_S, Link
 from railyard.cluster.messaging.reactor import Reactor
-from railyard.cluster.messaging.roles import (
-    CLIENT,
-    OWN,
-    Sender,
-    process_at,
-    role_of,
-    role_of_process,
-)
-from railyard.cluster.messaging.security import Keys
 from railyard.cluster.messaging.wire import (
     Malformed,
     Message,

@@ -32,7 +32,7 @@ from functools import partial
 
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.roles import take_role
+from railyard.cluster.messaging.access.roles import take_role
 from railyard.cluster.processes.family import (
     adopt_orphans,
     allow_many_descriptors,

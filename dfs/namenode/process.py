@@ -12,8 +12,8 @@ from railyard.cluster.background import Background
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import RackId, rack_of
+from railyard.cluster.messaging.access.roles import DATA_NODE
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.messaging.roles import DATA_NODE
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes.family import stop_on_sigterm
@@ -32,9 +32,9 @@ from railyard.dfs.messages import (
     ReplicaVerified,
 )
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
-from railyard.dfs.namenode.groupcommit import GroupCommit
+from railyard.dfs.namenode.durable.groupcommit import GroupCommit
+from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.orders import Order
-from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.writers import Writers
 
 #: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.

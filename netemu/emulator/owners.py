@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId
-from railyard.cluster.messaging.roles import NODE_MANAGER, RESOURCE_MANAGER, Sender
+from railyard.cluster.messaging.access.roles import NODE_MANAGER, RESOURCE_MANAGER, Sender
 from railyard.netemu.messages import OpenFlow
 
 _OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))

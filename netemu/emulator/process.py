@@ -17,8 +17,8 @@ from typing import TypeVar, cast
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.access.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
 from railyard.cluster.messaging.reactor import Timer, now_s
-from railyard.cluster.messaging.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.processes.family import stop_on_sigterm

@@ -20,8 +20,8 @@ from railyard.cluster.errors import Refused
 from railyard.cluster.files.resources import Exhausted, is_full
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
+from railyard.cluster.messaging.access.roles import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.messaging.roles import ATTEMPT
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.priority import fall_back
 from railyard.dfs.client import DfsClient, NoRoom

@@ -33,8 +33,8 @@ from railyard.cluster.messages.execution import (
     RegisterNodeManager,
     StartFlow,
 )
+from railyard.cluster.messaging.access.roles import CLIENT, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.roles import CLIENT, NODE_MANAGER
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm

@@ -80,7 +80,7 @@ class StartedCluster:
     def _spawn(self, inherited: list[int], *, leave_running: bool) -> None:
         self.config.save(self.folder)
         if self.config.transport == "tcp":
-            from railyard.cluster.messaging.security import Keys
+            from railyard.cluster.messaging.access.security import Keys
 
             Keys.create(self.folder.keys)
         command = [

@@ -13,7 +13,7 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messages.execution import RegisterNodeManager
-from railyard.cluster.messaging.roles import (
+from railyard.cluster.messaging.access.roles import (
     ATTEMPT,
     CLIENT,
     NODE_MANAGER,
@@ -22,7 +22,7 @@ from railyard.cluster.messaging.roles import (
     role_of_process,
     take_role,
 )
-from railyard.cluster.messaging.security import Keys
+from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.processes.family import stop_on_sigterm

@@ -9,7 +9,7 @@ import zmq
 
 from railyard.cluster.errors import InvariantError, PeerError, PeerLost, Refused
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.security import Keys
+from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.messaging.wire import Message, Refusal, Unsendable, Vocabulary, unpack
 
@@ -287,7 +287,7 @@ def test_a_flood_of_nonsense_is_a_few_lines_in_the_log(folder, caplog):
 
 
 def test_a_process_gets_only_so_many_connections_and_others_go_on(folder, monkeypatch, caplog):
-    monkeypatch.setattr("railyard.cluster.messaging.doorman.OF_A_PROCESS_MAX", 20)
+    monkeypatch.setattr("railyard.cluster.messaging.access.doorman.OF_A_PROCESS_MAX", 20)
     transport = Transport(folder)
     server = transport.server("adder")
     server.on(Add, lambda request: Sum(total=sum(request.message.numbers)))

@@ -23,8 +23,8 @@ from railyard.dfs.messages import (
     ReplicateBlock,
     StoredBlock,
 )
+from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
-from railyard.dfs.namenode.sqlite_journal import SqliteJournal
 from tests.dfs.simulated import SimulatedDfs
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.reactor import Timer
-from railyard.cluster.messaging.roles import Sender
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.tomlfile import build

@@ -1,7 +1,7 @@
 import pytest
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.messaging.roles import (
+from railyard.cluster.messaging.access.roles import (
     ATTEMPT,
     CLIENT,
     DATA_NODE,

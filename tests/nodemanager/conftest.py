@@ -26,8 +26,8 @@ from railyard.cluster.messages.execution import (
     RegisterNodeManager,
     TaskSpec,
 )
+from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.messaging.security import Keys
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Event
 from railyard.cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology

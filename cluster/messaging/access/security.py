@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import zmq
 import zmq.auth
 
-from railyard.cluster.messaging.roles import ROLES
+from railyard.cluster.messaging.access.roles import ROLES
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from railyard.cluster.background import Background
 from railyard.cluster.errors import InvariantError
-from railyard.dfs.namenode.sqlite_journal import SqliteJournal
+from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 
 
 class GroupCommit:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import zmq
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.messaging.roles import Sender
+from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.wire import Message
 
 #: So many peers' roles are remembered.
