@@ -27,6 +27,7 @@ from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.carried import sent_bytes, under_way
 from railyard.netemu.fabric.rates import Rates
+from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.ways import Ways
 from railyard.netemu.model.circuits import CircuitChange, CircuitState
 from railyard.netemu.model.context import GroupContext
@@ -71,6 +72,7 @@ class Fabric:
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._sequence = 0
+        self._recent = RecentChanges()
 
     @property
     def now_s(self) -> float:
@@ -96,6 +98,7 @@ class Fabric:
         flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
         self._sequence += 1
         self._flows[name] = flow
+        self._recent.add((self._context.now_s, "start", name, spec))
         if coflow is not None:
             coflow.flows[name] = None
             if coflow.started_s is None:
@@ -117,6 +120,7 @@ class Fabric:
             raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
         self._ways.stop(found)
         found.size_bytes += by_bytes
+        self._recent.add((self._context.now_s, "grow", flow, by_bytes))
         found.more = more
         self._send(found)
 
@@ -125,6 +129,7 @@ class Fabric:
         found = self._flows.get(flow)
         if found is None:
             return False
+        self._recent.add((self._context.now_s, "cancel", flow, found.spec.coflow))
         self._instant.pop(found, None)
         self._ways.stop(found)
         self._ways.rest(found)
@@ -157,6 +162,7 @@ class Fabric:
         if link not in self.network.number:
             raise ValueError(f'"{link}" is no link of this topology')
         check_capacity(link, bytes_per_s)
+        self._recent.add((self._context.now_s, "capacity of", link, bytes_per_s))
         self._rates.set_capacity(self.network.number[link], bytes_per_s)
         self.cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._rates.capacities)
         if self._ways.plane is not None:
@@ -185,6 +191,7 @@ class Fabric:
                 self.finished_bytes += flow.size_bytes
                 if flow.coflow is not None:
                     flow.coflow.finished_s = due_s
+                self._recent.add((due_s, "finish", flow.spec.flow, flow.spec.coflow))
                 finished.append(Finished(flow.spec.flow, due_s, flow.spec.coflow))
             self._rates.stale = True
         context.now_s = now_s
@@ -333,7 +340,11 @@ class Fabric:
             return
         if self._fast is not None and len(self._flows) >= self._fast.from_flows:
             self._go_over_to(self._fast)
-        self._rates.decide(self._ways.follow_circuits())
+        try:
+            self._rates.decide(self._ways.follow_circuits())
+        except InvariantError as error:
+            self._recent.add_to(error)
+            raise
 
     def _go_over_to(self, fast: Fast) -> None:
         self._rates.scheduler, self._fast = fast.make(), None

@@ -153,11 +153,11 @@ class ServedRows:
     def _check(self, rows: Numbers, rates: Floats) -> None:
         who = self.key or "all flows"
         if not rates.min(initial=0.0) >= 0:  # nor no number at all
-            raise InvariantError(f"rates of {who}: need 0 or more")
+            raise InvariantError(f"rates of {who}: need 0 or more", (self.key,))
         if rates.max(initial=0.0) == np.inf:
             limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
             if limited.any():
-                raise InvariantError(f"rates of {who}: endless on a limited link")
+                raise InvariantError(f"rates of {who}: endless on a limited link", (self.key,))
 
     def _set_all(self, rates: Floats) -> None:
         now_s, table = self._context.now_s, self.rows.column

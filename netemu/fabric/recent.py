@@ -1,0 +1,28 @@
+"""The last changes of a fabric: what an error of a flow scheduler shows of what led to it."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from railyard.cluster.errors import InvariantError
+
+#: Changes kept, and lines shown of them.
+_KEPT, _SHOWN = 200, 8
+
+
+class RecentChanges:
+    """The last changes, as (seconds, what happened, to which flow, coflow or link, details)."""
+
+    def __init__(self) -> None:
+        self._changes: deque[tuple[float, str, str, object]] = deque(maxlen=_KEPT)
+        self.add = self._changes.append
+
+    def add_to(self, error: InvariantError) -> None:
+        """Add the last changes that touched what an error is about; all, if it names nothing."""
+        names = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
+        lines = [
+            f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"
+            for at_s, what, name, details in self._changes
+        ]
+        error.add_events([line for line in lines if re.search(names, line)][-_SHOWN:])
