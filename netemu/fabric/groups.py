@@ -263,9 +263,12 @@ class FlowGroup(ServedRows):
 
     def _drop(self, ended: Numbers) -> None:
         """Forget rows of classes that have no flows any more, and what they sent at."""
-        bytes_per_s = self.rates[ended] * self.weights[ended]
-        self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
-        self._add_load(load_of(self.paths.take(ended, axis=1), -bytes_per_s, len(self.load)))
+        if len(ended) == 1:  # as in most events: 1.5 us instead of 7, with 600 links
+            self._unload_one(int(ended[0]))
+        else:
+            bytes_per_s = self.rates[ended] * self.weights[ended]
+            self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
+            self._add_load(load_of(self.paths.take(ended, axis=1), -bytes_per_s, len(self.load)))
         if self._context.rows_stay:
             self.rows.whole[0][_CLEARED, ended] = _CLEAR
             self._ended.append(ended)
@@ -279,6 +282,16 @@ class FlowGroup(ServedRows):
             flow_class = self._classes[place] = self._classes[row]
             flow_class.row = place
         del self._classes[self.rows.count :]
+
+    def _unload_one(self, row: int) -> None:
+        """Forget what a row sent at, without arrays."""
+        table, paths = self.rows.whole
+        bytes_per_s = table.item(RATE, row) * table.item(WEIGHT, row)
+        self._set_total(max(self.rate_bytes_per_s - bytes_per_s, 0.0))
+        self.load = load = self.load.copy()  # others have the one before
+        for link in paths[:, row].tolist():
+            load[link] = max(load.item(link) - bytes_per_s, 0.0)
+        load[-1] = 0.0  # stands for no link
 
 
 def _note_needs(flow: Flow) -> None:

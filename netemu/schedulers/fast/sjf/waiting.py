@@ -13,7 +13,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import WEIGHT
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
     """The place of the first one in a list that is longer than that."""
     end: int = begin + size
@@ -26,7 +26,7 @@ def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
     return begin
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, row: int) -> int:
     """Where a row is, or has to be put: those of one length are in the order of their numbers."""
     end: int = begin + size
@@ -39,7 +39,7 @@ def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, ro
     return begin
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def insert(
     keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> None:
@@ -52,7 +52,7 @@ def insert(
     sizes[link] = size + 1
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def remove(
     keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> int:
