@@ -47,7 +47,7 @@ class Setup:
 
 SETUPS = {
     "maxmin": Setup(cpu_s_bound=20.0, coflowsim="474 s (its FAIR)"),
-    "sjf": Setup(cpu_s_bound=40.0),
+    "sjf": Setup(cpu_s_bound=20.0),
     "fifo": Setup(
         cpu_s_bound=20.0,
         coflowsim="402 s",
@@ -59,17 +59,17 @@ SETUPS = {
         published={"mean": "up to 3.16 times faster than per-flow mechanisms (Varys)"},
     ),
     "aalo": Setup(
-        cpu_s_bound=20.0,
+        cpu_s_bound=10.0,
         coflowsim="250 s",
         published={
             "mean": "1.93 times faster than per-flow mechanisms, comparable to Varys (Aalo)",
             "p95": "3.59 times faster than per-flow mechanisms (Aalo)",
         },
     ),
-    "aalo+weighted": Setup(cpu_s_bound=120.0),
-    "afap": Setup(cpu_s_bound=60.0),
+    "aalo+weighted": Setup(cpu_s_bound=20.0),
+    "afap": Setup(cpu_s_bound=20.0),
     "sunflow": Setup(
-        cpu_s_bound=40.0,
+        cpu_s_bound=10.0,
         topology=f"{_PORTS},ocs.port_bytes_per_s=1Gbps,delta=10ms,elephant=1",
         published={"mean": "just as fast as the best coflow scheduler on packets (Sunflow)"},
     ),

@@ -56,7 +56,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
     # Inside --------------------------------------------------------------------------------------
     def _is_known(self, group: RowGroup, traffic: Traffic) -> bool:
         """Whether rows have the numbers that they had, and links the capacities."""
-        same = group.layout == self._layout and len(group.paths) == self._waiting.ways.shape[1]
+        same = group.layout == self._layout and len(group.paths) == len(self._waiting.ways)
         return same and np.array_equal(traffic.capacities, self._capacities)
 
     def _begin(self, group: RowGroup, traffic: Traffic) -> None:
@@ -133,7 +133,7 @@ def _nobody(links: int, positions: int) -> Waiting:
         lower=nothing,
         upper=nothing,
         tops=nothing,
-        ways=np.empty((0, positions), dtype=np.int64),
+        ways=np.empty((positions, 0), dtype=np.int64),
         first=np.full(links, NONE),
         following=np.empty((0, positions), dtype=np.int64),
     )
@@ -150,6 +150,6 @@ def _with_routes(waiting: Waiting, ways: list[tuple[int, ...]]) -> Waiting:
             waiting.first[link] = route * positions + position
     return waiting._replace(
         tops=np.concatenate([waiting.tops, np.full(len(ways), NONE)]),
-        ways=np.concatenate([waiting.ways, more]),
+        ways=np.ascontiguousarray(np.concatenate([waiting.ways, more.T], axis=1)),
         following=following,
     )
