@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numba.typed import List
 
-from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.traffic import Group, Traffic
-from railyard.netemu.schedulers.fast.loops.leveling import level_in_order
-from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
+from railyard.netemu.schedulers.fast.loops.leveling import Memory, level_in_order
+from railyard.netemu.schedulers.fast.loops.slots import Rates, Slots, all_grown
 from railyard.netemu.schedulers.fast.queues import Queues
 from railyard.netemu.schedulers.reference.aalo import Aalo
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
@@ -49,43 +49,31 @@ class CompiledAalo(Aalo):
 
 
 class Sheet(NamedTuple):
-    """What slots are given, by slot."""
+    """What slots are given."""
 
-    tables: List  #: of Floats, [column, row], as of ``netemu.rowtable``
-    entries: List  #: of Numbers: see ``linklists.link_rows``
-    fresh: Bools  #: whether nothing is known of them
-    loads: Floats  #: bytes/s: [slot, link]
-    bytes_per_s: Floats
-    first_finish_s: Floats
-    touched: Numbers  #: room for the slots whose rates have changed
+    tables: List  #: by slot: Floats, [column, row], see ``netemu.model.rows``
+    entries: List  #: by slot: Numbers, see ``linklists.link_rows``
+    rates: Rates
 
 
 class Levels:
     """What is known of the levels of slots on one sheet, from decision to decision."""
 
     def __init__(self, links: int) -> None:
-        # By slot, see ``level_in_order``:
-        self._linked: Numbers = np.zeros(0, dtype=np.int64)
-        self._known: Numbers = np.zeros(0, dtype=np.int64)
-        # By slot and link:
-        self._begins: Numbers = np.zeros((0, links), dtype=np.int64)
-        self._sizes: Numbers = np.zeros((0, links), dtype=np.int64)
-        self._crossing: Numbers = np.zeros((0, links), dtype=np.int64)
-        self._levels: Floats = np.zeros((0, links))
-        self._found: Floats = np.zeros((0, links))
+        rows, crossed = np.zeros(0, dtype=np.int64), np.zeros((0, links), dtype=np.int64)
+        levels = np.zeros((0, links))
+        self._memory = Memory(rows, rows, crossed, crossed, crossed, levels, levels)
         self._work: Floats = np.zeros((2, 0))
 
     def update(self, slots: Slots) -> None:
         """Have room for all slots, and forget where the rows were of those that have moved."""
-        more = len(slots.counts) - len(self._linked)
+        more = len(slots.counts) - len(self._memory.known)
         if more:
-            self._linked, self._known = grown(self._linked, more), grown(self._known, more)
-            self._begins, self._sizes = grown(self._begins, more), grown(self._sizes, more)
-            self._crossing = grown(self._crossing, more)
-            self._levels, self._found = grown(self._levels, more), grown(self._found, more)
+            self._memory = all_grown(self._memory, more)
+        memory = self._memory
         for slot in slots.moved:
-            self._linked[slot] = self._known[slot] = 0
-            self._begins[slot] = self._sizes[slot] = self._crossing[slot] = 0
+            memory.linked[slot] = memory.known[slot] = 0
+            memory.begins[slot] = memory.sizes[slot] = memory.crossing[slot] = 0
         if self._work.shape[1] < slots.most_rows:
             self._work = np.empty((2, 2 * slots.most_rows))
 
@@ -96,23 +84,13 @@ class Levels:
             sheet.tables,
             slots.paths,
             sheet.entries,
-            self._begins,
-            self._sizes,
             slots.counts,
             slots.changed,
-            sheet.fresh,
-            self._linked,
-            self._known,
-            self._crossing,
-            self._levels,
-            sheet.loads,
+            self._memory,
+            sheet.rates,
             left,
             slots.rounding,
             now_s,
-            sheet.bytes_per_s,
-            sheet.first_finish_s,
-            sheet.touched,
-            self._found,
             self._work,
         )
 
@@ -131,14 +109,6 @@ class _Line:
         slots = self._slots
         slots.update(traffic)
         self._levels.update(slots)
-        sheet = Sheet(
-            slots.tables,
-            slots.entries,
-            slots.fresh,
-            slots.loads,
-            slots.bytes_per_s,
-            slots.first_finish_s,
-            slots.touched,
-        )
+        sheet = Sheet(slots.tables, slots.entries, slots.rates)
         left, numbers = traffic.capacities.copy(), slots.numbers(order)
-        return slots.tell(self._levels.level(numbers, slots, sheet, left, traffic.now_s))
+        return slots.hand_over(self._levels.level(numbers, slots, sheet, left, traffic.now_s))

@@ -16,7 +16,7 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     remaining_bytes,
     sum_up,
 )
-from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
+from railyard.netemu.schedulers.fast.loops.slots import Rates, Slots, grown
 from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.fifo import Fifo
 
@@ -31,20 +31,18 @@ def serve_in_order(
     anew: Bools,
     held: Bools,
     found: Floats,
-    loads: Floats,
+    rates: Rates,
     left: Floats,
     rounding: Floats,
     now_s: float,
-    bytes_per_s: Floats,
-    first_finish_s: Floats,
-    touched: Numbers,
 ) -> int:
     """Let slots take what those before them have ``left``; returns how many are ``touched``.
 
-    ``anew`` tells which must get other rates, ``held`` which links limit each of them, and
+    ``anew`` says which must get other rates, ``held`` which links limit each of them, and
     ``found`` what there was left of each link at the last decision.
     """
     those = 0
+    _, loads, bytes_per_s, first_finish_s, touched = rates
     for slot in order:
         table, count, load = tables[slot], counts[slot], loads[slot]
         serve = anew[slot]
@@ -136,13 +134,10 @@ class CompiledFifo(Fifo):
             anew,
             self._held,
             self._found,
-            slots.loads,
+            slots.rates,
             left,
             slots.rounding,
             traffic.now_s,
-            slots.bytes_per_s,
-            slots.first_finish_s,
-            slots.touched,
         )
-        slots.tell(touched)
+        slots.hand_over(touched)
         return np.inf

@@ -19,7 +19,7 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     remaining_bytes,
     sum_up,
 )
-from railyard.netemu.schedulers.fast.loops.slots import Slots, grown
+from railyard.netemu.schedulers.fast.loops.slots import Rates, Slots, grown
 from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.varys import Varys
 
@@ -40,8 +40,7 @@ def bottlenecks(
     paths: List,
     counts: Numbers,
     anew: Bools,
-    loads: Floats,
-    bytes_per_s: Floats,
+    rates: Rates,
     link_bytes: Floats,
     summed: Floats,
     passed_s: float,
@@ -58,8 +57,8 @@ def bottlenecks(
     for number in range(len(slots)):
         slot = slots[number]
         demand, again = link_bytes[slot], anew[slot]
-        if not again and bytes_per_s[slot] > 0:
-            again = _send(demand, loads[slot], passed_s, summed[slot]) > 0
+        if not again and rates.bytes_per_s[slot] > 0:
+            again = _send(demand, rates.loads[slot], passed_s, summed[slot]) > 0
             again |= _longest_s(demand, seconds_a_byte) < now_s * LAST_MOMENTS
         if again:
             _sum_up(tables[slot], paths[slot], counts[slot], now_s, demand)
@@ -122,16 +121,14 @@ def serve(
     paths: List,
     counts: Numbers,
     anew: Bools,
-    loads: Floats,
+    sends: Rates,
     link_bytes: Floats,
     left: Floats,
     rounding: Floats,
     now_s: float,
-    bytes_per_s: Floats,
-    first_finish_s: Floats,
-    touched: Numbers,
 ) -> int:
     """MADD for all, then backfill; returns how many slots are ``touched``."""
+    _, loads, bytes_per_s, first_finish_s, touched = sends
     speeds = _speeds(order, link_bytes, left, rounding)
     those, levels, (floats, numbers) = 0, np.empty(len(left)), scratch(len(left))
     for number in range(len(order)):
@@ -235,8 +232,7 @@ class CompiledVarys(Varys):
             slots.paths,
             slots.counts,
             anew,
-            slots.loads,
-            slots.bytes_per_s,
+            slots.rates,
             self._link_bytes,
             self._summed,
             traffic.now_s - self._decided_s,
@@ -253,16 +249,13 @@ class CompiledVarys(Varys):
             slots.paths,
             slots.counts,
             anew,
-            slots.loads,
+            slots.rates,
             self._link_bytes,
             left,
             slots.rounding,
             traffic.now_s,
-            slots.bytes_per_s,
-            slots.first_finish_s,
-            slots.touched,
         )
-        slots.tell(touched)
+        slots.hand_over(touched)
         return np.inf
 
     def _by_arrival(self, traffic: Traffic) -> Numbers:

@@ -18,6 +18,7 @@ from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, loa
 from railyard.netemu.schedulers.fast.loops.slots import (
     Slots,
     add_arrays,
+    all_grown,
     grown,
     new_arrays,
     put_array,
@@ -92,15 +93,7 @@ class _Pass:
     def __init__(self, links: int) -> None:
         self._levels = Levels(links)
         tables, self._paths, entries = new_arrays(len(COLUMNS))
-        self.sheet = Sheet(
-            tables,
-            entries,
-            np.zeros(0, dtype=np.bool_),
-            np.zeros((0, links)),
-            np.zeros(0),
-            np.zeros(0),
-            np.zeros(0, dtype=np.int64),
-        )
+        self.sheet = Sheet(tables, entries, Slots(links).rates)
         self._known: Numbers = np.zeros(0, dtype=np.int64)  #: rows that are on the sheet, by slot
 
     def update(self, slots: Slots) -> None:
@@ -108,13 +101,13 @@ class _Pass:
         self._levels.update(slots)
         self._make_room(slots)
         sheet, known = self.sheet, self._known
-        sheet.fresh[slots.fresh] = True
+        sheet.rates.fresh[slots.fresh] = True
         for slot in slots.moved:
-            sheet.fresh[slot] = True
+            sheet.rates.fresh[slot] = True
             rows, positions = slots.room(slot)
             put_array(sheet.tables, slot, np.zeros((len(COLUMNS), rows)))
             put_array(sheet.entries, slot, np.empty((positions, 0), dtype=np.int64))
-            sheet.loads[slot], known[slot] = 0.0, 0
+            sheet.rates.loads[slot], known[slot] = 0.0, 0
         follow_weights(
             slots.changed,
             slots.tables,
@@ -122,13 +115,13 @@ class _Pass:
             slots.counts,
             known,
             sheet.tables,
-            sheet.loads,
+            sheet.rates.loads,
         )
 
     def level(self, order: Numbers, slots: Slots, left: Floats, now_s: float) -> Numbers:
         """Let slots in this order share what is ``left``; returns those that are touched."""
         touched = self._levels.level(order, slots, self.sheet, left, now_s)
-        return self.sheet.touched[:touched].copy()
+        return self.sheet.rates.touched[:touched].copy()
 
     def _make_room(self, slots: Slots) -> None:
         sheet = self.sheet
@@ -137,15 +130,8 @@ class _Pass:
         more = len(slots.counts) - len(self._known)
         if more:
             self._known = grown(self._known, more)
-            self.sheet = Sheet(
-                sheet.tables,
-                sheet.entries,
-                grown(sheet.fresh, more),
-                grown(sheet.loads, more),
-                grown(sheet.bytes_per_s, more),
-                grown(sheet.first_finish_s, more),
-                grown(sheet.touched, more),
-            )
+            rates = all_grown(sheet.rates, more)
+            self.sheet = Sheet(sheet.tables, sheet.entries, rates)
 
 
 class CompiledWeightedAalo(WeightedAalo):
@@ -186,7 +172,7 @@ class CompiledWeightedAalo(WeightedAalo):
             slots.bytes_per_s,
             slots.first_finish_s,
         )
-        queues.take_rates(slots.tell(len(touched)), now_s)
+        queues.take_rates(slots.hand_over(len(touched)), now_s)
         return queues.next_move_s()
 
     # Inside --------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ what this changes for other links is next; and so on until it holds for all.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numba.typed import List
@@ -25,6 +27,7 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     load_links,
     sum_up,
 )
+from railyard.netemu.schedulers.fast.loops.slots import Rates
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12
@@ -35,6 +38,20 @@ _STAYS = 1e-13
 #: two or three entries, and who changes one of 10,000 flows seldom knows how far that will reach.
 _MANY_AMISS = 0.25
 _MANY_ENTRIES = 0.5
+
+
+class Memory(NamedTuple):
+    """What is known of slots from decision to decision, by slot."""
+
+    linked: Numbers  #: how many of its rows are in the lists of its links (``link_rows``)
+    known: Numbers  #: how many rows were there and are counted as crossing its links
+    begins: Numbers  #: where the list of each link begins: [slot, link]
+    sizes: Numbers  #: how long that is
+    crossing: Numbers  #: how many rows cross each link: [slot, link]
+    levels: Floats  #: bytes/s for each unit of weight: [slot, link]
+    #: bytes/s of each link that were left when the levels were found, which hold as long as that
+    #: is so on the links that its rows cross: [slot, link]
+    found: Floats
 
 
 @njit(cache=True)
@@ -310,34 +327,21 @@ def level_in_order(
     tables: List,
     paths: List,
     entries: List,
-    begins: Numbers,
-    sizes: Numbers,
     counts: Numbers,
     changed: Bools,
-    fresh: Bools,
-    linked: Numbers,
-    known: Numbers,
-    crossing: Numbers,
-    levels: Floats,
-    loads: Floats,
+    memory: Memory,
+    rates: Rates,
     left: Floats,
     rounding: Floats,
     now_s: float,
-    bytes_per_s: Floats,
-    first_finish_s: Floats,
-    touched: Numbers,
-    found: Floats,
     work: Floats,
 ) -> int:
-    """Let slots share what those before them have ``left``; returns how many are ``touched``.
+    """Let slots share what those before them have ``left``; returns how many are touched.
 
-    ``found`` is what was left when each slot's levels were found: where that is so still, on the
-    links that it crosses, they are.
-
-    ``linked`` tells how many of each slot's rows are in the lists of its links (``link_rows``), and
-    ``known`` how many were there before and are counted as ``crossing`` its links;
     ``work`` is any array of two rows as long as those of the largest slot.
     """
+    linked, known, begins, sizes, crossing, levels, found = memory
+    fresh, loads, bytes_per_s, first_finish_s, touched = rates
     those = 0
     for slot in order:
         table, count, load = tables[slot], counts[slot], loads[slot]
