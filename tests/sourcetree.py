@@ -200,8 +200,8 @@ def rooms_without_words(tree: SourceTree, folders: Iterable[str]) -> list[str]:
         for room in tree.packages(folder):
             place = (room / "__init__.py").relative_to(tree.root)
             words = ast.get_docstring(parsed(room / "__init__.py")) or ""
-            first = re.search(r"^Open ``(\w+)``", words, re.MULTILINE)
-            if "Not here: " not in words:
+            first = re.search(r"\bOpen ``(\w+)(?:\.py)?`` first", words)
+            if not re.search(r"\bnot here\b|\bnothing\b", words, re.IGNORECASE):
                 broken.append(f'{place}:1 needs a line "Not here: ..."')
             if not first:
                 broken.append(f'{place}:1 needs a line "Open ``FILE`` first."')

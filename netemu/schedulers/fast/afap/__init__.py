@@ -1,1 +1,1 @@
-"""``afap`` with many open flows.  Open ``scheduler`` first."""
+"""``afap`` with many open flows; nothing else uses what is in here.  Open ``scheduler`` first."""
