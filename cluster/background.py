@@ -23,7 +23,7 @@ class Background:
         #: what ended: whom to tell, and what went wrong
         self._ended: deque[tuple[Callable[[OSError | None], None], Exception | None]] = deque()
         self._readable, self._writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        reactor.add(self._readable, self._tell)
+        reactor.add(self._readable, self._deliver)
 
     def do(self, work: Callable[[], None], on_end: Callable[[OSError | None], None]) -> None:
         """Do ``work`` soon; then ``on_end`` is called in the loop, with the error if there is one.
@@ -49,7 +49,7 @@ class Background:
         with contextlib.suppress(BlockingIOError):  # the pipe is full of news already
             os.write(self._writable, b"\0")
 
-    def _tell(self) -> None:
+    def _deliver(self) -> None:
         os.read(self._readable, 65536)
         while self._ended:
             on_end, error = self._ended.popleft()

@@ -413,10 +413,10 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     changes = [(_key_now(key), value) for key, value in (*more, *changes)]
     data, source = _read(base)
     if changes:
-        told = ",".join(f"{key}={value}" for key, value in changes)
-        source = f"{base} with {told}"
+        suffix = ",".join(f"{key}={value}" for key, value in changes)
+        source = f"{base} with {suffix}"
         data = apply_changes(data, changes, TABLES, source)
-        data["name"] = f"{data.get('name', base)},{told}"
+        data["name"] = f"{data.get('name', base)},{suffix}"
     return build(data, Topology, source)
 
 

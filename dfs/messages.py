@@ -1,10 +1,10 @@
-"""What clients, the NameNode and the DataNodes tell one another.
+"""Messages between clients, the NameNode and the DataNodes.
 
 Bulk bytes travel as ``netemu.transfer`` says; these messages open and end such transfers.
 All ``stored_`` figures are real bytes.  A node of "" is a client outside of the cluster.
 
     client ──namespace, locations──► NameNode ◄──facts── DataNode
-    client ──WriteBlock, ReadBlock──► DataNode ◄──orders── NameNode
+    client ──WriteBlock, ReadBlock──► DataNode ◄─commands─ NameNode
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ class BlockReport(Message, frozen=True, kw_only=True):
     held: Annotated[tuple[HeldBlock, ...], ENTRIES]
 
 
-# Orders of the NameNode --------------------------------------------------------------------------
+# Commands of the NameNode ------------------------------------------------------------------------
 class ReplicateBlock(Command, frozen=True, kw_only=True):
     """Send the replica at ``source`` to ``target``."""
 

@@ -81,7 +81,7 @@ PURE = (
     "dfs.namenode.datanodes",
     "dfs.namenode.doubts",
     "dfs.namenode.namespace",
-    "dfs.namenode.orders",
+    "dfs.namenode.commands",
     "dfs.namenode.replication",
     "dfs.placement",
     "jobs.model",

@@ -103,7 +103,7 @@ class RunFolder:
         return self.path / "namenode.sqlite"
 
     @property
-    def told(self) -> Path:
+    def supervisor_events(self) -> Path:
         """What the supervisor tells: see ``cluster.supervisor``."""
         return self.path / "supervisor.jsonl"
 

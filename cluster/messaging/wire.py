@@ -78,8 +78,8 @@ class Refusal(Message, frozen=True, kw_only=True):
     @classmethod
     def because(cls, reason: object) -> Refusal:
         """The answer that an error becomes; of a long story, the beginning is told."""
-        told = shortened(str(reason), REASON_LETTERS_MAX)
-        return cls(reason=told, unable=isinstance(reason, PeerUnable))
+        text = shortened(str(reason), REASON_LETTERS_MAX)
+        return cls(reason=text, unable=isinstance(reason, PeerUnable))
 
     def error(self) -> Refused:
         """The error that it is to whoever asked."""

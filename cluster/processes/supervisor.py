@@ -118,7 +118,7 @@ class Supervisor:
             return ending
         finally:
             self._take_down(grace_s)
-            self._tell(event="stopped")
+            self._report(event="stopped")
 
     # Starting ----------------------------------------------------------------------------------
     def _fork(self, spec: DaemonSpec) -> int:
@@ -195,7 +195,7 @@ class Supervisor:
             self._unready.pop(name, None)
         if not self._unready and not self._started:
             self._started = True
-            self._tell(event="ready")
+            self._report(event="ready")
 
     def _note_deaths(self) -> Ending | None:
         """Tell of each daemon that has ended; how the cluster ends if it can't go on without."""
@@ -211,9 +211,9 @@ class Supervisor:
             failed = not self._started and (was_unready or spec.critical)
             next_ = "the start has failed" if failed else self._what_next(spec)
             self._folder.record_death(spec.role, spec.name, pid, how, next_)
-            self._tell(event="died", role=spec.role, name=spec.name, pid=pid, how=how, next=next_)
+            self._report(event="died", role=spec.role, name=spec.name, pid=pid, how=how, next=next_)
             if failed:
-                self._tell(event="failed", reason=f"{spec.name} ended during the start: {how}")
+                self._report(event="failed", reason=f"{spec.name} ended during the start: {how}")
                 ending = Ending.START_FAILED
             elif spec.critical:
                 ending = ending or Ending.DAEMON_DIED
@@ -251,7 +251,7 @@ class Supervisor:
                 log.error("%s: no process for it: %s", spec.name, error.strerror)
                 self._due.append((now_s + PAUSE_S_MAX, spec))
             else:
-                self._tell(event="started-again", role=spec.role, name=spec.name, pid=pid)
+                self._report(event="started-again", role=spec.role, name=spec.name, pid=pid)
 
     def _deal_with_late(self) -> Ending | None:
         """Of daemons that are not ready in time: end the start, or kill one to start it again."""
@@ -261,7 +261,7 @@ class Supervisor:
             return None
         if not self._started:
             reason = f"not up within {self._start_timeout_s:g} s: {', '.join(late)}"
-            self._tell(event="failed", reason=reason)
+            self._report(event="failed", reason=reason)
             return Ending.START_FAILED
         for pid, spec in self._running.items():
             if spec.name in late:
@@ -270,7 +270,7 @@ class Supervisor:
                 del self._unready[spec.name]
         return None
 
-    def _tell(self, **what: object) -> None:
+    def _report(self, **what: object) -> None:
         try:
             print(json.dumps(what), flush=True)
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The DataNode's process: keeps in touch with the NameNode and carries out its orders."""
+"""The DataNode's process: keeps in touch with the NameNode and carries out its commands."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DataNode:
         self._transport = transport
         self._rack = rack
         self._server = BlockServer(
-            transport, topology, rack, network, self._tell, config.durability
+            transport, topology, rack, network, self._report, config.durability
         )
         self._namenode = self._connect()
         self.registered = False
@@ -55,10 +55,10 @@ class DataNode:
 
     def _connect(self) -> Link:
         link = self._transport.link("namenode")
-        link.on(ReplicateBlock, lambda order, _: self._server.replicate(order))
-        link.on(DeleteReplicas, lambda order, _: self._server.delete(order))
-        link.on(VerifyReplica, lambda order, _: self._server.look_at(order))
-        link.on(DeleteDamaged, lambda order, _: self._server.look_at(order))
+        link.on(ReplicateBlock, lambda command, _: self._server.replicate(command))
+        link.on(DeleteReplicas, lambda command, _: self._server.delete(command))
+        link.on(VerifyReplica, lambda command, _: self._server.look_at(command))
+        link.on(DeleteDamaged, lambda command, _: self._server.look_at(command))
         link.on(RegisterAgain, lambda _, __: self._register())
         return link
 
@@ -86,7 +86,7 @@ class DataNode:
             nodes = self._server.usable_nodes()
             self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
 
-    def _tell(self, fact: Event | BlockReport) -> None:
+    def _report(self, fact: Event | BlockReport) -> None:
         self._namenode.send(fact)
 
 

@@ -58,29 +58,29 @@ def look_at(store: BlockStore, block: BlockId, stored_length: int | None = None)
 
 
 class Scanner:
-    """Works as long as its reactor runs.  ``tell`` takes facts for the NameNode."""
+    """Works as long as its reactor runs.  ``report`` takes facts for the NameNode."""
 
     def __init__(
         self,
         reactor: Reactor,
         stores: Mapping[NodeId, BlockStore],
         storage: Storage,
-        tell: Callable[[Event], None],
+        report: Callable[[Event], None],
     ) -> None:
         self._reactor = reactor
         self._stores = stores
         self._period_s = storage.scan_period
         self._bytes_per_s_max = storage.scan_rate
-        self._tell = tell
+        self._report = report
         #: what the NameNode asked for, oldest first; the first of it is under way
         self._asked: dict[Ask, None] = {}
         self._answering: Generator[int, None, None] | None = None
         self._repeat(self._round(), self._period_s)
 
     # What the NameNode asks for ------------------------------------------------------------------
-    def ask(self, order: Ask) -> None:
+    def ask(self, command: Ask) -> None:
         """Look at a replica soon; what is found is told."""
-        self._asked[order] = None
+        self._asked[command] = None
         if self._answering is None:
             self._answering = self._answer_all()
             self._reactor.call_later(0, self._go_on_answering)
@@ -95,27 +95,29 @@ class Scanner:
 
     def _answer_all(self) -> Generator[int, None, None]:
         while self._asked:
-            order = next(iter(self._asked))
-            yield from self._answer(order)
-            del self._asked[order]
+            command = next(iter(self._asked))
+            yield from self._answer(command)
+            del self._asked[command]
             yield 0
 
-    def _answer(self, order: Ask) -> Generator[int, None, None]:
-        store = self._stores.get(order.node)
+    def _answer(self, command: Ask) -> Generator[int, None, None]:
+        store = self._stores.get(command.node)
         if store is None:
             return  # the node is lost, as the NameNode hears by heartbeat
-        found, reason = yield from look_at(store, order.block, order.stored_length)
+        found, reason = yield from look_at(store, command.block, command.stored_length)
         if found != "sound":
-            log.warning("block %d on %s is %s: %s", order.block, order.node, found, reason)
-        if found == "damaged" and isinstance(order, DeleteDamaged):
+            log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
+        if found == "damaged" and isinstance(command, DeleteDamaged):
             try:
-                store.delete(order.block)
+                store.delete(command.block)
             except OSError as error:
                 found, reason = "unreadable", f"it cannot be deleted: {error.strerror}"
             else:
-                self._tell(ReplicasDeleted(node=order.node, blocks=(order.block,)))
+                self._report(ReplicasDeleted(node=command.node, blocks=(command.block,)))
                 return
-        self._tell(ReplicaVerified(block=order.block, node=order.node, found=found, reason=reason))
+        self._report(
+            ReplicaVerified(block=command.block, node=command.node, found=found, reason=reason)
+        )
 
     # The slow round ------------------------------------------------------------------------------
     def _repeat(self, work: Generator[float, None, None], pause_s: float) -> None:
@@ -152,4 +154,4 @@ class Scanner:
         found, reason = yield from look_at(store, block)
         if found == "damaged" and store.has(block):
             log.warning("block %d on %s is damaged: %s", block, node, reason)
-            self._tell(ReplicaVerified(block=block, node=node, found=found, reason=reason))
+            self._report(ReplicaVerified(block=block, node=node, found=found, reason=reason))

@@ -53,7 +53,7 @@ _SYNCS = 4
 
 
 class BlockServer:
-    """Serves ``datanode-RACK``.  ``tell`` takes facts for the NameNode."""
+    """Serves ``datanode-RACK``.  ``report`` takes facts for the NameNode."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class BlockServer:
         topology: Topology,
         rack: RackId,
         network: NetworkClient | None,
-        tell: Callable[[Event | BlockReport], None],
+        report: Callable[[Event | BlockReport], None],
         durability: Durability = "fast",
     ) -> None:
         self._network = network
-        self._tell = tell
+        self._report = report
         self._block_bytes = topology.stored_block_bytes
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._stores = {
@@ -73,7 +73,7 @@ class BlockServer:
             for node, in_rack in self._nodes.items()
             if in_rack == rack
         }
-        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, tell)
+        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
         self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
         #: {transfer under way: the node whose replica it reads}
@@ -89,7 +89,7 @@ class BlockServer:
         self._transfers = ServerTransfers(self._server, transport.reactor)
 
         period_s = topology.liveness.block_report
-        self._reporter = BlockReporter(transport.reactor, self._stores, period_s, tell)
+        self._reporter = BlockReporter(transport.reactor, self._stores, period_s, report)
 
     # Nodes -----------------------------------------------------------------------------------
     def usable_nodes(self) -> tuple[NodeId, ...]:
@@ -106,7 +106,7 @@ class BlockServer:
         message = request.message
         assert isinstance(message, LoseNode)
         self._store(message.node)
-        self._lose(message.node, "it was told to behave so")
+        self._lose(message.node, "a test asked for it")
         return Done()
 
     def _lose(self, node: NodeId, why: str) -> None:
@@ -236,30 +236,32 @@ class BlockServer:
                 on_refused=transfer.fail,
             )
 
-    # Orders of the NameNode ------------------------------------------------------------------
-    def replicate(self, order: ReplicateBlock) -> None:
+    # Commands of the NameNode ------------------------------------------------------------------
+    def replicate(self, command: ReplicateBlock) -> None:
         """Send a replica to another node."""
 
         def failed(reason: str) -> None:
-            self._tell(
+            self._report(
                 ReplicationFailed(
-                    block=order.block, source=order.source, target=order.target, reason=reason
+                    block=command.block, source=command.source, target=command.target, reason=reason
                 )
             )
 
         def ended(answer: BlockWritten) -> None:
-            if order.target in answer.nodes:
-                length = order.stored_length
-                self._tell(
-                    BlockReplicated(block=order.block, target=order.target, stored_length=length)
+            if command.target in answer.nodes:
+                length = command.stored_length
+                self._report(
+                    BlockReplicated(
+                        block=command.block, target=command.target, stored_length=length
+                    )
                 )
             else:
                 failed(answer.reason)
 
-        report = functools.partial(self._report_bad_source, order)
+        report = functools.partial(self._report_bad_source, command)
         try:
-            store = self._store(order.source)
-            source = BlockSource(store, order.block, 0, order.stored_length, report)
+            store = self._store(command.source)
+            source = BlockSource(store, command.block, 0, command.stored_length, report)
         except ReplicaError as error:
             failed(str(error))
             report(error)
@@ -271,50 +273,50 @@ class BlockServer:
             OutgoingBlock(
                 self._peers,
                 self._network,
-                order.source,
-                order.block,
-                order.stored_length,
+                command.source,
+                command.block,
+                command.stored_length,
                 source.packed_sums,
-                (order.target,),
+                (command.target,),
                 ended,
             ).extend(source)
         except PeerError as error:
             source.close()
             failed(str(error))
 
-    def delete(self, order: DeleteReplicas) -> None:
+    def delete(self, command: DeleteReplicas) -> None:
         """Delete replicas, those that are being received too."""
-        store = self._stores.get(order.node)
+        store = self._stores.get(command.node)
         if store is None:
             return
-        unwanted = set(order.blocks)
+        unwanted = set(command.blocks)
         for receiver in list(self._receiving):
-            if receiver.node == order.node and receiver.block in unwanted:
+            if receiver.node == command.node and receiver.block in unwanted:
                 receiver.abort(f"block {receiver.block} is not wanted any more")
         deleted: list[BlockId] = []
-        for block in order.blocks:
+        for block in command.blocks:
             try:
                 store.delete(block)
             except OSError as error:
-                log.warning("block %d stays on %s: %s", block, order.node, error.strerror)
+                log.warning("block %d stays on %s: %s", block, command.node, error.strerror)
             else:
                 deleted.append(block)
-        self._tell(ReplicasDeleted(node=order.node, blocks=tuple(deleted)))
+        self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
 
-    def look_at(self, order: VerifyReplica | DeleteDamaged) -> None:
+    def look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
         """Look at a replica, and delete it if it is damaged and that is wanted."""
-        self._scanner.ask(order)
+        self._scanner.ask(command)
 
-    def _report_bad_source(self, order: ReplicateBlock, error: ReplicaError) -> None:
+    def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
         """Of a replica that was to be sent."""
-        self._report_if_damaged(order.source, order.block, error)
+        self._report_if_damaged(command.source, command.block, error)
         if not isinstance(error, ReplicaDamaged):  # so that another source is taken
             unreadable = ReplicaVerified(
-                block=order.block, node=order.source, found="unreadable", reason=str(error)
+                block=command.block, node=command.source, found="unreadable", reason=str(error)
             )
-            self._tell(unreadable)
+            self._report(unreadable)
 
     def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)
         if isinstance(error, ReplicaDamaged):
-            self._tell(ReplicaFailed(block=block, node=node, reason=str(error)))
+            self._report(ReplicaFailed(block=block, node=node, reason=str(error)))

@@ -1,4 +1,4 @@
-"""The NameNode: a state machine that takes a message and the time, and answers and orders.
+"""The NameNode: a state machine; it takes a message and the time, returns a reply and commands.
 
 ``handle`` is the only door.  Never here: sockets, files, clocks, and chance but by the seed.
 """
@@ -46,12 +46,12 @@ from railyard.dfs.messages import (
     StoredBlock,
 )
 from railyard.dfs.namenode.blockmap import BlockMap
+from railyard.dfs.namenode.commands import CommandQueue, DataNodeCommand
 from railyard.dfs.namenode.datanodes import DataNodes
 from railyard.dfs.namenode.doubts import Doubts
 from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
-from railyard.dfs.namenode.orders import Order, Orders
 from railyard.dfs.namenode.replication import Replication
 from railyard.dfs.namenode.reports import Reports, status_of
 from railyard.dfs.paths import parse_path
@@ -79,10 +79,10 @@ class BlocksStored(Message, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What a message leads to: an answer to whoever sent it, and orders."""
+    """The result of one message: the reply to its sender, and commands for DataNodes."""
 
     reply: Message | None
-    orders: tuple[Order, ...]
+    commands: tuple[DataNodeCommand, ...]
 
 
 class NameNode:
@@ -112,14 +112,14 @@ class NameNode:
         self._open = OpenFiles()
         #: the upper half tells one start from another, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
-        self._orders = Orders(self._nodes)
+        self._commands = CommandQueue(self._nodes)
         self._datanodes = DataNodes(
             self._nodes,
             topology.liveness.expiry_s,
             self.blocks,
             self._replication,
             self._doubts,
-            self._orders,
+            self._commands,
         )
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
             GetStatus: self._get_status,
@@ -155,11 +155,11 @@ class NameNode:
         """Take a request or a fact at time ``now_s``."""
         reply = self._handlers[type(message)](message, now_s)
         more = self._replication.decide(now_s)
-        if not (more or self._orders or self._doubts):  # as with most messages
+        if not (more or self._commands or self._doubts):  # as with most messages
             return Outcome(reply, ())
-        self._orders.extend(more)
-        self._orders.extend(self._doubts.decide(now_s))
-        return Outcome(reply, self._orders.take())
+        self._commands.extend(more)
+        self._commands.extend(self._doubts.decide(now_s))
+        return Outcome(reply, self._commands.take())
 
     def is_being_written(self, file: int) -> bool:
         """Whether a file of that number is open."""
@@ -295,7 +295,7 @@ class NameNode:
         for stored in message.blocks:
             late = self.blocks.complete(stored.block, stored.nodes)
             if late:
-                self._orders.delete([(node, stored.block) for node in late])
+                self._commands.delete([(node, stored.block) for node in late])
         if freed or unused:
             self._forget([*(block.block for block in freed), *unused])
         return FileCompleted(status=status_of(file.path, inode))
@@ -353,6 +353,6 @@ class NameNode:
 
     def _forget(self, blocks: Iterable[BlockId]) -> None:
         """Forget blocks that no file has, and have their replicas deleted."""
-        self._orders.delete(
+        self._commands.delete(
             [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
         )

@@ -22,8 +22,8 @@ from railyard.dfs.messages import (
     ReplicaVerified,
 )
 from railyard.dfs.namenode.blockmap import BlockMap
+from railyard.dfs.namenode.commands import CommandQueue
 from railyard.dfs.namenode.doubts import Doubts
-from railyard.dfs.namenode.orders import Orders
 from railyard.dfs.namenode.replication import Replication
 
 
@@ -37,14 +37,14 @@ class DataNodes:
         blocks: BlockMap,
         replication: Replication,
         doubts: Doubts,
-        orders: Orders,
+        commands: CommandQueue,
     ) -> None:
         self._nodes = nodes  #: of the topology
         self._expiry_s = expiry_s
         self._blocks = blocks
         self._replication = replication
         self._doubts = doubts
-        self._orders = orders
+        self._commands = commands
         #: {rack: when its DataNode was last heard}
         self._heard_s: dict[RackId, float] = {}
 
@@ -69,7 +69,7 @@ class DataNodes:
             self._doubts.node_joined(node, now_s)
             for block in doubtful:
                 self._doubts.doubt(block, node, now_s)
-            self._orders.delete([(node, block) for block in unknown])
+            self._commands.delete([(node, block) for block in unknown])
         return Done()
 
     def heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
@@ -77,7 +77,7 @@ class DataNodes:
         self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
         if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
-            self._orders.add(message.rack, RegisterAgain())
+            self._commands.add(message.rack, RegisterAgain())
             return
         self._heard_s[message.rack] = now_s
         self._lose([node for node in alive if node not in message.nodes], now_s)
@@ -99,7 +99,7 @@ class DataNodes:
         )
         for block in doubtful:
             self._doubts.doubt(block, message.node, now_s)
-        self._orders.delete([(message.node, block) for block in unknown])
+        self._commands.delete([(message.node, block) for block in unknown])
 
     # Replicas --------------------------------------------------------------------------------
     def replicated(self, fact: BlockReplicated, _: float) -> None:
@@ -107,7 +107,7 @@ class DataNodes:
         self._replication.copied(fact.block, fact.target)
         known = self._blocks.blocks.get(fact.block)
         if known is None:
-            self._orders.delete([(fact.target, fact.block)])
+            self._commands.delete([(fact.target, fact.block)])
         elif self._blocks.is_alive(fact.target):
             self._blocks.set_replica(fact.block, fact.target, "sound")
 

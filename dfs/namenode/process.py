@@ -31,10 +31,10 @@ from railyard.dfs.messages import (
     ReplicationFailed,
     ReplicaVerified,
 )
+from railyard.dfs.namenode.commands import DataNodeCommand
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
-from railyard.dfs.namenode.orders import Order
 from railyard.dfs.namenode.writers import Writers
 
 #: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.
@@ -51,7 +51,7 @@ _OF_WRITERS = (CreateFile, CompleteFile, AbandonFile)
 
 
 class NameNodeServer:
-    """Hands messages to the core, and its orders to the DataNodes.
+    """Hands messages to the core, and its commands to the DataNodes.
 
     Without ``commits``, changes are acknowledged at once.
     """
@@ -90,11 +90,11 @@ class NameNodeServer:
         if self._commits is not None and self._commits.commits != before:
             self._commits.hold(functools.partial(self._release, request, outcome))
             return None
-        self._send(outcome.orders)
+        self._send(outcome.commands)
         return outcome.reply
 
     def _release(self, request: Request, outcome: Outcome) -> None:
-        self._send(outcome.orders)
+        self._send(outcome.commands)
         if outcome.reply is not None:
             self._server.reply(request, outcome.reply)
 
@@ -120,13 +120,13 @@ class NameNodeServer:
 
     def _tick(self) -> None:
         self._writers.forget()
-        self._send(self._core.handle(Ticked(), now_s()).orders)
+        self._send(self._core.handle(Ticked(), now_s()).commands)
 
-    def _send(self, orders: tuple[Order, ...]) -> None:
-        for order in orders:
-            peer = self._datanodes.get(order.rack)
+    def _send(self, commands: tuple[DataNodeCommand, ...]) -> None:
+        for each in commands:
+            peer = self._datanodes.get(each.rack)
             if peer is not None:
-                self._server.push(peer, order.command)
+                self._server.push(peer, each.command)
 
 
 def main(daemon: Daemon) -> None:

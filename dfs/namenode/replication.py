@@ -77,7 +77,7 @@ class Replication:
         if not touched:
             return []
         stuck: list[BlockId] = []
-        orders: list[Decision] = []
+        commands: list[Decision] = []
         while touched and len(stuck) < _STUCK_MAX:
             block = next(iter(touched))
             del touched[block]
@@ -86,11 +86,11 @@ class Replication:
                 continue
             more, waits = self._decide_block(block, known, now_s)
             touched.pop(block, None)  # what was just ordered is no news
-            orders += more
+            commands += more
             if waits:
                 stuck.append(block)
         touched.update(dict.fromkeys(stuck))
-        return orders
+        return commands
 
     def _decide_block(
         self, block: BlockId, known: Block, now_s: float
@@ -104,12 +104,12 @@ class Replication:
         if lacking > 0:
             copies, waits = self._copy(block, known, lacking, now_s)
             return self._delete_damaged(block, known) + copies, waits
-        orders = self._delete_damaged(block, known)
+        commands = self._delete_damaged(block, known)
         if len(sound) > known.wanted and not incoming:
             for node in self._placement.surplus(sound, known.wanted, self._blocks.load):
                 self._blocks.set_replica(block, node, "leaving")
-                orders.append(DeleteReplicas(node=node, blocks=(block,)))
-        return orders, False
+                commands.append(DeleteReplicas(node=node, blocks=(block,)))
+        return commands, False
 
     def _delete_damaged(self, block: BlockId, known: Block) -> list[Decision]:
         """Orders to delete damaged replicas, once there are as many sound ones as can be."""
@@ -121,12 +121,12 @@ class Replication:
         possible = min(known.wanted, len(self._blocks.load) - len(useless))
         if not known.sound or len(known.sound) < possible:
             return []
-        orders: list[Decision] = []
+        commands: list[Decision] = []
         for node in corrupt:
             self._blocks.set_replica(block, node, "leaving")
-            order = DeleteDamaged(block=block, stored_length=known.stored_length, node=node)
-            orders.append(order)
-        return orders
+            command = DeleteDamaged(block=block, stored_length=known.stored_length, node=node)
+            commands.append(command)
+        return commands
 
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
@@ -138,21 +138,21 @@ class Replication:
         targets = self._placement.choose(
             (block, len(present)), lacking, self._blocks.load, {}, present, exclude=shunned
         )
-        orders: list[Decision] = []
+        commands: list[Decision] = []
         for target in targets:
             source = self._source(known, target)
             if source is None:
-                return orders, True
+                return commands, True
             self._copies[block, target] = _Copy(source, now_s + COPY_PATIENCE_S)
             self._sending[source] += 1
             self._blocks.set_replica(block, target, "incoming")
             length = known.stored_length
-            orders.append(
+            commands.append(
                 ReplicateBlock(block=block, stored_length=length, source=source, target=target)
             )
         if len(targets) < lacking and shunned:
             heapq.heappush(self._later, (now_s + RETRY_S, block))
-        return orders, False
+        return commands, False
 
     def _source(self, known: Block, target: NodeId) -> NodeId | None:
         """The least busy node that has it, in the target's rack if possible; None: all are busy."""

@@ -94,7 +94,7 @@ class StartedCluster:
             command.append(str(theirs))
             inherited.append(theirs)
         with (
-            open(self.folder.told, "wb") as events,
+            open(self.folder.supervisor_events, "wb") as events,
             open(self.folder.log("supervisor"), "ab") as log,
         ):
             self._process = subprocess.Popen(
@@ -181,7 +181,7 @@ def require_descriptors(topology: Topology) -> None:
 
 def supervisor_events(folder: RunFolder) -> Iterator[dict[str, str]]:
     """The events that a cluster's supervisor has reported so far."""
-    for line in folder.told.read_text(encoding="utf-8").splitlines(keepends=True):
+    for line in folder.supervisor_events.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.endswith("\n"):
             yield json.loads(line)
 

@@ -128,15 +128,15 @@ class BlockStore:
 
     # The NameNode --------------------------------------------------------------------------------
     def tell(self, message: Message) -> Message | None:
-        """Ask or tell the NameNode; its orders are carried out.  Raises ``PeerError``."""
+        """Send a message to the NameNode; its commands are carried out.  Raises ``PeerError``."""
         outcome = self.namenode.handle(message, self.heap.now_s)
-        for order in outcome.orders:
-            if isinstance(order.command, ReplicateBlock):
-                self._replicate(order.command)
-            elif isinstance(order.command, DeleteReplicas):
-                self._delete(order.command)
-            elif isinstance(order.command, VerifyReplica | DeleteDamaged):
-                self._look_at(order.command)
+        for each in outcome.commands:
+            if isinstance(each.command, ReplicateBlock):
+                self._replicate(each.command)
+            elif isinstance(each.command, DeleteReplicas):
+                self._delete(each.command)
+            elif isinstance(each.command, VerifyReplica | DeleteDamaged):
+                self._look_at(each.command)
         return outcome.reply
 
     def new_name(self) -> FlowId:
@@ -144,45 +144,52 @@ class BlockStore:
         self._names += 1
         return FlowId(f"block-{self._names}")
 
-    def _delete(self, order: DeleteReplicas) -> None:
-        if order.node not in self.down:
-            for block in order.blocks:
-                self.disks.remove(block, order.node)
-            self.tell(ReplicasDeleted(node=order.node, blocks=order.blocks))
+    def _delete(self, command: DeleteReplicas) -> None:
+        if command.node not in self.down:
+            for block in command.blocks:
+                self.disks.remove(block, command.node)
+            self.tell(ReplicasDeleted(node=command.node, blocks=command.blocks))
 
-    def _look_at(self, order: VerifyReplica | DeleteDamaged) -> None:
+    def _look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
         """Say whether a replica is there: nothing else can be wrong with one."""
-        block, node = order.block, order.node
+        block, node = command.block, command.node
         if node in self.down:
             return
         if self.disks.has(block, node):
             self.tell(ReplicaVerified(block=block, node=node, found="sound"))
-        elif isinstance(order, DeleteDamaged):
+        elif isinstance(command, DeleteDamaged):
             self.tell(ReplicasDeleted(node=node, blocks=(block,)))
         else:
             self.tell(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
 
-    def _replicate(self, order: ReplicateBlock) -> None:
+    def _replicate(self, command: ReplicateBlock) -> None:
         def ended(_: int, reason: str) -> None:
-            if not reason and order.target in self.down:
-                reason = f"{order.target} is down"
-            if not reason and not self.disks.has(order.block, order.source):
-                self.tell(ReplicaFailed(block=order.block, node=order.source, reason="not there"))
+            if not reason and command.target in self.down:
+                reason = f"{command.target} is down"
+            if not reason and not self.disks.has(command.block, command.source):
+                self.tell(
+                    ReplicaFailed(block=command.block, node=command.source, reason="not there")
+                )
                 reason = "there is nothing to copy"
             if reason:
                 self.tell(
                     ReplicationFailed(
-                        block=order.block, source=order.source, target=order.target, reason=reason
+                        block=command.block,
+                        source=command.source,
+                        target=command.target,
+                        reason=reason,
                     )
                 )
                 return
-            length = order.stored_length
-            self.disks.add(order.block, length, order.target)
-            self.tell(BlockReplicated(block=order.block, target=order.target, stored_length=length))
+            length = command.stored_length
+            self.disks.add(command.block, length, command.target)
+            self.tell(
+                BlockReplicated(block=command.block, target=command.target, stored_length=length)
+            )
 
         name = self.new_name()
-        if order.source in self.down or order.target in self.down:
+        if command.source in self.down or command.target in self.down:
             # nobody answers; the NameNode learns that with the loss of the node
             self.heap.after(0.0, ended, 0, "a node is down")
         else:
-            self.network.carry(name, order.source, order.target, order.stored_length, ended)
+            self.network.carry(name, command.source, command.target, command.stored_length, ended)

@@ -66,7 +66,7 @@ def asked(folder: RunFolder, key: str = CLIENT) -> str:
 class Family:
     """A supervisor with a server "daemon", and a NodeManager, which starts what attempts are.
 
-    Each line that is sent to it is who is to ask; it answers with what that was told.
+    Each line sent to it names the process that is to ask; it answers with the reply that one got.
     """
 
     def __init__(self, folder: RunFolder, *, for_tests: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Real forks: what is up, what is told of deaths, and that nothing is left."""
+"""Real forks: what is up, what is reported of deaths, and that nothing is left."""
 
 import contextlib
 import fcntl
@@ -108,7 +108,7 @@ def start(tmp_path_factory):
         folder.remove()
 
 
-def told(process):
+def next_event(process):
     return json.loads(process.stdout.readline())
 
 
@@ -134,12 +134,12 @@ def zombie(pid):
 
 def test_sigterm_takes_all_down_even_what_does_not_listen(start):
     folder, process = start("serve,serve,deaf")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     assert sorted(p.name for p in folder.sockets.iterdir()) == ["serve-0", "serve-1"]
     pids = family(folder, process)
     assert len(pids) >= 6  # supervisor, three daemons, two forgotten children
     process.send_signal(signal.SIGTERM)
-    assert told(process) == {"event": "stopped"}
+    assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.ASKED
     assert_gone(pids)
     assert list(folder.sockets.iterdir()) == []
@@ -147,14 +147,14 @@ def test_sigterm_takes_all_down_even_what_does_not_listen(start):
 
 def test_a_critical_death_is_told_and_ends_the_cluster(start):
     folder, process = start("serve,serve")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     pids = family(folder, process)
     victim = next(row["pid"] for row in folder.processes() if row["name"] == "serve-0")
     os.kill(victim, signal.SIGKILL)
-    death = told(process)
+    death = next_event(process)
     assert (death["event"], death["name"], death["pid"]) == ("died", "serve-0", victim)
     assert death["how"] == "signal 9 (SIGKILL)"
-    assert told(process) == {"event": "stopped"}
+    assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.DAEMON_DIED
     assert [row["name"] for row in folder.deaths()] == ["serve-0"]
     assert_gone(pids)
@@ -162,11 +162,11 @@ def test_a_critical_death_is_told_and_ends_the_cluster(start):
 
 def test_a_daemon_that_is_not_critical_is_started_again(start):
     folder, process = start("serve,serve")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     [victim] = pids_of(folder, "serve-1")
     strays = family(folder, process)
     os.kill(victim, signal.SIGKILL)
-    death, again = told(process), told(process)
+    death, again = next_event(process), next_event(process)
     assert (death["event"], death["name"], death["next"]) == (
         "died",
         "serve-1",
@@ -178,44 +178,44 @@ def test_a_daemon_that_is_not_critical_is_started_again(start):
     alive = family(folder, process) - {victim}
     assert len(strays - alive) == 1 + 1  # the victim, and the child that it had left behind
     process.send_signal(signal.SIGTERM)
-    assert told(process) == {"event": "stopped"}
+    assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.ASKED
     assert_gone(alive)
 
 
 def test_a_daemon_that_dies_again_and_again_is_given_up(start):
     folder, process = start("serve,later")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     [victim] = pids_of(folder, "later-1")
     os.kill(victim, signal.SIGKILL)
-    events = [told(process) for _ in range(5)]
+    events = [next_event(process) for _ in range(5)]
     assert [event["event"] for event in events] == ["died", "started-again"] * 2 + ["died"]
     assert events[-1]["next"] == "it is not started again, having died 3 times within 60 s"
     assert [row["how"] for row in folder.deaths()] == ["signal 9 (SIGKILL)", "exit 1", "exit 1"]
     assert "RuntimeError: no disk any more" in folder.log("later-1").read_text()
     process.send_signal(signal.SIGTERM)
-    assert told(process) == {"event": "stopped"}
+    assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.ASKED
 
 
 def test_a_daemon_that_hangs_when_started_again_is_killed(start):
     folder, process = start("serve,slow", start_timeout_s=1.5)
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     os.kill(pids_of(folder, "slow-1")[0], signal.SIGKILL)
-    events = [told(process) for _ in range(5)]
+    events = [next_event(process) for _ in range(5)]
     assert [event["event"] for event in events] == ["died", "started-again"] * 2 + ["died"]
     assert {event.get("how") for event in events} == {None, "signal 9 (SIGKILL)"}
     assert events[-1]["next"].startswith("it is not started again")
     process.send_signal(signal.SIGTERM)
-    assert told(process) == {"event": "stopped"}
+    assert next_event(process) == {"event": "stopped"}
 
 
 def test_a_dead_daemons_port_is_not_looked_for(start):
     folder, process = start("serve,serve")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     folder.port("serve-1").write_text("1")  # as over TCP
     os.kill(pids_of(folder, "serve-1")[0], signal.SIGKILL)
-    assert told(process)["name"] == "serve-1"
+    assert next_event(process)["name"] == "serve-1"
     assert not folder.port("serve-1").exists()
     process.send_signal(signal.SIGTERM)
     assert process.wait() == Ending.ASKED
@@ -257,7 +257,7 @@ def test_a_critical_death_while_others_start_is_a_failed_start(start):
 
 def test_a_closed_lifeline_ends_the_cluster_and_removes_its_folder(start):
     folder, process = start("serve,serve")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     pids = family(folder, process)
     process.stdin.close()
     assert process.wait() == Ending.ASKED
@@ -267,7 +267,7 @@ def test_a_closed_lifeline_ends_the_cluster_and_removes_its_folder(start):
 
 def test_daemons_die_with_a_killed_supervisor(start):
     folder, process = start("serve,serve,deaf")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     pids = {row["pid"] for row in folder.processes()}
     strays = family(folder, process) - pids
     process.kill()
@@ -283,7 +283,7 @@ def test_only_the_supervisor_holds_what_it_was_given(start, tmp_path):
     fcntl.flock(lock, fcntl.LOCK_EX)
     folder, process = start("serve,serve", pass_fds=[lock])
     os.close(lock)
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     pids = {row["pid"] for row in folder.processes()}
     strays = family(folder, process) - pids
     assert all(is_open_in(pid, tmp_path / "alive") == (pid == process.pid) for pid in pids | strays)
@@ -302,10 +302,10 @@ def is_open_in(pid, path):
 
 def test_what_a_dead_daemon_had_started_is_ended(start):
     folder, process = start("serve,serve")
-    assert told(process) == {"event": "ready"}
+    assert next_event(process) == {"event": "ready"}
     victim = next(row["pid"] for row in folder.processes() if row["name"] == "serve-1")
     children = {child.pid for child in psutil.Process(victim).children()}
     assert children
     os.kill(victim, signal.SIGKILL)
-    assert told(process)["name"] == "serve-1"
+    assert next_event(process)["name"] == "serve-1"
     assert_gone(children)

@@ -55,7 +55,7 @@ def test_figures_become_bytes_and_seconds(write):
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "expected"),
     [
         (
             'uplink = "2Gbps"',
@@ -107,13 +107,13 @@ def test_figures_become_bytes_and_seconds(write):
     ],
     ids=lambda text: text[:24],
 )
-def test_a_mistake_is_told_in_one_line_with_file_place_and_mend(write, was, now, told):
+def test_a_mistake_is_told_in_one_line_with_file_place_and_mend(write, was, now, expected):
     assert was in SOUND
     path = write(SOUND.replace(was, now))
     with pytest.raises(UsageError) as error:
         load_topology(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -208,7 +208,7 @@ def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("hybrid-8x4,delt=1ms", 'unknown key of the network "delt": did you mean "delta"?'),
         ("hybrid-8x4,rack.r1.uplnk=1", 'did you mean "rack.r0.uplink"?'),
@@ -235,10 +235,10 @@ def test_oversubscription_replaces_the_uplink_and_the_other_way_round():
         ("ports-150x1,oversubscription=2", "links.oversubscription: need a limit for links.nic"),
     ],
 )
-def test_a_wrong_change_is_told_in_one_line(text, told):
+def test_a_wrong_change_is_told_in_one_line(text, expected):
     with pytest.raises(UsageError) as error:
         load_topology(text)
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 

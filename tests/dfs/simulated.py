@@ -1,4 +1,4 @@
-"""The NameNode's core with DataNodes that carry out its orders in virtual time."""
+"""The NameNode's core with DataNodes that carry out its commands in virtual time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SimulatedDfs:
         self.unreadable: set[NodeId] = set()  #: nodes that can read none of their blocks just now
         self.silent: set[str] = set()  #: racks whose DataNode process is dead
         self.lost: set[NodeId] = set()
-        self.orders: list[Message] = []
+        self.commands: list[Message] = []
         self.slow: list[ReplicateBlock] = []  #: copies under way
         self.restart()
 
@@ -71,13 +71,13 @@ class SimulatedDfs:
         for rack in self.topology.rack_list():
             self.register(rack.id)
 
-    def tell(self, message: Message) -> Message | None:
+    def send(self, message: Message) -> Message | None:
         outcome = self.core.handle(message, self.now_s)
         self.core.check_invariants()
-        for order in outcome.orders:
-            self.orders.append(order.command)
-            if order.rack not in self.silent:
-                self._carry_out(order.rack, order.command)
+        for each in outcome.commands:
+            self.commands.append(each.command)
+            if each.rack not in self.silent:
+                self._carry_out(each.rack, each.command)
         return outcome.reply
 
     def run(self, seconds: float) -> None:
@@ -88,8 +88,8 @@ class SimulatedDfs:
             for rack in self.topology.rack_list():
                 if rack.id not in self.silent:
                     alive = tuple(n.id for n in rack.nodes if n.id not in self.lost)
-                    self.tell(DataNodeHeartbeat(rack=rack.id, nodes=alive))
-            self.tell(Ticked())
+                    self.send(DataNodeHeartbeat(rack=rack.id, nodes=alive))
+            self.send(Ticked())
             copies, self.slow = self.slow, []
             for copy in copies:
                 self._end_copy(copy)
@@ -115,7 +115,7 @@ class SimulatedDfs:
         for block in blocks:
             self.disks[node].pop(block, None)
             self.corrupt.discard((node, block))
-        self.tell(ReplicasDeleted(node=node, blocks=blocks))
+        self.send(ReplicasDeleted(node=node, blocks=blocks))
 
     def finding(self, node, block) -> str:
         """What a DataNode finds when it looks at a replica."""
@@ -126,7 +126,7 @@ class SimulatedDfs:
 
     def verify(self, node, block) -> None:
         """Have a DataNode look at a replica and say what it found."""
-        self.tell(ReplicaVerified(block=block, node=node, found=self.finding(node, block)))
+        self.send(ReplicaVerified(block=block, node=node, found=self.finding(node, block)))
 
     def _end_copy(self, copy: ReplicateBlock) -> None:
         if rack_of(copy.source) in self.silent or copy.source in self.lost:
@@ -137,14 +137,14 @@ class SimulatedDfs:
         if bad or held is None or target_dead or copy.block in self.disks[copy.target]:
             if bad:
                 self.verify(copy.source, copy.block)
-            self.tell(
+            self.send(
                 ReplicationFailed(
                     block=copy.block, source=copy.source, target=copy.target, reason="x"
                 )
             )
             return
         self.disks[copy.target][copy.block] = held
-        self.tell(BlockReplicated(block=copy.block, target=copy.target, stored_length=100))
+        self.send(BlockReplicated(block=copy.block, target=copy.target, stored_length=100))
 
     # Faults ----------------------------------------------------------------------------------
     def register(self, rack) -> None:
@@ -153,7 +153,7 @@ class SimulatedDfs:
             for node, held in self.disks.items()
             if rack_of(node) == rack and node not in self.lost
         }
-        self.tell(RegisterDataNode(rack=rack, pid=1, nodes=nodes))
+        self.send(RegisterDataNode(rack=rack, pid=1, nodes=nodes))
 
     def kill(self, rack: str) -> None:
         self.silent.add(rack)
@@ -169,37 +169,37 @@ class SimulatedDfs:
 
     def accuse(self, node: str, block: int) -> None:
         """A reader says that a replica is bad."""
-        self.tell(ReplicaFailed(block=block, node=node, reason="checksum"))
+        self.send(ReplicaFailed(block=block, node=node, reason="checksum"))
 
     def report(self) -> None:
         """All DataNodes say what they hold."""
         for node, held in self.disks.items():
             if rack_of(node) not in self.silent and node not in self.lost:
                 every = tuple(sorted(held.values(), key=lambda each: each.block))
-                self.tell(BlockReport(node=node, first=0, last=2**63 - 1, held=every))
+                self.send(BlockReport(node=node, first=0, last=2**63 - 1, held=every))
 
     # Files -----------------------------------------------------------------------------------
     def write(self, path: str, blocks: int = 1, acknowledged=None, **options) -> FileStatus:
-        created = self.tell(CreateFile(path=path, **options))
+        created = self.send(CreateFile(path=path, **options))
         assert isinstance(created, FileCreated)
         stored = []
         for _ in range(blocks):
-            added = self.tell(AddBlock(file=created.file, stored_length=100))
+            added = self.send(AddBlock(file=created.file, stored_length=100))
             assert isinstance(added, BlockAdded)
             nodes = [n for n in added.nodes if rack_of(n) not in self.silent | self.lost]
             for node in nodes[:acknowledged]:
                 self.disks[node][added.block] = HeldBlock(block=added.block, stored_length=100)
             stored.append(StoredBlock(block=added.block, nodes=tuple(nodes[:acknowledged])))
-        return self.tell(CompleteFile(file=created.file, blocks=tuple(stored))).status
+        return self.send(CompleteFile(file=created.file, blocks=tuple(stored))).status
 
     def nodes(self, path: str, block: int = 0) -> tuple[NodeId, ...]:
-        return self.tell(LocateBlocks(path=path)).files[0].blocks[block].nodes
+        return self.send(LocateBlocks(path=path)).files[0].blocks[block].nodes
 
     def doubtful(self, path: str) -> tuple[NodeId, ...]:
-        return self.tell(LocateBlocks(path=path)).files[0].blocks[0].doubtful
+        return self.send(LocateBlocks(path=path)).files[0].blocks[0].doubtful
 
     def block(self, path: str, block: int = 0) -> int:
-        return self.tell(LocateBlocks(path=path)).files[0].blocks[block].block
+        return self.send(LocateBlocks(path=path)).files[0].blocks[block].block
 
     def check(self) -> CheckReport:
-        return self.tell(CheckFiles(path="/"))
+        return self.send(CheckFiles(path="/"))

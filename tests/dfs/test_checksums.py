@@ -126,7 +126,7 @@ def travel(store, offset, length, sizes=lambda: CHECKED_BYTES * 5, between=lambd
             for right in checked.add(memoryview(source.read(sizes()))):
                 got += right
     except ReplicaDamaged as error:
-        return got, str(error) if errors == [error] else "the DataNode was not told"
+        return got, str(error) if errors == [error] else "the DataNode got no error"
     except WrongChecksum as error:
         return got, str(error)
     finally:

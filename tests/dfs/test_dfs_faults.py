@@ -341,17 +341,17 @@ def test_the_namenode_is_killed_while_files_are_written(start_dfs):
 
     pid = cluster.in_process(write)
     os.close(writable)
-    told = b""
-    while len(told) < 4 * 20:
-        told += os.read(readable, 4 * 20)
+    printed = b""
+    while len(printed) < 4 * 20:
+        printed += os.read(readable, 4 * 20)
     cluster.kill("namenode")
     assert os.waitpid(pid, 0)[1] != 0, "the writer must hear of it"
     while more := os.read(readable, 65_536):
-        told += more
+        printed += more
     os.close(readable)
     cluster.start("namenode")
     client = cluster.client()
-    complete = len(told) // 4
+    complete = len(printed) // 4
     names = {entry.path for entry in client.list("/in")}
     acknowledged = {f"/in/f{number}" for number in range(complete)}
     # The one that was under way may have been committed without the answer getting through.

@@ -21,7 +21,7 @@ from tests.dfs.simulated import SimulatedDfs
 
 
 def ordered(d, *kinds):
-    return [order for order in d.orders if isinstance(order, kinds)]
+    return [command for command in d.commands if isinstance(command, kinds)]
 
 
 def test_a_reader_that_is_mistaken_costs_no_replica():
@@ -229,7 +229,7 @@ def test_a_report_of_a_range_says_nothing_of_other_blocks():
     d.write("/f", blocks=3)
     middle, node = d.block("/f", 1), d.nodes("/f", 1)[0]
     empty = BlockReport(node=node, first=middle, last=middle, held=())
-    d.tell(empty)
+    d.send(empty)
     assert [order.block for order in ordered(d, VerifyReplica)] == [middle]
 
 
@@ -239,7 +239,7 @@ def test_a_replica_that_nobody_knew_of_is_looked_at_and_counted():
     d.silent |= {"r0", "r1", "r2"}  # so that no copy is made yet
     block = d.block("/f")
     d.silent.clear()
-    d.orders.clear()
+    d.commands.clear()
     d.slow.clear()
     has_none = next(n for n in d.disks if block not in d.disks[n])
     d.disks[has_none][block] = HeldBlock(block=block, stored_length=100)
@@ -253,7 +253,7 @@ def test_a_block_that_was_completed_after_a_report_was_made_is_not_taken_for_mis
     d.write("/f")
     nodes = d.nodes("/f")
     for report in stale:
-        d.tell(report)
+        d.send(report)
     assert d.nodes("/f") == nodes
     assert not ordered(d, DeleteReplicas, DeleteDamaged, ReplicateBlock)
 
@@ -266,9 +266,9 @@ def test_a_report_that_was_made_before_a_deletion_brings_nothing_back():
         for n, held in d.disks.items()
     ]
     d.write("/g")
-    d.tell(Remove(path="/f"))
+    d.send(Remove(path="/f"))
     for report in stale:
-        d.tell(report)
+        d.send(report)
     d.run(3)
     assert sum(map(len, d.disks.values())) == 3
     assert d.check().healthy
@@ -278,10 +278,10 @@ def test_a_deletion_that_nobody_ordered_is_looked_into():
     d = SimulatedDfs()
     d.write("/f")
     node, block = d.nodes("/f")[0], d.block("/f")
-    d.tell(ReplicasDeleted(node=node, blocks=(block,)))
+    d.send(ReplicasDeleted(node=node, blocks=(block,)))
     assert node in d.nodes("/f"), "it has it all the same"
     del d.disks[node][block]
-    d.tell(ReplicasDeleted(node=node, blocks=(block,)))
+    d.send(ReplicasDeleted(node=node, blocks=(block,)))
     assert node not in d.nodes("/f")
     d.run(3)
     assert d.check().healthy
@@ -295,8 +295,8 @@ def test_facts_of_blocks_and_nodes_that_are_gone_change_nothing():
     d.run(10)
     before = d.nodes("/f")
     for found in ("sound", "damaged", "unreadable"):
-        d.tell(ReplicaVerified(block=block, node=node, found=found))
-        d.tell(ReplicaVerified(block=987654, node=node, found=found))
-    d.tell(BlockReport(node=node, first=0, last=2**63 - 1, held=()))
+        d.send(ReplicaVerified(block=block, node=node, found=found))
+        d.send(ReplicaVerified(block=987654, node=node, found=found))
+    d.send(BlockReport(node=node, first=0, last=2**63 - 1, held=()))
     assert d.nodes("/f") == before
     assert d.check().healthy

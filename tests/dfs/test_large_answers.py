@@ -1,4 +1,4 @@
-"""Folders and files that are larger than a usual header: told whole, or refused in clear words."""
+"""Folders and files larger than a usual header: answered in full, or refused in clear words."""
 
 from __future__ import annotations
 

@@ -30,24 +30,24 @@ from tests.dfs.simulated import SimulatedDfs
 
 def test_a_file_is_seen_when_it_is_complete_and_not_before():
     d = SimulatedDfs()
-    created = d.tell(CreateFile(path="/a/f"))
-    added = d.tell(AddBlock(file=created.file, stored_length=70))
-    assert d.tell(GetStatus(path="/a/f")).status is None
-    assert d.tell(GetStatus(path="/a")).status is None
+    created = d.send(CreateFile(path="/a/f"))
+    added = d.send(AddBlock(file=created.file, stored_length=70))
+    assert d.send(GetStatus(path="/a/f")).status is None
+    assert d.send(GetStatus(path="/a")).status is None
     stored = StoredBlock(block=added.block, nodes=added.nodes)
-    status = d.tell(CompleteFile(file=created.file, blocks=(stored,))).status
+    status = d.send(CompleteFile(file=created.file, blocks=(stored,))).status
     assert (status.path, status.stored_length, status.blocks) == ("/a/f", 70, 1)
     assert d.nodes("/a/f") == tuple(sorted(added.nodes))
-    assert [e.path for e in d.tell(ListFolder(path="/a")).entries] == ["/a/f"]
+    assert [e.path for e in d.send(ListFolder(path="/a")).entries] == ["/a/f"]
 
 
 def test_a_file_may_be_begun_with_its_first_block():
     d = SimulatedDfs()
-    created = d.tell(CreateFile(path="/f/", writer="r1n1", first_stored_length=70))
+    created = d.send(CreateFile(path="/f/", writer="r1n1", first_stored_length=70))
     assert created.first.nodes[0] == "r1n1"
-    more = d.tell(AddBlock(file=created.file, stored_length=30))
+    more = d.send(AddBlock(file=created.file, stored_length=30))
     stored = [StoredBlock(block=each.block, nodes=each.nodes) for each in (created.first, more)]
-    status = d.tell(CompleteFile(file=created.file, blocks=tuple(stored))).status
+    status = d.send(CompleteFile(file=created.file, blocks=tuple(stored))).status
     assert (status.path, status.stored_length, status.blocks) == ("/f", 100, 2)
 
 
@@ -55,29 +55,29 @@ def test_a_file_that_is_refused_its_first_block_is_not_begun():
     d = SimulatedDfs()
     for length in (-1, 101):
         with pytest.raises(PeerError, match="need 1 to 100 bytes"):
-            d.tell(CreateFile(path="/f", first_stored_length=length))
+            d.send(CreateFile(path="/f", first_stored_length=length))
     with pytest.raises(PeerError, match="file 1 is not being written"):
-        d.tell(AbandonFile(file=1))
+        d.send(AbandonFile(file=1))
 
 
 def test_a_block_that_is_given_twice_is_refused():
     d = SimulatedDfs()
-    created = d.tell(CreateFile(path="/f", first_stored_length=9))
+    created = d.send(CreateFile(path="/f", first_stored_length=9))
     stored = StoredBlock(block=created.first.block, nodes=created.first.nodes)
     with pytest.raises(PeerError, match="not one of its blocks, or given twice"):
-        d.tell(CompleteFile(file=created.file, blocks=(stored, stored)))
+        d.send(CompleteFile(file=created.file, blocks=(stored, stored)))
 
 
 def test_of_two_writers_of_a_path_the_first_to_complete_gets_it():
     d = SimulatedDfs()
-    late = d.tell(CreateFile(path="/f"))
-    added = d.tell(AddBlock(file=late.file, stored_length=9))
+    late = d.send(CreateFile(path="/f"))
+    added = d.send(AddBlock(file=late.file, stored_length=9))
     d.write("/f")
     stored = StoredBlock(block=added.block, nodes=added.nodes)
     with pytest.raises(PeerError, match="/f: exists already"):
-        d.tell(CompleteFile(file=late.file, blocks=(stored,)))
-    d.tell(AbandonFile(file=late.file))
-    assert d.orders[-1].blocks == (added.block,)
+        d.send(CompleteFile(file=late.file, blocks=(stored,)))
+    d.send(AbandonFile(file=late.file))
+    assert d.commands[-1].blocks == (added.block,)
 
 
 def test_an_overwritten_file_stays_until_the_new_one_is_complete():
@@ -86,20 +86,20 @@ def test_an_overwritten_file_stays_until_the_new_one_is_complete():
     old = d.nodes("/f")
     with pytest.raises(PeerError, match="/f: exists already"):
         d.write("/f")
-    created = d.tell(CreateFile(path="/f", overwrite=True))
+    created = d.send(CreateFile(path="/f", overwrite=True))
     assert d.nodes("/f") == old
-    d.tell(CompleteFile(file=created.file, blocks=()))
-    assert d.tell(GetStatus(path="/f")).status.stored_length == 0
+    d.send(CompleteFile(file=created.file, blocks=()))
+    assert d.send(GetStatus(path="/f")).status.stored_length == 0
     assert not any(d.disks.values())
 
 
 def test_removing_a_folder_ends_the_files_that_are_written_in_it():
     d = SimulatedDfs()
     d.write("/out/_temporary/a")
-    zombie = d.tell(CreateFile(path="/out/_temporary/b"))
-    d.tell(Remove(path="/out/_temporary", recursive=True))
+    zombie = d.send(CreateFile(path="/out/_temporary/b"))
+    d.send(Remove(path="/out/_temporary", recursive=True))
     with pytest.raises(PeerError, match="is not being written"):
-        d.tell(CompleteFile(file=zombie.file, blocks=()))
+        d.send(CompleteFile(file=zombie.file, blocks=()))
 
 
 def test_a_job_commits_in_one_message():
@@ -111,11 +111,11 @@ def test_a_job_commits_in_one_message():
         for p in range(3)
     )
     commit = MoveFiles(moves=moves, markers=("/out/_SUCCESS",), remove=("/out/_temporary", "/no"))
-    d.tell(commit)
-    names = [entry.path for entry in d.tell(ListFolder(path="/out")).entries]
+    d.send(commit)
+    names = [entry.path for entry in d.send(ListFolder(path="/out")).entries]
     assert names == ["/out/_SUCCESS", "/out/part-0", "/out/part-1", "/out/part-2"]
     with pytest.raises(PeerError, match="no such file"):
-        d.tell(commit)
+        d.send(commit)
     assert d.check().healthy
 
 
@@ -125,11 +125,11 @@ def test_a_commit_may_name_the_winners_folders_only():
         d.write(f"/out/_temporary/j0.r{part}.0/part-{part}")
     gather = Gather(source="/out/_temporary", folders=("j0.r0.0", "j0.r2.0"), target="/out")
     commit = MoveFiles(gathers=(gather,), markers=("/out/_SUCCESS",), remove=("/out/_temporary",))
-    d.tell(commit)
-    names = [entry.path for entry in d.tell(ListFolder(path="/out")).entries]
+    d.send(commit)
+    names = [entry.path for entry in d.send(ListFolder(path="/out")).entries]
     assert names == ["/out/_SUCCESS", "/out/part-0", "/out/part-2"]
     with pytest.raises(PeerError, match="/out/_temporary: no such file"):
-        d.tell(commit)
+        d.send(commit)
     d.run(1)
     assert d.check().healthy
     assert sum(map(len, d.disks.values())) == 2 * 3
@@ -137,14 +137,14 @@ def test_a_commit_may_name_the_winners_folders_only():
 
 def test_a_dead_writers_file_is_given_up():
     d = SimulatedDfs()
-    created = d.tell(CreateFile(path="/f"))
-    added = d.tell(AddBlock(file=created.file, stored_length=9))
+    created = d.send(CreateFile(path="/f"))
+    added = d.send(AddBlock(file=created.file, stored_length=9))
     for node in added.nodes:
         d.disks[node][added.block] = HeldBlock(block=added.block, stored_length=9)
     d.run(WRITER_PATIENCE_S + 1)
     assert not any(d.disks.values())
     with pytest.raises(PeerError, match="is not being written"):
-        d.tell(AddBlock(file=created.file, stored_length=9))
+        d.send(AddBlock(file=created.file, stored_length=9))
 
 
 @pytest.mark.parametrize(
@@ -170,41 +170,41 @@ def test_a_dead_writers_file_is_given_up():
 )
 def test_refusals(message, why):
     d = SimulatedDfs()
-    d.tell(CreateFile(path="/open"))
+    d.send(CreateFile(path="/open"))
     with pytest.raises(PeerError, match=why):
-        d.tell(message)
+        d.send(message)
 
 
 def test_a_block_needs_a_node_that_is_alive():
     d = SimulatedDfs(racks=1, nodes=1, replication=1)
-    created = d.tell(CreateFile(path="/f"))
-    added = d.tell(AddBlock(file=created.file, stored_length=9))
+    created = d.send(CreateFile(path="/f"))
+    added = d.send(AddBlock(file=created.file, stored_length=9))
     d.kill("r0")
     d.run(5)
     stored = StoredBlock(block=added.block, nodes=added.nodes)
     with pytest.raises(PeerError, match="written to no node that is alive"):
-        d.tell(CompleteFile(file=created.file, blocks=(stored,)))
+        d.send(CompleteFile(file=created.file, blocks=(stored,)))
     with pytest.raises(PeerError, match="no node is left"):
-        d.tell(AddBlock(file=created.file, stored_length=9))
+        d.send(AddBlock(file=created.file, stored_length=9))
 
 
 def test_another_try_of_a_block_avoids_the_nodes_that_failed():
     d = SimulatedDfs()
-    created = d.tell(CreateFile(path="/f", writer="r0n0"))
-    added = d.tell(AddBlock(file=created.file, stored_length=9))
+    created = d.send(CreateFile(path="/f", writer="r0n0"))
+    added = d.send(AddBlock(file=created.file, stored_length=9))
     assert added.nodes[0] == "r0n0"
     again = AddBlock(
         file=created.file, stored_length=9, instead_of=added.block, exclude=("r0n0", "r0n1")
     )
-    assert not {"r0n0", "r0n1"} & set(d.tell(again).nodes)
-    assert {c.node for c in d.orders if isinstance(c, DeleteReplicas)} == set(added.nodes)
+    assert not {"r0n0", "r0n1"} & set(d.send(again).nodes)
+    assert {c.node for c in d.commands if isinstance(c, DeleteReplicas)} == set(added.nodes)
 
 
 def test_usage_counts_files_once_and_disks_by_replica():
     d = SimulatedDfs()
     d.write("/a/f", blocks=3)
     d.write("/a/b/g", replication=2)
-    usage = d.tell(GetUsage(path="/a"))
+    usage = d.send(GetUsage(path="/a"))
     assert (usage.files, usage.folders, usage.blocks) == (2, 2, 4)
     assert (usage.stored_bytes, usage.stored_disk_bytes) == (400, 3 * 300 + 2 * 100)
 
@@ -290,9 +290,9 @@ def test_too_few_nodes_for_all_replicas_is_no_endless_work():
     with pytest.raises(PeerError, match="need 0"):
         d.write("/g", replication=3)
     d.write("/f")
-    d.orders.clear()
+    d.commands.clear()
     d.run(20)
-    assert d.orders == []
+    assert d.commands == []
     (trouble,) = d.check().under_replicated
     assert (trouble.wanted, len(trouble.nodes)) == (3, 2)
 
@@ -336,7 +336,7 @@ class Chaos:
 
     def remove(self):
         if self.written:
-            self.d.tell(Remove(path=self.written.pop(0)))
+            self.d.send(Remove(path=self.written.pop(0)))
 
     def kill(self):
         if not self.faulty:
@@ -405,14 +405,14 @@ def test_whatever_happens_all_is_well_after_the_faults_have_stopped(seed):
 def test_a_new_namenode_knows_complete_files_and_copies_nothing_in_haste(tmp_path):
     d = SimulatedDfs(journal=SqliteJournal(tmp_path / "journal"))
     d.write("/a/f", blocks=3)
-    half = d.tell(CreateFile(path="/a/half"))
-    added = d.tell(AddBlock(file=half.file, stored_length=9))
+    half = d.send(CreateFile(path="/a/half"))
+    added = d.send(AddBlock(file=half.file, stored_length=9))
     d.disks[added.nodes[0]][added.block] = HeldBlock(block=added.block, stored_length=9)
-    d.orders.clear()
+    d.commands.clear()
     d.restart()
-    assert not any(isinstance(order, ReplicateBlock) for order in d.orders)
+    assert not any(isinstance(command, ReplicateBlock) for command in d.commands)
     assert d.check().healthy
-    assert d.tell(GetStatus(path="/a/half")).status is None
+    assert d.send(GetStatus(path="/a/half")).status is None
     assert added.block not in d.disks[added.nodes[0]], "a block that no file has is deleted"
     d.write("/g")
     assert d.block("/g") > added.block + 2**31, "no id is used twice"

@@ -220,7 +220,7 @@ def test_very_deep_folders():
 
 
 class AgainstAModel(RuleBasedStateMachine):
-    """Random changes, against a dict of paths; after each, the journal tells the same."""
+    """Random changes, against a dict of paths; after each, the journal has the same."""
 
     paths = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(
         lambda n: "/" + "/".join(n)

@@ -44,10 +44,10 @@ def spoil(store, block, at=SLICE_BYTES):
     path.write_bytes(content)
 
 
-def scanner(store, told, **figures):
+def scanner(store, reported, **figures):
     storage = Storage(**{"scan_period": 3600, **figures})
     reactor = Reactor()
-    return reactor, Scanner(reactor, {"r0n0": store}, storage, told.append)
+    return reactor, Scanner(reactor, {"r0n0": store}, storage, reported.append)
 
 
 def look(store, block, length: int | None = LENGTH):
@@ -80,23 +80,23 @@ def test_what_a_look_finds(store):
     assert look(store, 3)[0] == "sound"
 
 
-@pytest.mark.parametrize("order", [VerifyReplica, DeleteDamaged])
+@pytest.mark.parametrize("command", [VerifyReplica, DeleteDamaged])
 @pytest.mark.parametrize("state", ["sound", "damaged", "gone"])
-def test_orders_are_answered_and_only_damage_is_deleted(store, order, state):
+def test_commands_are_answered_and_only_damage_is_deleted(store, command, state):
     write(store, 1)
     if state == "damaged":
         spoil(store, 1)
     elif state == "gone":
         store.delete(1)
-    told = []
-    reactor, works = scanner(store, told)
+    reported = []
+    reactor, works = scanner(store, reported)
     for _ in range(3):  # asked for again while it is under way
-        works.ask(order(block=1, node="r0n0", stored_length=len(DATA)))
-    works.ask(order(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
-    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+        works.ask(command(block=1, node="r0n0", stored_length=len(DATA)))
+    works.ask(command(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
+    assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     reactor.run_until(lambda: False, timeout_s=0.05)
-    (fact,) = told
-    if order is DeleteDamaged and state != "sound":
+    (fact,) = reported
+    if command is DeleteDamaged and state != "sound":
         assert fact == ReplicasDeleted(node="r0n0", blocks=(1,))
         assert not store.has(1)
     else:
@@ -108,8 +108,8 @@ def test_orders_are_answered_and_only_damage_is_deleted(store, order, state):
 def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
     write(store, 1)
     spoil(store, 1)
-    told = []
-    reactor, works = scanner(store, told)
+    reported = []
+    reactor, works = scanner(store, reported)
 
     def no_descriptors(*_, **__):
         raise OSError(24, "Too many open files")
@@ -118,44 +118,44 @@ def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
         patched.setattr("os.open", no_descriptors)
         patched.setattr("pathlib.Path.open", no_descriptors)
         works.ask(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
-        assert reactor.run_until(lambda: bool(told), timeout_s=20)
-    assert told[0].found == "unreadable"
-    assert "Too many open files" in told[0].reason
+        assert reactor.run_until(lambda: bool(reported), timeout_s=20)
+    assert reported[0].found == "unreadable"
+    assert "Too many open files" in reported[0].reason
     assert store.has(1)
 
 
 def test_others_are_served_while_a_look_is_under_way(store):
     write(store, 1, random.Random(2).randbytes(40 * SLICE_BYTES))
-    told, turns = [], []
-    reactor, works = scanner(store, told)
+    reported, turns = [], []
+    reactor, works = scanner(store, reported)
 
     def other_work():
-        turns.append(len(told))
+        turns.append(len(reported))
         reactor.call_later(0, other_work)
 
     other_work()
     works.ask(VerifyReplica(block=1, node="r0n0", stored_length=40 * SLICE_BYTES))
-    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+    assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     assert len(turns) > 40
 
 
 def test_the_slow_round_finds_damage_and_comes_again(store):
     for block in range(5):
         write(store, block)
-    told = []
-    reactor, _ = scanner(store, told, scan_period=0.1, scan_rate=1e9)
+    reported = []
+    reactor, _ = scanner(store, reported, scan_period=0.1, scan_rate=1e9)
     spoil(store, 3)
-    assert reactor.run_until(lambda: len(told) == 2, timeout_s=20)
-    assert {(fact.block, fact.found) for fact in told} == {(3, "damaged")}
+    assert reactor.run_until(lambda: len(reported) == 2, timeout_s=20)
+    assert {(fact.block, fact.found) for fact in reported} == {(3, "damaged")}
 
 
 def test_the_slow_round_is_slow(store):
     write(store, 1)
     spoil(store, 1, at=len(DATA) - 1)  # in the last slice
-    told = []
-    reactor, _ = scanner(store, told, scan_period=0.01, scan_rate=len(DATA) / 0.4)
-    assert not reactor.run_until(lambda: bool(told), timeout_s=0.2)
-    assert reactor.run_until(lambda: bool(told), timeout_s=20)
+    reported = []
+    reactor, _ = scanner(store, reported, scan_period=0.01, scan_rate=len(DATA) / 0.4)
+    assert not reactor.run_until(lambda: bool(reported), timeout_s=0.2)
+    assert reactor.run_until(lambda: bool(reported), timeout_s=20)
 
 
 # Reports -----------------------------------------------------------------------------------------

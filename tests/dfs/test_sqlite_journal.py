@@ -76,8 +76,8 @@ def test_another_layout_is_refused(tmp_path):
         SqliteJournal(tmp_path / "j")
 
 
-def test_every_commit_that_was_told_survives_kill_9(tmp_path):
-    """A process commits and tells, until it is killed at an arbitrary moment."""
+def test_every_commit_that_was_acknowledged_survives_kill_9(tmp_path):
+    """A process commits and writes a byte per commit, until it is killed at an arbitrary moment."""
     for delay_s in (0.0, 0.01, 0.03):
         path = tmp_path / f"j{delay_s}"
         readable, writable = os.pipe()
@@ -92,15 +92,15 @@ def test_every_commit_that_was_told_survives_kill_9(tmp_path):
                 journal.commit(both)
                 os.write(writable, b".")
         os.close(writable)
-        told = os.read(readable, 1)
+        acknowledged = os.read(readable, 1)
         time.sleep(delay_s)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         while more := os.read(readable, 65536):
-            told += more
+            acknowledged += more
         os.close(readable)
         journal = SqliteJournal(path)
         numbers = {each.number for each in journal.load()[1]}
         journal.close()
-        assert len(told) <= len(numbers) / 2 <= len(told) + 1
+        assert len(acknowledged) <= len(numbers) / 2 <= len(acknowledged) + 1
         assert numbers == {n for k in range(1, len(numbers) // 2 + 1) for n in (2 * k, -k)}

@@ -1,4 +1,4 @@
-"""What is told of a rack is believed of its DataNode only, over the connection that registered."""
+"""Facts about a rack are accepted from its DataNode only, over the connection that registered."""
 
 from __future__ import annotations
 

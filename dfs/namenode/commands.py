@@ -1,4 +1,4 @@
-"""What the DataNodes are to do: collected while a message is handled, then handed to the driver."""
+"""Commands for the DataNodes: queued while a message is handled, then handed to the driver."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from railyard.dfs.messages import (
     VerifyReplica,
 )
 
-#: A command for one node's DataNode.
-NodeCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica
+#: A command about replicas on one node.
+ReplicaCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica
 
 
-class Order(msgspec.Struct, frozen=True, gc=False):
-    """A command for the DataNode of a rack."""
+class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
+    """A command and the rack of the DataNode that gets it."""
 
     rack: RackId
     command: Command
 
 
-class Orders:
-    """Orders that nobody has taken yet, oldest first."""
+class CommandQueue:
+    """Commands that the driver has not taken yet, oldest first."""
 
     def __init__(self, racks: Mapping[NodeId, RackId]) -> None:
         self._racks = racks
-        self._waiting: list[Order] = []
+        self._pending: list[DataNodeCommand] = []
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._waiting)
+        """Whether a command is pending."""
+        return bool(self._pending)
 
-    def take(self) -> tuple[Order, ...]:
-        """All of them; they are the caller's now."""
-        taken, self._waiting = tuple(self._waiting), []
+    def take(self) -> tuple[DataNodeCommand, ...]:
+        """Return the pending commands and empty the queue."""
+        taken, self._pending = tuple(self._pending), []
         return taken
 
     def add(self, rack: RackId, command: Command) -> None:
-        """Order something of a rack's DataNode."""
-        self._waiting.append(Order(rack, command))
+        """Add a command for a rack's DataNode."""
+        self._pending.append(DataNodeCommand(rack, command))
 
-    def extend(self, commands: Iterable[NodeCommand]) -> None:
-        """Order these of the DataNodes of the nodes that they name."""
+    def extend(self, commands: Iterable[ReplicaCommand]) -> None:
+        """Add commands, each for the DataNode that serves the node it names."""
         for command in commands:
             node = command.source if isinstance(command, ReplicateBlock) else command.node
             self.add(self._racks[node], command)
 
     def delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
-        """Have replicas deleted that no file needs."""
+        """Add one ``DeleteReplicas`` per node for ``replicas``, pairs of (node, block)."""
         by_node: dict[NodeId, list[BlockId]] = {}
         for node, block in replicas:
             by_node.setdefault(node, []).append(block)
