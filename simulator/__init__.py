@@ -1,4 +1,4 @@
-"""The virtual clock: drives the real core and fabric from event to event.
+"""Simulations: the real core and the real fabric, driven from event to event in virtual time.
 
 Not here: decisions, sockets and real time.
 Open ``cluster`` first.

@@ -4,8 +4,8 @@
     run.run()
     summary = run.summary()
 
-Time jumps from event to event.  All that happens at one time is done before the network is asked
-what comes of it.  Never here: decisions, and what time it really is.
+Time jumps from event to event.  All actions of one time run before the network sets new rates.
+Never here: decisions, and the wall clock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.faults.faults import Fault, Faults
-from railyard.simulator.heap import EventHeap, Rank
+from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
@@ -47,11 +47,11 @@ _IDEAL = Behaviour()
 
 
 class Simulation:
-    """One workload on one cluster.
+    """A run of one workload on one cluster.
 
-    ``stopwatch`` is what the time spent deciding is measured with; without one it is not.
-    ``recipe``: the scheduler, if it is none of those that are listed.  Raises ``UsageError`` for
-    schedulers that there are not.
+    ``stopwatch`` returns seconds and measures the time spent on decisions; without one, this is
+    not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
+    in the list.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 
     def __init__(
@@ -83,40 +83,40 @@ class Simulation:
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
-            self.heap.at(0.0, feed, joined, rank=Rank.FAULT)
+            self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
         self._take_commands()
-        # Once nodes are there, and before the first job comes.
-        self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, rank=Rank.FAULT)
+        # After the nodes have joined, and before the first job is submitted.
+        self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
         for number, job in enumerate(workload.jobs, start=1):
-            self.heap.at(0.0, self.jobs.store_input, job, rank=Rank.FAULT)
+            self.heap.at(0.0, self.jobs.store_input, job, priority=EventPriority.FAULT)
             name = JobId(f"j{number}")
-            self.heap.at(job.submit_s, self.jobs.submit, name, job, rank=Rank.ARRIVAL)
+            self.heap.at(job.submit_s, self.jobs.submit, name, job, priority=EventPriority.ARRIVAL)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
-        """Go on until all jobs have ended; ``watch`` is called each time that things happen.
+        """Run until all jobs have ended; ``watch`` is called after each step.
 
-        Raises ``InvariantError`` if some never will.
+        Raises ``InvariantError`` if some jobs can never end.
         """
         while self.jobs.ended < len(self.workload.jobs):
             self.step()
             watch(self)
 
     def step(self) -> None:
-        """Jump to the next time at which things happen, and let them."""
+        """Jump to the time of the next event, and run all that is due then."""
         heap, network = self.heap, self.network
         network_s, heap_s = network.next_s(), heap.next_s()
         due_s = min(network_s, heap_s)
         if due_s == math.inf:
             raise InvariantError(f"at {heap.now_s:.3f} s nothing will happen: {self._who_waits()}")
-        if heap_s - due_s <= instant_s(due_s):  # flows that end then do so at the same instant
+        if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
             due_s = heap_s
         heap.now_s = due_s
         network.advance()
         heap.run_due()
 
     def summary(self) -> dict[str, Any]:
-        """Results in the format of DESIGN.md 4, but for what only whoever asked for it knows."""
+        """The results that ``summary.json`` has, except those that only the caller knows."""
         config, driver = self.config, self.driver
         summary = {
             "scheduler": config.scheduler,
@@ -128,7 +128,7 @@ class Simulation:
             "scale": config.topology.scale,
             **report(list(self.core.records.values()), config.topology.slots, self.heap.now_s),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
-            "verified": None,  # there is no output to look at
+            "verified": None,  # a simulation has no output to verify
         }
         add_network(summary, self.network.stats())
         return summary

@@ -1,14 +1,14 @@
-"""Coflows alone, without tasks, through the fabric in virtual time: to compare flow schedulers.
+"""Simulates a trace of coflows without tasks, to compare flow schedulers.
 
 Time jumps from event to event; every arrival and every end is at its exact time.  A coflow's
-completion time is from its arrival to the end of its last flow.  What stays in a rack crosses no
+completion time is from its arrival to the end of its last flow.  Traffic within a rack crosses no
 link and takes no time.
 
-How this differs from CoflowSim, with which such figures are usually made: there rates change only
-at arrivals and when a coflow ends, time goes in steps of 8 ms and arrivals count from the
-beginning of their epoch of 10 s, each reducer gets at least 1 MB from each mapper, and what stays
-in a rack takes its port's bandwidth.  A megabyte takes 8 ms of a port in both: 10**6 bytes at
-1 Gbps here, 2**20 bytes at 128 MiB in 1.024 s there.
+CoflowSim, which most papers use, differs.  There rates change only when a coflow arrives or ends,
+time advances in steps of 8 ms, and arrivals count from the start of their epoch of 10 s.  Each
+reducer gets at least 1 MB from each mapper, and traffic within a rack takes bandwidth of its port.
+A megabyte takes 8 ms of a port in both: here it is 10**6 bytes at 1 Gbps, there 2**20 bytes at
+128 MiB in 1.024 s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from railyard.simulator.memory import few_collections
 
 @dataclass(slots=True)
 class CoflowRecord:
-    """What became of a coflow."""
+    """One coflow of the trace: its open flows and when it finished."""
 
     coflow: TraceCoflow
     open_flows: int = 0
@@ -43,12 +43,12 @@ class CoflowRecord:
 
     @property
     def cct_s(self) -> float | None:
-        """Its completion time; None as long as it sends."""
+        """Coflow completion time in seconds; None until the coflow has finished."""
         return None if self.finished_s is None else self.finished_s - self.coflow.arrival_s
 
 
 class CoflowRun:
-    """One trace, one network, one flow scheduler.
+    """A run of one trace on one topology with one flow scheduler.
 
     Raises ``UsageError`` if the topology has fewer racks than the trace.
     """
@@ -62,7 +62,7 @@ class CoflowRun:
         self.topology = topology
         fast = fast_version(scheduler.name)
         self.fabric = Fabric(topology, scheduler, fast=fast, has_circuit_log=False)
-        self.events = 0  #: times at which something happened
+        self.events = 0  #: steps of the clock
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows
         self._scheduler = scheduler
@@ -71,9 +71,9 @@ class CoflowRun:
         self._room_bytes = 0.0
 
     def run(self, watch: Callable[[CoflowRun], None] = lambda _: None) -> None:
-        """Run to the end; ``watch`` is called now and then, to show how far it is.
+        """Run to the end; ``watch`` is called after each event, to show progress.
 
-        Raises ``InvariantError`` if flows are left that will never finish.
+        Raises ``InvariantError`` if flows remain that can never finish.
         """
         with few_collections():
             for coflow in self.trace.coflows:
@@ -86,7 +86,7 @@ class CoflowRun:
             raise InvariantError(f"{self._scheduler.name} never lets coflow {stuck[0]} finish")
 
     def summary(self) -> dict[str, Any]:
-        """Results in the format of DESIGN.md 4: a coflow is a job that consists of its shuffle."""
+        """Results in the format of ``summary.json``; each coflow is a job with only a shuffle."""
         records = list(self.records.values())
         ccts_s = [record.cct_s for record in records if record.cct_s is not None]
         begins_s = [record.coflow.arrival_s for record in records]
@@ -113,10 +113,7 @@ class CoflowRun:
 
     # Inside --------------------------------------------------------------------------------------
     def _run_until(self, until_s: float, watch: Callable[[CoflowRun], None]) -> None:
-        """Let all happen that does until then; what that instant brings besides is still to come.
-
-        So nobody asks the network for rates any more once it is that time.
-        """
+        """Advance to ``until_s``, and set no rates there: more coflows may arrive at that time."""
         fabric, before_s = self.fabric, until_s
         if until_s < math.inf:
             before_s -= instant_s(until_s)
@@ -144,7 +141,7 @@ class CoflowRun:
         self.records[name].open_flows = coflow.width
         for number, (src, dst, size_bytes) in enumerate(coflow.flows()):
             near, far = self._nodes[src], self._nodes[dst]
-            # A rack's nodes take turns, so that no NIC decides what its rack's uplink should.
+            # Spread over the rack's nodes, so that the uplink is the bottleneck and not a NIC.
             self.fabric.start(
                 FlowSpec(
                     flow=FlowId(f"{name}.{number}"),

@@ -1,7 +1,7 @@
-"""The virtual clock: what will happen, in a total order.
+"""The event heap of the virtual clock: planned actions in a total order.
 
-Simultaneous things happen in the order (rank, sequence): what was planned first goes first within
-a rank, so that a run depends on nothing but its seed.
+Actions due at the same time run by (priority, sequence), and within a priority in the order in
+which they were planned.  So a run depends on its seed alone.
 """
 
 from __future__ import annotations
@@ -14,70 +14,70 @@ from enum import IntEnum
 from typing import Any
 
 
-class Rank(IntEnum):
-    """What goes first of what happens at one time."""
+class EventPriority(IntEnum):
+    """Of the actions due at one time, those with the lowest number run first."""
 
-    FAULT = 0  #: so that whoever acts at that time finds the world as it is then
+    FAULT = 0  #: first, so that all other actions of that time see the cluster as it is then
     ARRIVAL = 1
-    FACT = 2  #: what nodes do and tell
-    TIMER = 3  #: of the core
+    NODE_EVENT = 2  #: what nodes do and report to the core
+    TIMER = 3  #: the core's timers
 
 
 Action = Callable[..., None]
 _Call = tuple[Action, tuple[Any, ...]]
-_FACT = int(Rank.FACT)
+_NODE_EVENT = int(EventPriority.NODE_EVENT)
 
 
 class EventHeap:
-    """Actions and their times.  ``now_s`` never goes back.
+    """Planned actions by time in seconds.  ``now_s`` never goes back.
 
-    Nearly all are facts, of which many are planned for one time: each of their times is in a heap
-    once.
+    Nearly all actions are node events, and many of them share a time.  So each of their times is
+    in the heap only once.
     """
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        #: facts that are due, in order: those planned while it was that time already go last
+        #: node events due now, in order; those that are planned for now at this time go last
         self._at_once: deque[_Call] = deque()
-        self._facts: dict[float, list[_Call]] = {}  #: those of later, by time
-        self._times: list[float] = []  #: these times, as a heap
-        #: (time, rank, sequence, action, args) of all others, as a heap
+        self._later: dict[float, list[_Call]] = {}  #: {time_s: node events due then}
+        self._times: list[float] = []  #: a heap of the keys of ``_later``
+        #: a heap of (time_s, priority, sequence, action, args) of all other actions
         self._others: list[tuple[float, int, int, Action, tuple[Any, ...]]] = []
         self._sequence = 0
 
-    def at(self, time_s: float, action: Action, *args: Any, rank: int = _FACT) -> None:
-        """Plan ``action(*args)``; what is planned for the past happens now.
+    def at(self, time_s: float, action: Action, *args: Any, priority: int = _NODE_EVENT) -> None:
+        """Plan ``action(*args)`` for a time; an action that is planned for the past runs now.
 
-        Raises ``ValueError`` for a time that never comes.
+        Raises ``ValueError`` if the time is infinite or NaN.
         """
-        if rank == _FACT:
-            self._plan_fact(time_s, (action, args))
+        if priority == _NODE_EVENT:
+            self._plan_node_event(time_s, (action, args))
         else:
             self._sequence += 1
             _check_finite(time_s)
-            planned = (max(time_s, self.now_s), rank, self._sequence, action, args)
+            planned = (max(time_s, self.now_s), priority, self._sequence, action, args)
             heapq.heappush(self._others, planned)
 
     def after(self, seconds: float, action: Action, *args: Any) -> None:
-        """Plan ``action(*args)`` for so many seconds from now."""
+        """Plan ``action(*args)`` as a node event ``seconds`` from now."""
         if seconds:
-            self._plan_fact(self.now_s + seconds, (action, args))
-        else:  # as mostly
+            self._plan_node_event(self.now_s + seconds, (action, args))
+        else:  # the common case
             self._at_once.append((action, args))
 
     def next_s(self) -> float:
-        """When the next action is due; inf if none is planned."""
+        """The time of the next action; inf if none is planned."""
         if self._at_once:
             return self.now_s
         others_s = self._others[0][0] if self._others else math.inf
         return min(self._times[0], others_s) if self._times else others_s
 
     def run_due(self) -> None:
-        """Do all that is due by now, and what that plans for now."""
+        """Run all actions due by ``now_s``, including those that they plan for now."""
         at_once, others, now_s = self._at_once, self._others, self.now_s
-        self._take_due_facts()
+        self._take_due()
         while True:
-            if others and others[0][0] <= now_s and (not at_once or others[0][1] < _FACT):
+            if others and others[0][0] <= now_s and (not at_once or others[0][1] < _NODE_EVENT):
                 _, _, _, action, args = heapq.heappop(others)
             elif at_once:
                 action, args = at_once.popleft()
@@ -85,25 +85,25 @@ class EventHeap:
                 return
             action(*args)
 
-    def _plan_fact(self, time_s: float, call: _Call) -> None:
+    def _plan_node_event(self, time_s: float, call: _Call) -> None:
         if time_s <= self.now_s:
             self._at_once.append(call)
             return
-        planned = self._facts.get(time_s)
+        planned = self._later.get(time_s)
         if planned is None:
             _check_finite(time_s)
-            self._facts[time_s] = [call]
+            self._later[time_s] = [call]
             heapq.heappush(self._times, time_s)
         else:
             planned.append(call)
 
-    def _take_due_facts(self) -> None:
+    def _take_due(self) -> None:
         times, due = self._times, []
         while times and times[0] <= self.now_s:
-            due += self._facts.pop(heapq.heappop(times))
+            due += self._later.pop(heapq.heappop(times))
         self._at_once.extendleft(reversed(due))
 
 
 def _check_finite(time_s: float) -> None:
-    if not time_s < math.inf:  # NaN, which has no place in an order, is not less either
-        raise ValueError(f"time_s = {time_s!r}: need a time that comes")
+    if not time_s < math.inf:  # also true for NaN, which cannot be sorted
+        raise ValueError(f"time_s = {time_s!r}: need a finite time")

@@ -1,4 +1,4 @@
-"""Garbage collection that suits a simulation: it makes few cycles and keeps millions of objects."""
+"""Garbage collection for simulations, which make few reference cycles and keep many objects."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: New objects before the youngest are looked through; Python's own 700 costs a fifth of a run,
-#: 20,000 a twelfth.  What jobs leave behind goes without that (see ``Job.dissolve``).
+#: New objects before a collection of the youngest generation.  Python's default of 700 costs a
+#: fifth of a run, 20,000 a twelfth.  Finished jobs need no collector (see ``Job.dissolve``).
 _NEW_OBJECTS = 5_000_000
 
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Collect garbage seldom while the block runs; what is there already is not looked at."""
+    """Collect garbage rarely while the block runs, and never the objects that exist before it."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -21,6 +21,6 @@ def few_collections() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()  # what there is now is old: it would all be looked through at once as young
+        gc.freeze()  # otherwise the next collection would scan all objects of the block at once
         gc.set_threshold(*before)
         gc.unfreeze()

@@ -1,7 +1,7 @@
-"""The fabric in virtual time, and what the other simulated parts want of it: carry these bytes.
+"""The simulated network: starts flows in the fabric and reports their ends in virtual time.
 
-A flow ends in exactly one call: its bytes have arrived, or it broke off because one of its nodes
-went down.  One that is cancelled ends in none.
+Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, or one of its nodes
+went down.  For a cancelled flow there is no call.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.flows import FlowSpec
 from railyard.simulator.heap import EventHeap
 
-#: Called with the bytes that did not arrive, and why: 0 and "" if all have.
+#: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
 
 
 class SimulatedNetwork:
-    """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is known."""
+    """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
     def __init__(self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0) -> None:
         self.fabric = fabric
-        self.opened = 0  #: flows that needed the network
-        self.finished = 0
-        self.cancelled = 0  #: and those that broke off
-        self.arrived_bytes = 0  #: by flows that needed the network
-        self.lost_bytes = 0  #: sizes of those that were cancelled or broke off, sent in part
+        self.opened = 0  #: flows started in the fabric; those within a node are not
+        self.finished = 0  #: flows of the fabric that sent all their bytes
+        self.cancelled = 0  #: flows of the fabric that were cancelled, or lost a node
+        self.arrived_bytes = 0  #: total size of the finished flows
+        self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
@@ -36,11 +36,11 @@ class SimulatedNetwork:
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
-        """When the next flow ends, as far as is known; all that began by now is decided on."""
+        """The time of the fabric's next event; first sets the rates of new flows."""
         return self.fabric.next_event_s()
 
     def advance(self) -> None:
-        """Follow the heap's clock, and end the flows that have sent all by now."""
+        """Advance the fabric to the heap's time, and report the flows that have ended by then."""
         fabric, now_s = self.fabric, self._heap.now_s
         passed_s = now_s - fabric.now_s
         if passed_s > 0 and fabric.open_flows:
@@ -57,7 +57,7 @@ class SimulatedNetwork:
         pop = self._flows.pop
         for end in ended:
             known = pop(end.flow, None)
-            if known is not None:  # another's end may have cancelled it
+            if known is not None:  # otherwise the end of another flow has cancelled this one
                 known[1](0, "")
 
     # Flows ---------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class SimulatedNetwork:
         weight: float = 1.0,
         priority: tuple[float, ...] = (),
     ) -> None:
-        """Begin to carry bytes.  Nothing, and what stays on a node, takes only the latency."""
+        """Start a flow.  One of 0 bytes, or within a node, takes only the latency."""
         spec = FlowSpec(
             flow=flow,
             src=src,
@@ -90,24 +90,24 @@ class SimulatedNetwork:
         self.fabric.start(spec)
 
     def cancel(self, flow: FlowId) -> None:
-        """Forget a flow; fine if there is none of that name."""
+        """Cancel a flow; does nothing if it is not open."""
         known = self._flows.pop(flow, None)
         if known is not None:
             self._close(known[0])
 
     def close_coflow(self, coflow: CoflowId) -> None:
-        """Forget a coflow and what is open of it."""
+        """Cancel all open flows of a coflow, then the coflow."""
         for flow in list(self.fabric.coflow(coflow).flows):
             self.cancel(flow)
         self.fabric.finish_coflow(coflow)
 
-    def break_off(self, node: NodeId, reason: str) -> None:
-        """End all flows from and to a node.  O(flows)."""
+    def end_flows_of(self, node: NodeId, reason: str) -> None:
+        """End all flows from or to a node, with the reason.  O(flows)."""
         broken = [flow for flow, (at, _) in self._flows.items() if node in (at.src, at.dst)]
         for flow in broken:
             known = self._flows.pop(flow, None)
             if known is None:
-                continue  # cancelled because another broke off
+                continue  # the end of another flow has cancelled this one
             spec, on_end = known
             missing = spec.size_bytes
             if self.fabric.is_open(flow):
@@ -116,12 +116,12 @@ class SimulatedNetwork:
             on_end(missing, reason)
 
     def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
-        """From where to where a flow goes, and its bytes; ``KeyError`` if there is none."""
+        """A flow's source, destination and size in bytes; ``KeyError`` if it is not open."""
         spec, _ = self._flows[flow]
         return spec.src, spec.dst, spec.size_bytes
 
     def stats(self) -> NetworkStats:
-        """Its counters, as the emulator tells them."""
+        """The network's counters, in the format of the emulator's."""
         fabric = self.fabric
         by_link = fabric.bytes_by_link()
         return NetworkStats(
@@ -140,7 +140,7 @@ class SimulatedNetwork:
         )
 
     def _close(self, spec: FlowSpec) -> None:
-        """Let a flow that is not wanted any more send nothing more."""
+        """Cancel a flow in the fabric, if it is open there, and count it."""
         if self.fabric.cancel(spec.flow):
             self.cancelled += 1
             self.lost_bytes += spec.size_bytes

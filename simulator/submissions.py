@@ -1,7 +1,7 @@
-"""From a workload's jobs to the core's events, and what becomes of their files.
+"""Submits a workload's jobs to the core, and manages their files in the block store.
 
-All jobs' input is in the block store from the beginning: placed by the scheduler's data policy, by
-what the workload says of its sites, or by the store's own rule.
+All input is stored before the first job is submitted.  It is placed by the scheduler's data policy,
+by the workload's own distribution over sites, or by the block store's default rule.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Blocks = list[tuple[BlockId, int]]
 
 
 class Submissions:
-    """The jobs on their way in and out."""
+    """Submits jobs, and commits, ends and discards them at the core's commands."""
 
     def __init__(
         self, topology: Topology, driver: CoreDriver, store: BlockStore, workers: Workers
     ) -> None:
-        self.ended = 0  #: jobs
+        self.ended = 0  #: number of jobs that have ended
         self._topology = topology
         self._driver = driver
         self._store = store
         self._workers = workers
         self._files: dict[str, Blocks] = {}
-        self._outputs: dict[JobId, str] = {}  #: folders of jobs that are not discarded yet
-        self._failed: dict[JobId, None] = {}  #: those of them whose output must go
-        #: {file: for each replica, the racks that the data policy wants}, until it is put there
+        self._outputs: dict[JobId, str] = {}  #: {job that is not discarded yet: output folder}
+        self._failed: dict[JobId, None] = {}  #: failed jobs; their output will be removed
+        #: {data path: racks that the data policy allows, per replica}, until the data is stored
         self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
         self._replication = topology.storage.replication
         driver.on(PlaceData, self._place)
@@ -58,15 +58,15 @@ class Submissions:
         driver.on(DiscardJob, self._discard)
 
     def send_forecasts(self, jobs: Sequence[WorkloadJob]) -> None:
-        """Send the core the forecasts of these jobs, before any of them comes."""
+        """Send the core the forecasts of these jobs, before any of them is submitted."""
         expected = predicted_jobs(jobs)
         if expected:
             self._driver.feed(JobsPredicted(jobs=expected))
 
     def store_input(self, wanted: WorkloadJob) -> None:
-        """Have the files of a job that will come; jobs may share them."""
+        """Store the input files of a job, except those that another job has stored already."""
         forecast = forecast_of(wanted)
-        hints: dict[str, PlacementHint] = {}  #: of data that is placed as a whole
+        hints: dict[str, PlacementHint] = {}  #: {folder or file that is placed as a whole: hint}
         for file in wanted.files:
             if file.path not in self._files:
                 data = file.folder or file.path
@@ -76,7 +76,7 @@ class Submissions:
                 self._files[file.path] = self._put(file, hints.get(data))
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
-        """A job comes.  Raises ``UsageError`` if the scheduler can't take it."""
+        """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
@@ -96,7 +96,7 @@ class Submissions:
 
     # Input ---------------------------------------------------------------------------------------
     def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
-        """Have a file in the block store; without a hint, a part for each rack, by its shares."""
+        """Store a file; without a hint, a part in each rack, by the file's ``shares``."""
         sizes = file.block_sizes()
         if hint is not None:
             blocks = self._store.put(file.path, sizes, hint, file.nodes)
@@ -113,14 +113,14 @@ class Submissions:
     def _hint(
         self, path: str, size_bytes: int, job: str, forecast: Forecast | None
     ) -> PlacementHint:
-        """What the scheduler's data policy wants."""
+        """The placement that the scheduler's data policy chooses."""
         self._driver.feed(
             DataAnnounced(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
         )
         return PlacementHint(racks=self._racks.pop(path))
 
-    def _place(self, order: PlaceData) -> None:
-        self._racks[order.path] = order.racks
+    def _place(self, command: PlaceData) -> None:
+        self._racks[command.path] = command.racks
 
     def _plan(self, stage: WorkStage) -> StagePlan:
         if not stage.files:
@@ -129,7 +129,7 @@ class Submissions:
         return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs)
 
     def _inputs(self, path: str) -> list[TaskInput]:
-        """What each of a file's blocks is to the task that reads it."""
+        """The task inputs of a file, one per block."""
         scale, locate = self._topology.scale, self._store.locate
         offset, inputs = 0, []
         for block, size_bytes in self._files[path]:
@@ -140,27 +140,27 @@ class Submissions:
             offset += size_bytes
         return inputs
 
-    # The core's orders ---------------------------------------------------------------------------
-    def _commit(self, order: CommitJob) -> None:
-        """Rename the winners' files, as the ResourceManager's process does."""
-        folder = order.output_path
+    # The core's commands -------------------------------------------------------------------------
+    def _commit(self, command: CommitJob) -> None:
+        """Move the winning attempts' files into the output folder, as the ResourceManager does."""
+        folder = command.output_path
         if folder:
             try:
-                self._store.tell(commit_of(folder, order.winners))
+                self._store.send(commit_of(folder, command.winners))
             except PeerError as error:
-                self._driver.feed(JobCommitFailed(job=order.job, reason=str(error)))
+                self._driver.feed(JobCommitFailed(job=command.job, reason=str(error)))
                 return
-        self._driver.feed(JobCommitted(job=order.job))
+        self._driver.feed(JobCommitted(job=command.job))
 
-    def _end(self, order: EndJob) -> None:
+    def _end(self, command: EndJob) -> None:
         self.ended += 1
-        if not order.ok and order.job in self._outputs:
-            self._failed[order.job] = None
+        if not command.ok and command.job in self._outputs:
+            self._failed[command.job] = None
 
-    def _discard(self, order: DiscardJob) -> None:
-        del self._workers.jobs[order.job]
-        path = self._outputs.pop(order.job, "")
-        if order.job in self._failed:
-            del self._failed[order.job]
-            with contextlib.suppress(PeerError):  # nothing of it was written
-                self._store.tell(Remove(path=path, recursive=True))
+    def _discard(self, command: DiscardJob) -> None:
+        del self._workers.jobs[command.job]
+        path = self._outputs.pop(command.job, "")
+        if command.job in self._failed:
+            del self._failed[command.job]
+            with contextlib.suppress(PeerError):  # the job may have written nothing
+                self._store.send(Remove(path=path, recursive=True))

@@ -22,7 +22,7 @@ from railyard.scripts.comparing.placed import last_node
 from railyard.scripts.simulating.sweep import sweep
 from railyard.scripts.simulating.workers import Workers
 from railyard.simulator.cluster import Simulation
-from railyard.simulator.heap import Rank
+from railyard.simulator.heap import EventPriority
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
 
@@ -77,7 +77,7 @@ def _simulate(one: _Simulated) -> Summary:
     simulation = Simulation(one.config, one.workload, Behaviour(variance=one.variance))
     if one.after is not None:  # once the nodes have joined
         simulation.heap.at(
-            0.0, simulation.core.state.start_offers_after, one.after, rank=Rank.FAULT
+            0.0, simulation.core.state.start_offers_after, one.after, priority=EventPriority.FAULT
         )
     with few_collections():
         simulation.run()

@@ -1,8 +1,8 @@
-"""What goes wrong in a simulated cluster, and when: nodes, racks, disks and links, by a schedule.
+"""A schedule of faults in a simulated cluster: of nodes, racks, disks and links.
 
-A node that goes down ends what it does without a word, and serves nothing.  The core and the
-NameNode hear of it after a heartbeat, or, of a whole rack, once it was silent for too long
-(``liveness.expiry_s``).  One that comes back has its disk, and none of its map output.
+A node that goes down drops its attempts without a report and serves no data.  The core and the
+NameNode notice it after one heartbeat; the loss of a whole rack after ``liveness.expiry_s``.  When
+a node comes back, its replicas are still on disk, but its map output is gone.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from railyard.cluster.errors import require
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import NodeJoined, NodeLost
 from railyard.cluster.topology import Topology
-from railyard.simulator.heap import EventHeap, Rank
+from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes.workers import Workers
 
-#: How often the NameNode is let try again what failed, as long as things go wrong.
+#: Interval at which the NameNode retries failed commands while there are faults.
 _TICK_S = 1.0
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that goes wrong at ``at_s``, and is well again after ``lasts_s``."""
+    """A fault that begins at ``at_s`` and ends ``lasts_s`` later."""
 
     at_s: float
     lasts_s: float = 0.0
 
 
 class NodeDown(Fault, frozen=True, kw_only=True, tag="node-down"):
-    """A node is gone."""
+    """A node is down."""
 
     node: NodeId
 
 
 class RackDown(Fault, frozen=True, kw_only=True, tag="rack-down"):
-    """All nodes of a rack are gone."""
+    """All nodes of a rack are down."""
 
     rack: RackId
 
 
 class NodeSlow(Fault, frozen=True, kw_only=True, tag="node-slow"):
-    """What begins to compute on a node takes ``factor`` times as long."""
+    """Attempts that begin to compute on a node meanwhile take ``factor`` times as long."""
 
     node: NodeId
     factor: float
 
 
 class BlocksLost(Fault, frozen=True, kw_only=True, tag="blocks-lost"):
-    """Replicas vanish from a node's disk: every ``every``-th of those that are there."""
+    """Every ``every``-th replica on a node's disk is lost."""
 
     node: NodeId
     every: int = 1
 
 
 class CapacityDrop(Fault, frozen=True, kw_only=True, tag="capacity-drop"):
-    """A link, such as "r3.up", has only a share of its capacity."""
+    """A link, such as "r3.up", has only the fraction ``share`` of its capacity."""
 
     link: str
     share: float
@@ -67,7 +67,7 @@ AnyFault = NodeDown | RackDown | NodeSlow | BlocksLost | CapacityDrop
 
 
 def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[str]) -> None:
-    """Raise ``UsageError`` for a fault of what the cluster does not have."""
+    """Raise ``UsageError`` for a value out of range, or an unknown node, rack or link."""
     nodes = {node.id for node in topology.nodes()}
     racks = {rack.id for rack in topology.rack_list()}
     for fault in faults:
@@ -89,12 +89,12 @@ def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[st
 
 
 class Faults:
-    """Lets faults happen at their times."""
+    """Begins and ends each fault at its time."""
 
     def __init__(
         self, faults: Sequence[Fault], topology: Topology, heap: EventHeap, workers: Workers
     ) -> None:
-        """Raises ``UsageError`` for a fault of what the cluster does not have."""
+        """Raises ``UsageError`` as ``check_faults`` does."""
         self._heap = heap
         self._workers = workers
         self._store = workers.store
@@ -104,9 +104,9 @@ class Faults:
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._capacities = self._fabric.capacities_bytes_per_s()
         check_faults(faults, topology, list(self._capacities))
-        self._outages = dict.fromkeys(self._slots, 0)  #: faults that keep each node down
-        self._shares: dict[str, list[float]] = {}  #: of the faults that hold each link down
-        self._factors: dict[NodeId, list[float]] = {}  #: of those that slow each node down
+        self._outages = dict.fromkeys(self._slots, 0)  #: {node: faults that keep it down now}
+        self._shares: dict[str, list[float]] = {}  #: {link: shares of its present faults}
+        self._factors: dict[NodeId, list[float]] = {}  #: {node: factors of its present faults}
         begin: dict[type[Fault], Callable[..., None]] = {
             NodeDown: self._node_down,
             RackDown: self._rack_down,
@@ -115,11 +115,11 @@ class Faults:
             CapacityDrop: self._capacity_drop,
         }
         for fault in faults:
-            heap.at(fault.at_s, begin[type(fault)], fault, rank=Rank.FAULT)
+            heap.at(fault.at_s, begin[type(fault)], fault, priority=EventPriority.FAULT)
         if faults:
             changes_s = [s for f in faults for s in (f.at_s, _end_s(f)) if math.isfinite(s)]
             self._last_s = max(changes_s)
-            heap.at(min(fault.at_s for fault in faults), self._tick, rank=Rank.FAULT)
+            heap.at(min(fault.at_s for fault in faults), self._tick, priority=EventPriority.FAULT)
 
     # Nodes and racks -----------------------------------------------------------------------------
     def _node_down(self, fault: NodeDown) -> None:
@@ -139,12 +139,12 @@ class Faults:
         self._at_end(fault, self._come_back, nodes)
 
     def _notice(self, nodes: Sequence[NodeId]) -> None:
-        """It shows that these nodes are down, if they still are."""
+        """Report the nodes that are still down to the core and to the NameNode."""
         down = [node for node in nodes if node in self._store.down]
         for node in down:
-            self._workers.tell(NodeLost(node=node, reason="it was silent for too long"))
+            self._workers.report(NodeLost(node=node, reason="it was silent for too long"))
         for rack in dict.fromkeys(map(rack_of, down)):
-            self._store.miss(rack)
+            self._store.send_heartbeat(rack)
 
     def _come_back(self, nodes: Sequence[NodeId]) -> None:
         for node in nodes:
@@ -156,9 +156,9 @@ class Faults:
             self._store.register(rack)
         for node in up:
             slots = self._slots[node]
-            self._workers.tell(NodeJoined(node=node, rack=rack_of(node), slots=slots))
+            self._workers.report(NodeJoined(node=node, rack=rack_of(node), slots=slots))
 
-    # What else -----------------------------------------------------------------------------------
+    # Slow nodes, lost replicas, narrow links ----------------------------------------------------
     def _node_slow(self, fault: NodeSlow) -> None:
         self._factors.setdefault(fault.node, []).append(fault.factor)
         self._update_slowness(fault.node)
@@ -192,12 +192,12 @@ class Faults:
 
     def _at_end(self, fault: Fault, action: Callable[..., None], *args: object) -> None:
         if math.isfinite(_end_s(fault)):
-            self._heap.at(_end_s(fault), action, *args, rank=Rank.FAULT)
+            self._heap.at(_end_s(fault), action, *args, priority=EventPriority.FAULT)
 
     def _tick(self) -> None:
         self._store.tick()
         if self._heap.now_s <= self._last_s + self._liveness.expiry_s:
-            self._heap.at(self._heap.now_s + _TICK_S, self._tick, rank=Rank.FAULT)
+            self._heap.at(self._heap.now_s + _TICK_S, self._tick, priority=EventPriority.FAULT)
 
 
 def _end_s(fault: Fault) -> float:

@@ -1,12 +1,12 @@
-"""Faults as a person types them, and schedules of faults by seed.
+"""Parses the value of ``--faults``, and draws random schedules of faults from a seed.
 
     node:r0n1@10s+20s      the node is down from 10 s on, for 20 s (without "+20s": for good)
-    rack:r2@30s+60s        all nodes of the rack are
-    slow:r1n0*4@5s+60s     what begins to compute there takes 4 times as long
+    rack:r2@30s+60s        all nodes of the rack are down
+    slow:r1n0*4@5s+60s     attempts that begin to compute on the node take 4 times as long
     link:r3.up*0.2@5s+60s  the link has a fifth of its capacity
     blocks:r0n0/3@10s      every third replica on the node's disk is lost
 
-with commas between.  A number alone is a seed: faults of all kinds that are over by some time.
+Several are separated by commas.  A number alone is a seed for random faults of all kinds.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from railyard.simulator.faults.faults import (
 
 _FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.. or blocks:r0n0/3@10s"
-#: Of a factor or a share: longer text is none that anybody means.
+#: Longest text accepted as a factor or share.
 _NUMBER_LETTERS_MAX = 15
 _SHOWN_LETTERS_MAX = 80
-#: Nodes for each fault that is drawn by chance.
-_NODES_A_FAULT = 4
+#: Nodes per random fault, on average.
+_NODES_PER_FAULT = 4
 
 
 def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
-    """The faults of a text; a seed's are over by ``until_s``.  Raises ``UsageError``."""
+    """The faults given by a text; those of a seed end by ``until_s``.  Raises ``UsageError``."""
     seed = whole_number(text)
     if seed is not None:
         return random_faults(random.Random(seed), topology, until_s)
@@ -48,14 +48,14 @@ def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
 
 
 def random_faults(dice: random.Random, topology: Topology, until_s: float) -> list[Fault]:
-    """About one fault for every four nodes, at any time; all is well again by ``until_s``."""
+    """About one fault per four nodes, at random times; all have ended by ``until_s``."""
     nodes = [node.id for node in topology.nodes()]
     racks = [rack.id for rack in topology.rack_list()]
     links = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
     if topology.tree is not None:
         links = [f"{rack}.tor" for rack in racks]
     faults = []
-    for _ in range(1 + dice.randrange(1 + len(nodes) // _NODES_A_FAULT * 2)):
+    for _ in range(1 + dice.randrange(1 + len(nodes) // _NODES_PER_FAULT * 2)):
         at_s = dice.uniform(0, until_s)
         when = {"at_s": at_s, "lasts_s": dice.uniform(0, until_s - at_s)}
         kind = dice.choices(("node", "rack", "slow", "blocks", "link"), (4, 1, 2, 1, 2))[0]

@@ -1,9 +1,9 @@
-"""Random small clusters with random jobs and faults, each from its seed, and the rules they keep.
+"""Random small clusters with random jobs and faults from a seed, and the rules that they keep.
 
-After each event: no slot is held twice, the core's own laws hold, and what an attempt has read is
-what there was for it.  At each time: no link carries more than it can.  In the end: all jobs have
-ended, no slot is held, what was written is what the workload says, and no byte was lost or
-invented on the way.
+After each event: no slot runs two attempts, the core's invariants hold, and each attempt has read
+all of its input and no more.  While flows are open: no link carries more than its capacity.  At
+the end: all jobs have ended, all slots are free, the output has the workload's size, and the
+network carried as many bytes as arrived or were cancelled.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faultspec import random_faults
 from railyard.simulator.nodes.behaviour import Behaviour
 
-#: Looking for other packages' schedulers takes longer than a scenario.
+#: Cached, because the search for other packages' schedulers takes longer than a scenario.
 _recipe = functools.cache(recipe_named)
-#: By when all is well, and how long jobs may take from then on.
+#: All faults have ended by this time; jobs must end within the second one after it.
 FAULTS_END_S = 30.0
-PATIENCE_S = 5000.0
-#: Flow schedulers that send by circuits.
+JOBS_END_S_MAX = 5000.0
+#: Flow schedulers that use circuits.
 _CIRCUITS = ("sunflow",)
-#: How often, in steps, the links' loads are added up.
-_LOOK_AT_LINKS = 16
-#: Bytes of a link that are rounding.
+#: Steps between two checks of the links' loads.
+_STEPS_PER_LINK_CHECK = 16
+#: By how many bytes a link's counter may be off by rounding.
 _ROUNDING_BYTES = 100
 
 
 class Scenario:
-    """A simulation with its rules.  Raises ``InvariantError`` from ``run`` if one is broken.
+    """One random simulation.  ``go`` raises ``InvariantError`` if a rule is broken.
 
     ``shuffle_flows``: see ``Behaviour``.
     """
@@ -76,43 +76,44 @@ class Scenario:
         )
         self.jobs = Workload(name=f"seed {seed}", source="", jobs=tuple(_jobs(dice)))
         faults = random_faults(dice, topology, FAULTS_END_S)
-        self.log: Log | None = None  #: where its events are kept
+        self.log: Log | None = None  #: also gets all events, if set
         self._held: dict[NodeId, dict[AttemptId, None]] = {}
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
-        #: when links were looked at last, what they had carried by then, and what they could carry
-        self._looked: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
+        #: the last check of links with circuits: its time, {link: bytes carried by then},
+        #: {link: capacity in bytes/s from then on}
+        self._last_check: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
         recipe = _recipe(scheduler)
         behaviour = msgspec.structs.replace(_behaviour(dice), shuffle_flows=shuffle_flows)
         self.run = Simulation(config, self.jobs, behaviour, faults, self, recipe=recipe)
 
     def go(self) -> Simulation:
-        """Run to the end, and check everything."""
+        """Run to the end, checking all rules."""
         run, steps = self.run, 0
         while run.jobs.ended < len(self.jobs.jobs):
             run.step()
             steps += 1
             if run.config.flow_scheduler in _CIRCUITS:
                 self._check_circuits()
-            elif steps % _LOOK_AT_LINKS == 0:
+            elif steps % _STEPS_PER_LINK_CHECK == 0:
                 self._check_links()
-            if run.heap.now_s > FAULTS_END_S + PATIENCE_S:
+            if run.heap.now_s > FAULTS_END_S + JOBS_END_S_MAX:
                 raise InvariantError(f"jobs go on at {run.heap.now_s:.0f} s")
         while run.core.state.draining:
             run.step()
         self._check_end()
         return run
 
-    # After each event: a ``resourcemanager.coredriver.Log`` --------------------------------------
+    # After each event: a ``resourcemanager.driving.coredriver.Log`` ------------------------------
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Check what an event has led to."""
+        """Check the rules after an event and its commands."""
         if self.log is not None:
             self.log.write(at_s, event, commands)
         self.count(event, commands)
         self.run.core.check_invariants()
 
     def count(self, event: Event, commands: Sequence[Command]) -> None:
-        """Count who holds which slots, apart from how the core does."""
+        """Keep an account of the attempts on each node, independent of the core's."""
         match event:
             case NodeJoined(node=node, slots=slots):
                 self._held[node], self._slots[node] = {}, slots
@@ -137,7 +138,7 @@ class Scenario:
     def _check_input(self, event: AttemptSucceeded) -> None:
         job = self.run.workers.jobs.get(job_of(event.attempt))
         if job is None:
-            return  # it ended before its attempts
+            return  # the job ended before this attempt
         name, task = stage_of(event.attempt).split(".")[1], task_index(event.attempt)
         stage = next(stage for stage in job.job.stages if stage.name == name)
         work = job.stages[name]
@@ -148,9 +149,9 @@ class Scenario:
         if event.input_bytes != wanted:
             raise InvariantError(f"{event.attempt} read {event.input_bytes} bytes of {wanted}")
 
-    # At each time, and in the end ----------------------------------------------------------------
+    # While flows are open, and at the end --------------------------------------------------------
     def _check_links(self) -> None:
-        """Add up the flows' rates, link by link, apart from how the fabric does."""
+        """Sum up the flows' rates on each link, independent of the fabric's own sums."""
         network = self.run.network
         fabric = network.fabric
         load = [0.0] * len(fabric.network.number)
@@ -164,36 +165,36 @@ class Scenario:
                 raise InvariantError(f"{name} carries {carried} of {capacity} bytes/s")
 
     def _check_circuits(self) -> None:
-        """Ports have one circuit each, and since the last event links carried what they can.
+        """Each port has at most one circuit, and no link has carried more than it could.
 
-        Which way a flow takes is the fabric's to say here, so it's bytes that are looked at.
+        The fabric alone knows which flows use circuits, so this compares the links' bytes.
         """
         fabric = self.run.network.fabric
         ports = Counter(end for one in fabric.circuits() for end in (f"{one.src} out", one.dst))
         if any(circuits > 1 for circuits in ports.values()):
             raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
-        before_s, before, capacities = self._looked
+        before_s, before, capacities = self._last_check
         carried = fabric.bytes_by_link()
         for name, bytes_per_s in capacities.items():
             most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES
             new = carried[name] - before[name]
             if new > most:
                 raise InvariantError(f"{name} has carried {new} bytes where {most} were possible")
-        self._looked = (fabric.now_s, carried, fabric.capacities_bytes_per_s())
+        self._last_check = (fabric.now_s, carried, fabric.capacities_bytes_per_s())
 
     def _check_end(self) -> None:
         run = self.run
-        world = run.core.state
-        if world.free != world.slots or run.core.fetches or world.jobs:
-            raise InvariantError(f"{world.slots - world.free} slots are held at the end")
+        state = run.core.state
+        if state.free != state.slots or run.core.fetches or state.jobs:
+            raise InvariantError(f"{state.slots - state.free} slots are held at the end")
         self._check_bytes()
         for record, job in zip(run.core.records.values(), self.jobs.jobs, strict=True):
             if record.ok and job.output_bytes:
-                usage = run.store.tell(GetUsage(path=f"/out/{record.id}"))
+                usage = run.store.send(GetUsage(path=f"/out/{record.id}"))
                 assert isinstance(usage, Usage)
                 if usage.stored_bytes != job.output_bytes:
-                    told = f"{usage.stored_bytes} bytes of {job.output_bytes}"
-                    raise InvariantError(f"{record.id} has written {told}")
+                    written = f"{usage.stored_bytes} bytes of {job.output_bytes}"
+                    raise InvariantError(f"{record.id} has written {written}")
 
     def _check_bytes(self) -> None:
         network = self.run.network
@@ -203,14 +204,14 @@ class Scenario:
         under_way = sum(network.ends(flow)[2] for flow in fabric.rates_bytes_per_s())
         least = network.arrived_bytes
         most = least + network.lost_bytes + under_way
-        slack = network.opened + 1  # each may be rounded
+        slack = network.opened + 1  # one byte of rounding per flow
         if not least - slack <= carried <= most + slack:
             raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
 
 
-# What is drawn -----------------------------------------------------------------------------------
+# Random clusters and jobs ------------------------------------------------------------------------
 def _topology(dice: random.Random) -> Topology:
-    """Up to nine nodes; slow enough that jobs are under way when faults come."""
+    """A cluster of up to nine nodes, slow enough that jobs run while there are faults."""
     racks = dice.randint(1, 3)
     kind = dice.choice(("core", "core", "core", "tree", "ocs"))
     tree = SwitchTree(tor=2e8, aggregation=1.5e8, root=1e8, racks_per_aggregation=1)
@@ -231,7 +232,7 @@ def _topology(dice: random.Random) -> Topology:
 
 
 def _flow_schedulers(topology: Topology) -> list[str]:
-    """Those that the topology has what it takes for: circuits need a switch."""
+    """The flow schedulers that fit the topology: circuits need an optical switch."""
     return sorted(name for name in FLOW_SCHEDULERS if name not in _CIRCUITS or topology.ocs)
 
 
@@ -253,7 +254,7 @@ def _jobs(dice: random.Random) -> list[WorkloadJob]:
 
 
 def _job(dice: random.Random, number: int) -> WorkloadJob:
-    """Maps over a file, or that read nothing; perhaps reduces; perhaps a stage behind them."""
+    """Maps with or without an input file, then none, one or two stages of reduces."""
     files: tuple[InputFile, ...] = ()
     maps = dice.randint(1, 6)
     if dice.random() < 0.8:

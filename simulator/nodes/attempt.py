@@ -1,10 +1,10 @@
-"""A simulated attempt: the life of ``nodemanager.attempt``, in virtual time.
+"""A simulated attempt: the steps of ``nodemanager.attempt`` in virtual time.
 
-    launched -> started -> reads its blocks, or waits for all that it fetches -> computes
+    launched -> started -> reads its block, or waits for all its fetches -> computes
              -> writes its output -> ended
 
-Its compute begins once all its input is here and takes as long as the stage's rate says; see
-``nodemanager.pace``.  Fetches are ordered by the core and end in ``fetched``.
+It computes once all its input has arrived, for as long as the stage's rate demands; see
+``nodemanager.attempt.pace``.  The core starts the fetches, and each ends with ``fetched``.
 """
 
 from __future__ import annotations
@@ -28,72 +28,72 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Event
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
-from railyard.simulator.nodes.behaviour import Behaviour, Fate, fate_of
+from railyard.simulator.nodes.behaviour import Behaviour, Deviation, draw_deviation
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.filewrite import FileWrite
 from railyard.simulator.nodes.jobwork import StageWork
 
-#: What part of a reduce's progress its fetches are, as in ``jobs.operators``.
+#: Share of the fetches in a reduce's progress, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
-#: Bytes read from the block store: from the own node, the own rack, other racks.
+#: Bytes read from the block store: on the same node, in the same rack, from other racks.
 _Read = tuple[int, int, int]
 _NOTHING: _Read = (0, 0, 0)
-#: Pauses before new locations are asked for when no replica can be read; as in ``dfs.reading``.
-_LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+#: Pauses before each retry when no replica can be read, as in ``dfs.reading``.
+_RETRY_S = (0.1, 0.5, 2.0)
 
 
-class Surroundings(Protocol):
-    """What an attempt needs of the simulated nodes."""
+class AttemptContext(Protocol):
+    """What a simulated attempt uses of the cluster."""
 
     heap: EventHeap
     network: SimulatedNetwork
     store: BlockStore
     behaviour: Behaviour
     seed: int
-    fate: Fate | None  #: of all attempts, if it is one
-    block_bytes: int  #: of the files that attempts write
-    slowness: dict[NodeId, float]  #: by which a slow node's computing is longer
-    tell: Callable[[Event], None]  #: takes facts for the core
+    deviation: Deviation | None  #: the same for all attempts; None = drawn for each
+    block_bytes: int  #: block size of the files that attempts write
+    slowness: dict[NodeId, float]  #: {slow node: factor of its computing times}
+    report: Callable[[Event], None]  #: gives the core an event
 
-    def about(self, time_s: float) -> float:
-        """When something happens that would at that time: then, or near it, with other things."""
+    def rounded_s(self, time_s: float) -> float:
+        """A time rounded to a multiple of ``together_s``, so that more events share a time."""
 
     def forget(self, attempt: SimulatedAttempt) -> None:
-        """An attempt is over."""
+        """Remove an attempt that is over."""
 
 
 class SimulatedAttempt(msgspec.Struct, eq=False):
-    """One attempt, from its launch until it is over: ended, killed, or gone with its node."""
+    """One attempt, from its launch until it is over: ended, killed, or lost with its node."""
 
     id: AttemptId
     node: NodeId
     task: TaskSpec
-    missing: int  #: outputs of other tasks that are not here yet
-    _workers: Surroundings
+    missing: int  #: outputs of other tasks that have not arrived yet
+    _workers: AttemptContext
     _work: StageWork
     over: bool = False
     _started: bool = False
-    #: fetches that ended before it started
+    #: (flow, outputs, bytes) of fetches that ended before the attempt started
     _early: tuple[tuple[FlowId, int, int], ...] = ()
     _input_bytes: int = 0
     _read: _Read = _NOTHING
     _reading: FlowId | None = None
-    _looks: int = 0  #: how often it asked again for locations
-    _began_s: float | None = None  #: when it began to compute
-    _computing_s: float = 0.0  #: how long that takes
-    _share: float = 0.0  #: progress that was told last
+    _retries: int = 0  #: retries of a read that found no replica
+    _began_s: float | None = None  #: when computing began
+    _computing_s: float = 0.0  #: how long computing takes
+    _share: float = 0.0  #: the progress last reported, 0 to 1
     _write: FileWrite | None = None
 
-    # What happens to it --------------------------------------------------------------------------
+    # Called by the simulated node ----------------------------------------------------------------
     def start(self) -> None:
-        """It runs now."""
+        """Begin to read; fetches that ended before count now."""
         if self.over:
             return
         self._started = True
         workers = self._workers
         if workers.behaviour.progress_s:
-            workers.tell(AttemptStarted(attempt=self.id))
-            workers.heap.after(workers.behaviour.progress_s, self._report)
+            workers.report(AttemptStarted(attempt=self.id))
+            workers.heap.after(workers.behaviour.progress_s, self._report_progress)
         if self._work.blocks:
             self._read_rest(self._work.blocks[self.task.index][1])
         elif not self.missing:
@@ -104,7 +104,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
                 self.fetched(*fetch)
 
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
-        """A fetch has ended well."""
+        """A fetch has brought so many outputs of other tasks."""
         if not self._started:
             self._early += ((flow, outputs, size_bytes),)
             return
@@ -112,28 +112,28 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         self._input_bytes += size_bytes
         if self.missing < 0:
             raise InvariantError(f"{self.id} fetched more outputs than there are")
-        self._workers.tell(FlowFinished(flow=flow))
+        self._workers.report(FlowFinished(flow=flow))
         if not self.missing and not self.over:
             self._compute()
 
     def stop(self) -> None:
-        """End at once, without a word."""
+        """End at once, without a report."""
         self.over = True
         if self._reading is not None:
             self._workers.network.cancel(self._reading)
         if self._write is not None:
             self._write.abort()
 
-    # Its life ------------------------------------------------------------------------------------
+    # Read, compute, write, end -------------------------------------------------------------------
     def _read_rest(self, rest_bytes: int) -> None:
-        """Read what is left of its block from the nearest replica."""
+        """Read the rest of the block from the nearest replica."""
         if self.over:
             return
         workers = self._workers
         block, _ = self._work.blocks[self.task.index]
         source = workers.store.nearest(block, self.node)
         if source is None:
-            self._look_again(rest_bytes)
+            self._retry_read(rest_bytes)
             return
         if source == self.node:
             workers.heap.after(workers.behaviour.fetch_s, self._read_here, rest_bytes)
@@ -155,23 +155,23 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._input_bytes = self._work.blocks[self.task.index][1]
             self._compute()
 
-    def _look_again(self, rest_bytes: int) -> None:
-        if self._looks == len(_LOOK_AGAIN_S):
+    def _retry_read(self, rest_bytes: int) -> None:
+        if self._retries == len(_RETRY_S):
             self._fail("no replica of its block can be read")
             return
-        self._workers.heap.after(_LOOK_AGAIN_S[self._looks], self._read_rest, rest_bytes)
-        self._looks += 1
+        self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
+        self._retries += 1
 
     def _compute(self) -> None:
         workers, work = self._workers, self._work
-        fate = workers.fate or fate_of(self.id, workers.behaviour, workers.seed)
+        deviation = workers.deviation or draw_deviation(self.id, workers.behaviour, workers.seed)
         base_s = work.computing_s(self.task.index, self._input_bytes)
         self._began_s = workers.heap.now_s
-        self._computing_s = base_s * fate.stretch * workers.slowness.get(self.node, 1.0)
-        if fate.fails_at is None:
-            workers.heap.at(workers.about(self._began_s + self._computing_s), self._computed)
+        self._computing_s = base_s * deviation.stretch * workers.slowness.get(self.node, 1.0)
+        if deviation.fails_at is None:
+            workers.heap.at(workers.rounded_s(self._began_s + self._computing_s), self._computed)
         else:
-            workers.heap.after(self._computing_s * fate.fails_at, self._fail, "it was to fail")
+            workers.heap.after(self._computing_s * deviation.fails_at, self._fail, "it was to fail")
 
     def _computed(self) -> None:
         if self.over:
@@ -192,7 +192,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         self._write.begin()
 
     def _finish(self, reason: str) -> None:
-        """Its output is written, or could not be."""
+        """The output is written, or failed with a reason."""
         self._write = None
         if reason:
             self._fail(reason)
@@ -205,7 +205,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         task, work = self.task, self._work
         local_bytes, rack_bytes, remote_bytes = self._read
         self._workers.forget(self)
-        self._workers.tell(
+        self._workers.report(
             AttemptSucceeded(
                 attempt=self.id,
                 input_bytes=self._input_bytes,
@@ -220,17 +220,17 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     def _fail(self, reason: str) -> None:
         if not self.over:
             self._workers.forget(self)
-            self._workers.tell(AttemptFailed(attempt=self.id, reason=reason))
+            self._workers.report(AttemptFailed(attempt=self.id, reason=reason))
 
     # Progress ------------------------------------------------------------------------------------
-    def _report(self) -> None:
+    def _report_progress(self) -> None:
         if self.over:
             return
         workers, share = self._workers, self._progress()
         if share != self._share:
             self._share = share
-            workers.tell(AttemptProgressed(attempt=self.id, progress=share))
-        workers.heap.after(workers.behaviour.progress_s, self._report)
+            workers.report(AttemptProgressed(attempt=self.id, progress=share))
+        workers.heap.after(workers.behaviour.progress_s, self._report_progress)
 
     def _progress(self) -> float:
         fetching, inputs = 0.0, self.task.inputs
@@ -244,7 +244,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
 
 def _and_read(read: _Read, source: NodeId, reader: NodeId, size_bytes: int) -> _Read:
-    """What is read once so many bytes from ``source`` are."""
+    """The bytes read so far, plus ``size_bytes`` read from ``source``."""
     local_bytes, rack_bytes, remote_bytes = read
     if source == reader:
         return local_bytes + size_bytes, rack_bytes, remote_bytes

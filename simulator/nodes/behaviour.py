@@ -1,7 +1,7 @@
 """How simulated nodes differ from ideal ones: latencies, variance, stragglers, failures.
 
-What befalls an attempt is drawn from the seed and the attempt's name alone.  So the same task is
-as slow under one scheduler as under another, and what they are compared by is their own doing.
+An attempt's deviation is drawn from the seed and the attempt's name alone.  So the same task is
+equally slow under every scheduler, and a comparison shows the schedulers' differences only.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _NOT_NEGATIVE = (
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the simulated nodes; the defaults are an ideal cluster's.  Shares are 0 to 1."""
+    """Settings of the simulated nodes; by default they are ideal.  Shares are from 0 to 1."""
 
-    #: sigma of the lognormal distribution, of mean 1, by which computing times are multiplied
+    #: sigma of the lognormal distribution with mean 1 that multiplies the computing times
     variance: float = 0.0
     stragglers: float = 0.0  #: share of attempts that compute ``straggler_factor`` times as long
     straggler_factor: float = 5.0
-    failures: float = 0.0  #: share of attempts that fail, at any moment of their computing
-    launch_s: float = 0.0  #: from the order to launch an attempt until it can read
-    fetch_s: float = 0.0  #: from the last byte of a fetch or of a block until that is known
-    end_s: float = 0.0  #: from an attempt's last deed until its slot is known to be free
-    #: how often attempts tell their progress, as a NodeManager's do; 0 = never, nor that they run
+    failures: float = 0.0  #: share of attempts that fail, at a random point of their computing
+    launch_s: float = 0.0  #: from the command to launch an attempt until it can read
+    fetch_s: float = 0.0  #: from the last byte of a fetch or block until its end is reported
+    end_s: float = 0.0  #: from the end of an attempt's work until the core learns of it
+    #: seconds between progress reports, as of a NodeManager; 0 = attempts report only their end
     progress_s: float = 0.5
-    #: shuffles of more pairs of tasks are merged to about so many flows at a time, which is an
-    #: approximation (see ``resourcemanager.merging``); 0 = never
+    #: larger shuffles are merged to about this many concurrent flows; 0 = never.  An
+    #: approximation, see ``resourcemanager.core.shuffling.merging``
     shuffle_flows: int = 0
-    #: attempts write their files in blocks of at least so many bytes, which is another
+    #: attempts write their files in blocks of at least this many bytes; an approximation too
     output_block: int = 0
-    #: flows that would end at most so much later than another end with it, and attempts have
-    #: computed at the nearest multiple of it, which is a third
+    #: flows that would end within this time after another end with it, and the ends of computing
+    #: are rounded to multiples of it; the third approximation
     together_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -61,28 +61,28 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing is left to chance."""
+        """Whether all attempts run without a random deviation."""
         return not (self.variance or self.stragglers or self.failures)
 
 
-class Fate(msgspec.Struct, frozen=True):
-    """What befalls one attempt."""
+class Deviation(msgspec.Struct, frozen=True):
+    """How one attempt deviates from the ideal."""
 
-    stretch: float = 1.0  #: by which its computing time is multiplied
-    fails_at: float | None = None  #: share of its computing after which it fails; None: it does not
-
-
-ORDINARY = Fate()
+    stretch: float = 1.0  #: factor of its computing time
+    fails_at: float | None = None  #: share of its computing after which it fails; None = never
 
 
-def fate_of(attempt: AttemptId, behaviour: Behaviour, seed: int) -> Fate:
-    """Draw what befalls an attempt."""
+NO_DEVIATION = Deviation()
+
+
+def draw_deviation(attempt: AttemptId, behaviour: Behaviour, seed: int) -> Deviation:
+    """The deviation of an attempt, drawn from the seed and its name."""
     if behaviour.is_certain:
-        return ORDINARY
+        return NO_DEVIATION
     dice = random.Random(zlib.crc32(f"{seed} {attempt}".encode()))
     spread, straggles, fails, when = (dice.gauss(), dice.random(), dice.random(), dice.random())
     sigma = behaviour.variance
     stretch = math.exp(sigma * spread - sigma * sigma / 2)
     if straggles < behaviour.stragglers:
         stretch *= behaviour.straggler_factor
-    return Fate(stretch, when if fails < behaviour.failures else None)
+    return Deviation(stretch, when if fails < behaviour.failures else None)

@@ -1,10 +1,10 @@
 """The block store in virtual time: the real NameNode and placement policies, simulated disks.
 
-It keeps the model's bytes, not stored ones: its topology's scale is 1.  A disk takes no time;
-what goes from node to node does, as flows.  Reading goes on as ``dfs.reading`` does, replica by
-replica; writing as ``dfs.writing``, block by block, each through a pipeline of nodes.
+It stores the model's bytes: its topology has scale 1.  Disks take no time; transfers between nodes
+are flows.  A read tries replica after replica, as in ``dfs.reading``.  A write sends block
+after block, each through a pipeline of nodes, as in ``dfs.writing``.
 
-What differs from the real one: a node that is down is known to be so at once by whoever reads.
+Unlike in the real one, readers know at once that a node is down.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 
-#: No file of a workload has a larger block.
+#: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
 _NO_HINT = PlacementHint()
 
 
 class BlockStore:
-    """Files and replicas.  All ``_bytes`` are the model's."""
+    """Files and replicas.  All sizes are in the model's bytes."""
 
     def __init__(
         self, topology: Topology, seed: int, heap: EventHeap, network: SimulatedNetwork
@@ -55,7 +55,7 @@ class BlockStore:
         self.network = network
         self.namenode = NameNode(unscaled, NoJournal(), heap.now_s, seed)
         self.disks = Disks()
-        self.down: dict[NodeId, None] = {}  #: nodes that serve nothing now
+        self.down: dict[NodeId, None] = {}  #: nodes that are down now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
         for rack in self._racks:
@@ -69,12 +69,13 @@ class BlockStore:
         hint: PlacementHint = _NO_HINT,
         at: Sequence[tuple[NodeId, ...]] = (),
     ) -> list[BlockId]:
-        """Have a file of so large blocks, as if it had been there for long; its blocks.
+        """Store a file at once, without flows, and return its blocks.
 
-        ``at`` has the nodes of each block, where the placement policy is not to be asked.
+        ``blocks`` are their sizes in bytes.  ``at`` has the nodes of each block, if the placement
+        policy is not to choose them.
         """
         there = FileStored(path=path, stored_lengths=tuple(blocks), hint=hint, nodes=tuple(at))
-        stored = self.tell(there)
+        stored = self.send(there)
         assert isinstance(stored, BlocksStored)
         put = self.disks.put
         for block, size_bytes in zip(stored.blocks, blocks, strict=True):
@@ -82,14 +83,14 @@ class BlockStore:
         return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes that have a block, as far as the NameNode knows."""
+        """The nodes with a sound replica of a block, by the NameNode's records."""
         return self.namenode.blocks.sound(block)
 
     def nearest(self, block: BlockId, reader: NodeId) -> NodeId | None:
-        """The best replica that can be read: own node, own rack, others; None if there is none.
+        """The node with the nearest readable replica: same node, same rack, other; or None.
 
-        Equals in an order that differs from reader to reader, as in ``dfs.reading``.  A replica
-        that turns out to be missing is reported.
+        Among equally near ones the order differs between readers, as in ``dfs.reading``.  A
+        replica that is missing on its disk is reported to the NameNode.
         """
         while True:
             nodes = [node for node in self.locate(block) if node not in self.down]
@@ -103,32 +104,35 @@ class BlockStore:
                 best = min(near, key=lambda node: reading_rank(reader, node, nodes))
             if self.disks.has(block, best):
                 return best
-            self.tell(ReplicaFailed(block=block, node=best, reason="it is not there"))
+            self.send(ReplicaFailed(block=block, node=best, reason="it is not there"))
 
     # Nodes ---------------------------------------------------------------------------------------
     def register(self, rack: RackId) -> None:
-        """Have a rack's DataNode tell what its nodes hold, those that are up."""
+        """Register a rack's DataNode, with the replicas of those of its nodes that are up."""
         held = self.disks.held([node for node in self._racks[rack] if node not in self.down])
-        self.tell(RegisterDataNode(rack=rack, pid=0, nodes=held))
+        self.send(RegisterDataNode(rack=rack, pid=0, nodes=held))
 
-    def miss(self, rack: RackId) -> None:
-        """Have the NameNode find out which nodes of a rack are down."""
+    def send_heartbeat(self, rack: RackId) -> None:
+        """Send a rack's heartbeat, which shows the NameNode which of its nodes are down."""
         alive = tuple(node for node in self._racks[rack] if node not in self.down)
-        self.tell(DataNodeHeartbeat(rack=rack, nodes=alive))
+        self.send(DataNodeHeartbeat(rack=rack, nodes=alive))
 
     def tick(self) -> None:
-        """Let the NameNode try again what has failed."""
+        """Send all heartbeats and a tick, so that the NameNode retries what has failed."""
         for rack in self._racks:
-            self.miss(rack)
-        self.tell(Ticked())
+            self.send_heartbeat(rack)
+        self.send(Ticked())
 
     def lose(self, node: NodeId, block: BlockId) -> None:
-        """Let a replica vanish from a disk; nobody knows before it is read."""
+        """Remove a replica from a disk; this is noticed when it is read."""
         self.disks.remove(block, node)
 
     # The NameNode --------------------------------------------------------------------------------
-    def tell(self, message: Message) -> Message | None:
-        """Send a message to the NameNode; its commands are carried out.  Raises ``PeerError``."""
+    def send(self, message: Message) -> Message | None:
+        """Send the NameNode a message, carry out its commands, and return its reply.
+
+        Raises ``PeerError`` if it refuses.
+        """
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
             if isinstance(each.command, ReplicateBlock):
@@ -136,11 +140,11 @@ class BlockStore:
             elif isinstance(each.command, DeleteReplicas):
                 self._delete(each.command)
             elif isinstance(each.command, VerifyReplica | DeleteDamaged):
-                self._look_at(each.command)
+                self._verify(each.command)
         return outcome.reply
 
     def new_name(self) -> FlowId:
-        """A name for a flow of the block store."""
+        """A new id for a flow of the block store."""
         self._names += 1
         return FlowId(f"block-{self._names}")
 
@@ -148,31 +152,31 @@ class BlockStore:
         if command.node not in self.down:
             for block in command.blocks:
                 self.disks.remove(block, command.node)
-            self.tell(ReplicasDeleted(node=command.node, blocks=command.blocks))
+            self.send(ReplicasDeleted(node=command.node, blocks=command.blocks))
 
-    def _look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
-        """Say whether a replica is there: nothing else can be wrong with one."""
+    def _verify(self, command: VerifyReplica | DeleteDamaged) -> None:
+        """Report whether a replica exists; on simulated disks, nothing else can be wrong."""
         block, node = command.block, command.node
         if node in self.down:
             return
         if self.disks.has(block, node):
-            self.tell(ReplicaVerified(block=block, node=node, found="sound"))
+            self.send(ReplicaVerified(block=block, node=node, found="sound"))
         elif isinstance(command, DeleteDamaged):
-            self.tell(ReplicasDeleted(node=node, blocks=(block,)))
+            self.send(ReplicasDeleted(node=node, blocks=(block,)))
         else:
-            self.tell(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
+            self.send(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
 
     def _replicate(self, command: ReplicateBlock) -> None:
         def ended(_: int, reason: str) -> None:
             if not reason and command.target in self.down:
                 reason = f"{command.target} is down"
             if not reason and not self.disks.has(command.block, command.source):
-                self.tell(
+                self.send(
                     ReplicaFailed(block=command.block, node=command.source, reason="not there")
                 )
                 reason = "there is nothing to copy"
             if reason:
-                self.tell(
+                self.send(
                     ReplicationFailed(
                         block=command.block,
                         source=command.source,
@@ -183,13 +187,13 @@ class BlockStore:
                 return
             length = command.stored_length
             self.disks.add(command.block, length, command.target)
-            self.tell(
+            self.send(
                 BlockReplicated(block=command.block, target=command.target, stored_length=length)
             )
 
         name = self.new_name()
         if command.source in self.down or command.target in self.down:
-            # nobody answers; the NameNode learns that with the loss of the node
+            # the node cannot answer; the NameNode will learn that it is down
             self.heap.after(0.0, ended, 0, "a node is down")
         else:
             self.network.carry(name, command.source, command.target, command.stored_length, ended)

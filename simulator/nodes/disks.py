@@ -1,6 +1,6 @@
-"""What is on the nodes' disks, whether a node is up or not.
+"""The replicas on the nodes' disks, whether a node is up or not.
 
-By block, not by node: blocks are many, and what a node holds is seldom asked for.
+They are kept by block and not by node, because a node's replicas are rarely asked for.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Disks:
         self._blocks: dict[BlockId, _Replicas] = {}
 
     def put(self, block: BlockId, size_bytes: int, nodes: tuple[NodeId, ...]) -> None:
-        """Have a new block on these nodes, and only there."""
+        """Store a new block on exactly these nodes."""
         self._blocks[block] = _Replicas(size_bytes, nodes)
 
     def add(self, block: BlockId, size_bytes: int, node: NodeId) -> None:
-        """Have a block on one more node."""
+        """Store a replica on one more node."""
         if not self.has(block, node):
             known = self._blocks.get(block)
             self.put(block, size_bytes, (*known.nodes, node) if known else (node,))
 
     def remove(self, block: BlockId, node: NodeId) -> None:
-        """Have a block on a node no longer; fine if it is not there."""
+        """Remove a replica; does nothing if there is none."""
         known = self._blocks.get(block)
         if known is not None and node in known.nodes:
             others = tuple(other for other in known.nodes if other != node)
@@ -45,12 +45,12 @@ class Disks:
                 del self._blocks[block]
 
     def has(self, block: BlockId, node: NodeId) -> bool:
-        """Whether a block is on a node."""
+        """Whether a node has a replica of a block."""
         known = self._blocks.get(block)
         return known is not None and node in known.nodes
 
     def held(self, nodes: Sequence[NodeId]) -> dict[NodeId, tuple[HeldBlock, ...]]:
-        """All that is on some nodes.  O(blocks)."""
+        """The replicas on each of these nodes.  O(blocks)."""
         held: dict[NodeId, list[HeldBlock]] = {node: [] for node in nodes}
         for block, known in self._blocks.items():
             for node in known.nodes:

@@ -1,8 +1,8 @@
-"""A file that an attempt writes: block by block, each through a pipeline of nodes.
+"""Writes an attempt's output file, block by block, each through a pipeline of nodes.
 
-As in ``dfs.writing`` and ``dfs.datanode.receiving``: each node passes a block on while it gets it;
-one that fails takes those behind it with it, not those before; a block that nobody has is written
-again, to other nodes.
+As in ``dfs.writing`` and ``dfs.datanode.receiving``, each node forwards a block while it
+receives it.  If a node fails, so do the nodes behind it in the pipeline, but not those before it.
+A block that no node has is written again, to other nodes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from railyard.simulator.nodes.blockstore import BlockStore
 
 
 class FileWrite:
-    """A file on its way into the block store, one block at a time.
+    """The write of one file.
 
-    Ends with one call of ``on_end``: why it failed, "" if it is there.
+    Ends with one call of ``on_end`` with the reason of a failure, or "" on success.
     """
 
     TRIES = 4  #: as ``dfs.writing.TRIES``
@@ -69,17 +69,17 @@ class FileWrite:
         self._replication = replication
         self._writer = writer
         self._on_end = on_end
-        self._file = 0  #: once it is begun
+        self._file = 0  #: the NameNode's number of the file, once the write has begun
         self._stored: tuple[StoredBlock, ...] = ()
         self._failed: tuple[NodeId, ...] = ()
         self._tries = 1
         self._added: BlockAdded | None = None
-        self._length = min(size_bytes, block_bytes)  #: of the block that is being written
-        self._hops: dict[int, FlowId] = {}  #: those under way: {position in the pipeline: flow}
-        self._reached = 0  #: how many nodes of the pipeline will have the block
+        self._length = min(size_bytes, block_bytes)  #: bytes of the current block
+        self._hops: dict[int, FlowId] = {}  #: {position in the pipeline: open flow to its node}
+        self._reached = 0  #: how many nodes of the pipeline will have the current block
 
     def begin(self) -> None:
-        """Write."""
+        """Create the file and write its first block."""
         create = CreateFile(
             path=self._path,
             writer=self._writer,
@@ -87,7 +87,7 @@ class FileWrite:
             first_stored_length=self._length,
         )
         try:
-            created = self._store.tell(create)
+            created = self._store.send(create)
         except PeerError as error:
             self._on_end(f"a block could not be written: {error}")
             return
@@ -99,24 +99,24 @@ class FileWrite:
             self._send(created.first)
 
     def abort(self) -> None:
-        """Give it up, because its writer is gone."""
+        """Abandon the file, because its writer has ended."""
         for flow in self._hops.values():
             self._store.network.cancel(flow)
         self._hops.clear()
-        with contextlib.suppress(PeerError):  # it was given up, or removed with its folder
-            self._store.tell(AbandonFile(file=self._file))
+        with contextlib.suppress(PeerError):  # already abandoned, or removed with its folder
+            self._store.send(AbandonFile(file=self._file))
 
     def _complete(self) -> None:
         try:
-            self._store.tell(CompleteFile(file=self._file, blocks=self._stored))
-        except PeerError as error:  # all nodes that have a block of it were lost since
+            self._store.send(CompleteFile(file=self._file, blocks=self._stored))
+        except PeerError as error:  # all nodes with one of its blocks have been lost
             self._on_end(f"the file could not be completed: {error}")
         else:
             self._on_end("")
 
     def _ask(self, instead_of: BlockId | None) -> None:
         try:
-            added = self._store.tell(
+            added = self._store.send(
                 AddBlock(
                     file=self._file,
                     stored_length=self._length,
@@ -131,7 +131,7 @@ class FileWrite:
         self._send(added)
 
     def _send(self, added: BlockAdded) -> None:
-        """Begin all hops at once: each node passes on what it gets while it gets it."""
+        """Start the flows of all hops at once, since each node forwards what it receives."""
         store, nodes = self._store, added.nodes
         self._added, reached = added, len(nodes)
         if store.down:
@@ -143,7 +143,7 @@ class FileWrite:
             return
         source, begin = self._writer, 0
         if nodes[0] == source and reached > 1:
-            begin = 1  # what the writer's own node gets is there before what it passes on
+            begin = 1  # the flow within the writer's node would always end first
         for hop in range(begin, reached):
             flow = self._hops[hop] = store.new_name()
             store.network.carry(
@@ -154,7 +154,7 @@ class FileWrite:
     def _hop_ended(self, hop: int, _: int, reason: str) -> None:
         hops = self._hops
         hops.pop(hop, None)
-        if reason:  # whoever is further down gets its bytes from there
+        if reason:  # the nodes further down receive their bytes from this one
             self._reached = min(self._reached, hop)
             for later in [other for other in hops if other > hop]:
                 self._store.network.cancel(hops.pop(later))

@@ -1,4 +1,4 @@
-"""What the tasks of a submitted job have to do, by size: read, compute, hand on or write."""
+"""The work of a job's tasks in bytes and seconds: what each reads, computes and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from railyard.jobs.workloads.model import WorkloadJob, WorkStage, split_by
 
 
 class StageWork:
-    """A stage's tasks.  All ``_bytes`` are the model's."""
+    """The work of one stage's tasks.  All sizes are in the model's bytes."""
 
     def __init__(
         self,
@@ -21,23 +21,23 @@ class StageWork:
     ) -> None:
         self.task_s = stage.task_s
         self.rate_bytes_per_s = _rate(stage, compute)
-        self.blocks = blocks  #: one a task, with its bytes, if it reads files
+        self.blocks = blocks  #: each task's (block, bytes), if the stage reads files
         self._stretch = compute.stretch if compute.skew else None
-        self._reader = reader  #: one of the stages that fetch its output, if any does
+        self._reader = reader  #: the first stage that fetches its output, if any
         shares = [size_bytes for _, size_bytes in blocks] if blocks else stage.weights
-        #: what each task hands on or writes
+        #: each task's output: for readers to fetch, or written to a file
         self.output_bytes = (
             split_by(stage.output_bytes, shares) if shares else stage.parts(stage.output_bytes)
         )
         self._partitions: dict[int, tuple[int, ...]] = {}
 
     def computing_s(self, task: int, input_bytes: int) -> float:
-        """How long a task computes over its input on an ordinary node."""
+        """Seconds for which a task computes over its input on an ideal node."""
         even_s = self.task_s + input_bytes / self.rate_bytes_per_s
         return even_s * self._stretch(task) if self._stretch else even_s
 
     def partition_bytes(self, task: int) -> tuple[int, ...]:
-        """A task's shuffle output, by reader.  Tasks of equal output share the tuple."""
+        """Bytes of a task's output for each reading task; equal outputs share a tuple."""
         if self._reader is None:
             return ()
         size_bytes = self.output_bytes[task]
@@ -48,12 +48,12 @@ class StageWork:
 
 
 class JobWork:
-    """A job's stages, by name."""
+    """The work of a job's stages, by the stage's name."""
 
     def __init__(
         self, job: WorkloadJob, topology: Topology, blocks: dict[str, list[tuple[BlockId, int]]]
     ) -> None:
-        """``blocks`` are those of each of its files."""
+        """``blocks``: {path of an input file: its (block, bytes)}."""
         self.job = job
         readers = {name: stage for stage in reversed(job.stages) for name in stage.reads}
         self.stages = {
@@ -68,7 +68,7 @@ class JobWork:
 
 
 def _rate(stage: WorkStage, compute: Compute) -> float:
-    """Bytes/s at which a task works on its input: the stage's own, or the topology's."""
+    """Bytes/s at which a task computes: the stage's own rate, or the topology's."""
     if stage.rate_bytes_per_s is not None:
         return stage.rate_bytes_per_s
     if compute.mode == "real":

@@ -1,4 +1,4 @@
-"""The simulated nodes: what they do at the core's orders, and what becomes of it."""
+"""The simulated nodes: carry out the core's commands and report the resulting events."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.attempt import SimulatedAttempt
-from railyard.simulator.nodes.behaviour import ORDINARY, Behaviour
+from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import JobWork
 
 
 class _Fetch(msgspec.Struct, eq=False):
-    """What becomes of a fetch when its flow ends.  Hundreds of thousands may be under way."""
+    """Called when a fetch's flow ends.  There may be hundreds of thousands at a time."""
 
     workers: Workers
-    order: StartFlow
+    command: StartFlow
 
     def __call__(self, _: int, reason: str) -> None:
-        """It has ended, as ``simulator.network`` has it."""
-        order = self.order
-        reader = self.workers.running.get(order.reader)
+        """Report the end of the flow, an ``OnEnd`` of ``simulator.network``."""
+        command = self.command
+        reader = self.workers.running.get(command.reader)
         if reader is None:
-            return  # it went down, or is being killed
+            return  # the reader's node is down, or it is being killed
         if reason:
-            failed = FlowFailed(flow=order.flow, reason=reason, lost=order.outputs)
-            self.workers.tell(failed)
+            failed = FlowFailed(flow=command.flow, reason=reason, lost=command.outputs)
+            self.workers.report(failed)
         else:
-            reader.fetched(order.flow, len(order.outputs), order.size_bytes)
+            reader.fetched(command.flow, len(command.outputs), command.size_bytes)
 
 
 class Workers:
-    """The attempts of all nodes, and their fetches.  ``tell`` takes facts for the core."""
+    """The attempts of all nodes, and their fetches.  ``report`` gives the core an event."""
 
     def __init__(
         self,
@@ -55,90 +55,91 @@ class Workers:
         behaviour: Behaviour,
         seed: int,
         block_bytes: int,
-        tell: Callable[[Event], None],
+        report: Callable[[Event], None],
     ) -> None:
         self.heap = heap
         self.network = network
         self.store = store
         self.behaviour = behaviour
         self.seed = seed
-        self.fate = ORDINARY if behaviour.is_certain else None  #: of all attempts, if it is one
-        #: of the files that attempts write
+        #: the same for all attempts; None = drawn for each
+        self.deviation = NO_DEVIATION if behaviour.is_certain else None
+        #: block size of the files that attempts write
         self.block_bytes = max(block_bytes, behaviour.output_block)
-        self.tell = tell
+        self.report = report
         self.jobs: dict[JobId, JobWork] = {}
-        self.slowness: dict[NodeId, float] = {}  #: by which a slow node's computing is longer
-        self.running: dict[AttemptId, SimulatedAttempt] = {}  #: those that are not over
+        self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
+        self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
 
-    # Orders --------------------------------------------------------------------------------------
-    def launch(self, order: LaunchAttempt) -> None:
-        """Run an attempt; on a node that is down, nothing happens."""
-        if order.node not in self.store.down:
-            work = self.jobs[job_of(order.attempt)].stages[order.task.stage]
-            name, task = order.attempt, order.task
-            attempt = SimulatedAttempt(name, order.node, task, task.inputs, self, work)
+    # The core's commands -------------------------------------------------------------------------
+    def launch(self, command: LaunchAttempt) -> None:
+        """Launch an attempt; does nothing on a node that is down."""
+        if command.node not in self.store.down:
+            work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
+            name, task = command.attempt, command.task
+            attempt = SimulatedAttempt(name, command.node, task, task.inputs, self, work)
             self.running[name] = attempt
             self.heap.after(self.behaviour.launch_s, attempt.start)
 
-    def kill(self, order: KillAttempt) -> None:
-        """End an attempt; one that is over has told so, or never will."""
-        attempt = self.running.pop(order.attempt, None)
+    def kill(self, command: KillAttempt) -> None:
+        """Kill an attempt, unless it is over."""
+        attempt = self.running.pop(command.attempt, None)
         if attempt is not None:
             attempt.stop()
-            killed = AttemptKilled(attempt=order.attempt)
-            self.heap.after(self.behaviour.end_s, self._tell_if_up, order.node, killed)
+            killed = AttemptKilled(attempt=command.attempt)
+            self.heap.after(self.behaviour.end_s, self._report_if_up, command.node, killed)
 
-    def start_flow(self, order: StartFlow) -> None:
-        """Fetch."""
+    def start_flow(self, command: StartFlow) -> None:
+        """Start the flow of a fetch."""
         down = self.store.down
-        if order.dst in down:
-            return  # nobody waits for it
-        ended = _Fetch(self, order)
-        if order.src in down:
-            self.heap.after(0.0, ended, order.size_bytes, f"{order.src} is down")
+        if command.dst in down:
+            return  # its reader is gone
+        ended = _Fetch(self, command)
+        if command.src in down:
+            self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             return
         self.network.carry(
-            order.flow,
-            order.src,
-            order.dst,
-            order.size_bytes,
+            command.flow,
+            command.src,
+            command.dst,
+            command.size_bytes,
             ended,
-            order.coflow if order.src != order.dst else None,
-            order.weight,
-            order.priority,
+            command.coflow if command.src != command.dst else None,
+            command.weight,
+            command.priority,
         )
 
-    def cancel_flow(self, order: CancelFlow) -> None:
-        """Forget a fetch."""
-        self.network.cancel(order.flow)
+    def cancel_flow(self, command: CancelFlow) -> None:
+        """Cancel the flow of a fetch."""
+        self.network.cancel(command.flow)
 
-    def open_coflow(self, order: OpenCoflow) -> None:
-        """Expect flows of a coflow."""
-        self.network.fabric.register_coflow(order.coflow)
+    def open_coflow(self, command: OpenCoflow) -> None:
+        """Register a coflow, before its flows start."""
+        self.network.fabric.register_coflow(command.coflow)
 
-    def close_coflow(self, order: CloseCoflow) -> None:
-        """Expect no more of them."""
-        self.network.close_coflow(order.coflow)
+    def close_coflow(self, command: CloseCoflow) -> None:
+        """Cancel a coflow's open flows and close it."""
+        self.network.close_coflow(command.coflow)
 
-    def about(self, time_s: float) -> float:
-        """When something happens that would at that time: then, or near it, with other things."""
+    def rounded_s(self, time_s: float) -> float:
+        """A time rounded to a multiple of ``together_s``, so that more events share a time."""
         grid_s = self.behaviour.together_s
         return round(time_s / grid_s) * grid_s if grid_s else time_s
 
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
-        """A node ends all that it does, without a word."""
+        """Drop a node's attempts and flows, without a report."""
         for attempt in [a for a in self.running.values() if a.node == node]:
             self.forget(attempt)
             attempt.stop()
-        self.network.break_off(node, f"{node} is down")
+        self.network.end_flows_of(node, f"{node} is down")
 
     def forget(self, attempt: SimulatedAttempt) -> None:
-        """An attempt is over."""
+        """Remove an attempt that is over."""
         attempt.over = True
         del self.running[attempt.id]
 
     # ---------------------------------------------------------------------------------------------
-    def _tell_if_up(self, node: NodeId, fact: Event) -> None:
+    def _report_if_up(self, node: NodeId, fact: Event) -> None:
         if node not in self.store.down:
-            self.tell(fact)
+            self.report(fact)

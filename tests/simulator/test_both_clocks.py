@@ -1,4 +1,4 @@
-"""What a simulation does just as real processes do, as the two are compared."""
+"""What a simulation must do exactly as the real processes do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_task_computes_for_the_same_time(compute: dict[str, object], reads: tu
 
 
 class Asked(Exception):
-    """Whom a reader asked first."""
+    """The node that a reader asks first."""
 
 
 class Peers:
@@ -70,12 +70,12 @@ def test_a_reader_takes_the_same_replica_whichever_block_it_is():
     dice = random.Random(1)
     blocks = [tuple(dice.sample(nodes, 3)) for _ in range(40)]
     for block, replicas in zip(store.put("/f", [9] * 40, at=blocks), blocks, strict=True):
-        told_otherwise = tuple(dice.sample(replicas, 3))
+        shuffled = tuple(dice.sample(replicas, 3))
         for reader in nodes:
             if reader in replicas:
                 assert store.nearest(block, reader) == reader
             else:
-                assert store.nearest(block, reader) == asked_first(reader, told_otherwise)
+                assert store.nearest(block, reader) == asked_first(reader, shuffled)
 
 
 def test_a_fetch_keeps_the_priority_that_the_core_gave_it():

@@ -107,12 +107,12 @@ def test_a_circuit_that_is_lit_is_kept_for_a_coflow_that_arrives_as_its_user_end
     assert ccts_s(summary) == {"a": 1.01, "next": 0.2, "other": 3.22}
 
 
-def test_a_topology_that_is_too_small_is_told():
+def test_a_topology_that_is_too_small_is_refused():
     with pytest.raises(UsageError, match="tetrium-8 has 8 racks: need at least the 9 racks of t"):
         CoflowRun(CoflowTrace(name="t", racks=9, coflows=()), load_topology("tetrium-8"), MaxMin())
 
 
-def test_flows_that_never_finish_are_told():
+def test_flows_that_never_finish_are_reported():
     trace = CoflowTrace(name="t", racks=4, coflows=(coflow("a", 0.0, [0], [(1, 1)]),))
     stuck = CoflowRun(trace, load_topology("ports-150x1,racks.count=4"), MaxMin())
     stuck.fabric.set_capacity("r0.up", 0.0)

@@ -32,7 +32,7 @@ def place(uplink: float = 150e6) -> Topology:
 
 
 def recurring(*jobs: WorkloadJob) -> tuple[WorkloadJob, ...]:
-    """These jobs, rightly predicted."""
+    """These jobs with exact forecasts."""
     return tuple(
         msgspec.structs.replace(each, recurrence=Recurrence(name=each.name, submit_s=each.submit_s))
         for each in jobs
@@ -40,7 +40,7 @@ def recurring(*jobs: WorkloadJob) -> tuple[WorkloadJob, ...]:
 
 
 def batch(count: int = 12) -> tuple[WorkloadJob, ...]:
-    """Jobs that a rack does in one or two waves, with as much shuffle as input."""
+    """Jobs of one or two waves on one rack, which shuffle as much as they read."""
     return recurring(
         *(job(name=f"b{at}", maps=8 + at % 8, reduces=4, shuffle=1000 * MB) for at in range(count))
     )
@@ -55,7 +55,7 @@ def simulated(
     faults: tuple[Fault, ...] = (),
     log: Log | None = None,
 ) -> Simulation:
-    """A run to its end in which all jobs ended well."""
+    """Run to the end; all jobs must have succeeded."""
     config = ClusterConfig(
         topology=on or place(),
         scheduler=scheduler,
@@ -69,7 +69,7 @@ def simulated(
 
 @functools.cache
 def crossing_bytes(scheduler: str) -> int:
-    """What a batch of jobs sends across racks."""
+    """Bytes that a batch of jobs sends across racks."""
     return simulated(scheduler, batch()).summary()["bytes"]["cross_rack"]
 
 
@@ -167,6 +167,6 @@ class Launches:
         self.all: list[tuple[str, NodeId, float]] = []
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Keep the orders to launch."""
+        """Record where attempts are launched."""
         orders = [order for order in commands if isinstance(order, LaunchAttempt)]
         self.all += [(job_of(order.attempt), order.node, at_s) for order in orders]

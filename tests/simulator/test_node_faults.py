@@ -1,4 +1,4 @@
-"""What a fault does to a simulated job, and that it is over when the fault is."""
+"""The effects of faults on simulated jobs, and that they end with the fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.simulator.test_simulation import MB, ended_s, job, simulation, topolo
 
 
 def lost_because(run: Simulation) -> dict[str, str]:
-    """Which nodes were written off."""
+    """The nodes that were reported as lost."""
     return {node.id: node.lost_because for node in run.core.state.nodes.values()}
 
 
@@ -91,8 +91,8 @@ def test_blocks_that_nobody_has_fail_the_job():
     assert "no replica of its block can be read" in run.core.records["j1"].reason
 
 
-# As a person types them ---------------------------------------------------------------------------
-def test_faults_are_read_as_people_type_them():
+# The text of --faults ----------------------------------------------------------------------------
+def test_the_text_of_faults_is_parsed():
     place = load_topology("hybrid-8x4")
     text = "node:r0n1@10s+20s,rack:r2@30s,slow:r1n0*4@5+1min,link:r3.up*0.2@1s+1s,blocks:r0n0/3@2s"
     assert parse_faults(text, place, 60.0) == [

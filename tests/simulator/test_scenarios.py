@@ -40,13 +40,13 @@ def test_rules_hold_where_fetches_are_merged(flows: int):
     assert merged > 30
 
 
-# A check that never fails is none: each of these breaks a rule on purpose -------------------------
+# Each of these breaks a rule on purpose, to show that the check works ----------------------------
 def sound_scenario() -> Scenario:
-    """One with shuffles that keeps all rules."""
+    """A scenario with shuffles that keeps all rules."""
     return Scenario("fair", 109)
 
 
-def test_it_would_be_sound():
+def test_the_unbroken_scenario_keeps_all_rules():
     run = sound_scenario().go()
     assert run.network.opened > 20
 
@@ -61,11 +61,11 @@ def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
 
 
 def scenario_with_circuits() -> Scenario:
-    """One whose shuffles ride."""
+    """A scenario with shuffles through circuits."""
     return Scenario("fair", 302)
 
 
-def test_it_would_be_sound_with_circuits():
+def test_the_unbroken_scenario_with_circuits_keeps_all_rules():
     run = scenario_with_circuits().go()
     assert run.network.fabric.bytes_by_category()["ocs"] > 10**8
 

@@ -1,4 +1,4 @@
-"""Jobs in virtual time: worked examples, both logs, and the same run again and again."""
+"""Jobs in virtual time: worked examples, both logs, and repeatable runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import Fault, NodeDown
-from railyard.simulator.nodes.behaviour import Behaviour, fate_of
+from railyard.simulator.nodes.behaviour import Behaviour, draw_deviation
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 10**6
@@ -48,7 +48,7 @@ def job(
     submit_s: float = 0.0,
     name: str = "job",
 ) -> WorkloadJob:
-    """Maps of 100 MB each; what they hand on and what is written, in all."""
+    """A job with maps of 100 MB each, and its shuffle and output in bytes."""
     path = f"/in/{name}"
     size_bytes, block_bytes = maps * 100 * MB, 100 * MB
     file = InputFile(path=path, size_bytes=size_bytes, block_bytes=block_bytes, shares=shares)
@@ -86,7 +86,7 @@ def simulation(
 
 
 def ended_s(run: Simulation) -> float:
-    """When its only job ended, and that it ended well."""
+    """When the only job ended; it must have succeeded."""
     run.run()
     (record,) = run.core.records.values()
     assert record.ok, record.reason
@@ -165,7 +165,7 @@ def test_sizes_that_do_not_divide_are_kept_to_the_byte():
 # Chance ------------------------------------------------------------------------------------------
 def test_computing_times_vary_around_the_same_mean():
     behaviour = Behaviour(variance=0.5)
-    stretches = [fate_of(f"j1.m{i}.0", behaviour, seed=1).stretch for i in range(4000)]
+    stretches = [draw_deviation(f"j1.m{i}.0", behaviour, seed=1).stretch for i in range(4000)]
     assert sum(stretches) / len(stretches) == pytest.approx(1.0, abs=0.03)
     assert min(stretches) < 0.4
     assert max(stretches) > 3
@@ -173,9 +173,11 @@ def test_computing_times_vary_around_the_same_mean():
 
 def test_shares_of_stragglers_and_failures_are_as_asked():
     behaviour = Behaviour(stragglers=0.2, straggler_factor=4.0, failures=0.1)
-    fates = [fate_of(f"j1.m{i}.0", behaviour, seed=1) for i in range(4000)]
-    assert sum(fate.stretch == 4.0 for fate in fates) / 4000 == pytest.approx(0.2, abs=0.02)
-    assert sum(fate.fails_at is not None for fate in fates) / 4000 == pytest.approx(0.1, abs=0.02)
+    deviations = [draw_deviation(f"j1.m{i}.0", behaviour, seed=1) for i in range(4000)]
+    assert sum(one.stretch == 4.0 for one in deviations) / 4000 == pytest.approx(0.2, abs=0.02)
+    assert sum(one.fails_at is not None for one in deviations) / 4000 == pytest.approx(
+        0.1, abs=0.02
+    )
 
 
 def test_attempts_that_fail_are_tried_again():
@@ -186,7 +188,7 @@ def test_attempts_that_fail_are_tried_again():
     assert tasks["succeeded"] == 16
 
 
-def test_what_befalls_an_attempt_does_not_hang_on_the_scheduler():
+def test_an_attempts_deviation_does_not_depend_on_the_scheduler():
     times = []
     for scheduler in ("fair", "capacity"):
         config = ClusterConfig(topology=topology(), scheduler=scheduler)
@@ -261,7 +263,7 @@ def test_the_same_events_whatever_the_hash_seed(tmp_path: Path):
     assert logs[0] == logs[1]
 
 
-# What can't be -----------------------------------------------------------------------------------
+# Jobs that cannot end ----------------------------------------------------------------------------
 def test_jobs_that_will_never_end_are_reported():
     class Never(TaskPolicy):
         def offer(self, job, slot, now_s):
