@@ -1,4 +1,4 @@
-"""A range of a block that comes from the DataNode of another node, checked as it arrives."""
+"""Reads a range of a block from another node's DataNode and checks it as it arrives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from railyard.dfs.peers import Peers
 
 
 class ArrivingRange:
-    """Asks for a range of a replica; its right bytes are in ``pieces`` until they are taken.
+    """Requests a range of a replica and holds its verified bytes until ``taken`` hands them out.
 
-    ``on_damage`` is called if bytes came that are not those that were written.
+    ``on_damage`` is called with the reason if a checksum does not match.
     """
 
     def __init__(
@@ -29,13 +29,13 @@ class ArrivingRange:
         reader: NodeId | None,
         on_damage: Callable[[str], None],
     ) -> None:
-        self.failure: str | None = None  #: why no more will come; "" if all is here
+        self.failure: str | None = None  #: why the transfer failed; "" once all bytes are here
         self._block = block
         self._offset = offset
         self._length = length
         self._on_damage = on_damage
         self._pieces: deque[memoryview] = deque()
-        self._checked: CheckedRange | None = None  #: once the checksums are here
+        self._checked: CheckedRange | None = None  #: None until the checksums have arrived
         peer, name = peers.of(node), peers.new_name()
         self._incoming = peer.transfers.incoming(
             name,
@@ -56,21 +56,21 @@ class ArrivingRange:
 
     @property
     def moved(self) -> bool:
-        """Whether there are bytes to take, or an end to hear of."""
+        """Whether there are bytes to take, or the transfer has ended."""
         return bool(self._pieces) or self.failure is not None
 
     @property
     def arrived_bytes(self) -> int:
-        """How many bytes are here, those included whose piece is not whole yet."""
+        """Number of bytes received, verified or not."""
         return self._incoming.progress
 
     def taken(self) -> Iterator[memoryview]:
-        """The right bytes that are here, each once."""
+        """Yield the verified bytes received so far, each once."""
         while self._pieces:
             yield self._pieces.popleft()
 
     def stop(self) -> None:
-        """Want no more; nothing happens if it has ended."""
+        """Cancel the transfer; does nothing if it has ended."""
         self._incoming.fail("the reader has stopped")
 
     def _answered(self, answer: Done | Refusal | PeerLost, payload: memoryview | None) -> None:

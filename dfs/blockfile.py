@@ -3,12 +3,12 @@
     blocks/b17        the bytes; a crc32c (4 bytes, little-endian) for each 64 KiB; "RYC2"
     blocks/b17.part   a block that is still being written; worthless after a crash
 
-The checksums are the writer's (``dfs.checksums``).  What is written is checked against them before
-the block gets its name, and what is read before it is handed out.  Files are read into private
-memory, never mapped: what changes on the disk meanwhile is an error or makes no difference.
+The checksums are the writer's (``dfs.checksums``).  Bytes are checked against them before the block
+gets its final name, and again on every read.  Files are read into private memory, never mapped: a
+change on the disk meanwhile is an error or makes no difference.
 
-One file rather than two, since making a file costs more than all else that a small block costs.
-Whether a block that is complete would outlive a power cut is up to who writes it.
+Data and checksums share one file, since creating a file is the largest cost of a small block.
+Whether a complete block survives a power cut depends on how it was published.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from railyard.dfs.checksums import (
 from railyard.dfs.messages import BlockId
 
 _MAGIC = b"RYC2"
-#: So much of a block is read and checked at a time: whole pieces, and a chunk of a transfer.
+#: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
 READ_BYTES = 16 * CHECKED_BYTES
 
 
 def blocks_folder(folder: RunFolder, node: NodeId) -> Path:
-    """Where a node's blocks are."""
+    """The folder with a node's block files."""
     return folder.node(node) / "blocks"
 
 
 class ReplicaError(RailyardError):
-    """A replica cannot be read, perhaps only just now: descriptors, memory, a disk that hangs.
+    """A replica cannot be read, perhaps only for now: no descriptors, no memory, a hanging disk.
 
-    What it is worth is not known; only ``ReplicaDamaged`` says that.
+    Says nothing about the replica itself; ``ReplicaDamaged`` does.
     """
 
 
 class ReplicaDamaged(ReplicaError):
-    """A replica is not what was written: a wrong checksum, cut short, or not there at all."""
+    """A replica differs from what was written: wrong checksum, truncated, or missing."""
 
 
 class BlockWriter:
-    """Writes one block of so many bytes, whose checksums are known.
+    """Writes one block with a known length in bytes and known checksums.
 
     Raises ``OSError``, for instance if the disk is full.
     """
@@ -75,22 +75,22 @@ class BlockWriter:
         self._open = True
 
     def write(self, data: memoryview) -> None:
-        """Write the next bytes; ``WrongChecksum`` if they are not those that the writer sent."""
+        """Write the next bytes; raises ``WrongChecksum`` if they do not match the checksums."""
         for right in self._checked.add(data):
             self._write(right)
 
     def seal(self) -> None:
-        """Write the end of the block: all its bytes were written."""
+        """Write the checksums and the magic number, after all bytes of the block."""
         self._write(memoryview(pack_sums(self._sums) + _MAGIC))
 
     def publish(self, lasting: bool = False) -> None:
-        """Make the sealed block complete.
+        """Rename the sealed block to its final name.
 
-        ``lasting``: returns once it would outlive a power cut, which takes many milliseconds, and
-        may be called in another thread.  An error leaves nothing.
+        With ``lasting`` it is synced to the disk first, which takes many milliseconds and may be
+        done in another thread.  After an error nothing is left of the block.
         """
-        # Its name before its bytes are on the disk: then both take one commit of the file system,
-        # and what a power cut between the two leaves shows by its checksums.
+        # Rename before syncing: both then take one commit of the file system, and a block torn by
+        # a power cut between the two is detected by its checksums.
         self._part.rename(self._final)
         try:
             if lasting:
@@ -103,11 +103,11 @@ class BlockWriter:
             self._close()
 
     def withdraw(self) -> None:
-        """Remove the block, though it is complete."""
+        """Remove the block although it is complete."""
         self._final.unlink(missing_ok=True)
 
     def abort(self) -> None:
-        """Forget the block; nothing happens if it is complete."""
+        """Discard the block; does nothing if it is complete."""
         self._close()
         self._part.unlink(missing_ok=True)
 
@@ -122,23 +122,23 @@ class BlockWriter:
 
 
 def stored_length(file_bytes: int) -> int:
-    """How many bytes the block in a file of ``file_bytes`` has; at most 0 if it can't be one."""
+    """Length in bytes of the block in a file of ``file_bytes``; <= 0 if the file is too short."""
     rest = file_bytes - len(_MAGIC)
     return rest - SUM_BYTES * -(-rest // (CHECKED_BYTES + SUM_BYTES))
 
 
 def replica_length(folder: Path, block: BlockId) -> int:
-    """How many bytes a block has, as its file's size says; raises as ``read_verified`` does."""
+    """Length of a block in bytes, from its file's size; raises as ``read_verified`` does."""
     path = folder / f"b{block}"
     with _reading(path):
         return stored_length(path.stat().st_size)
 
 
 class OpenBlock:
-    """A complete block, open to be read; deleting it meanwhile makes no difference.
+    """A complete block that is open for reading; it stays readable if it is deleted meanwhile.
 
-    All methods raise ``ReplicaDamaged`` if the block is not there, too short, or damaged in the
-    range that is asked for, and ``ReplicaError`` if that cannot be found out.
+    All methods raise ``ReplicaDamaged`` if the block is missing, too short, or damaged in the
+    requested range, and ``ReplicaError`` if that cannot be determined.
     """
 
     def __init__(self, folder: Path, block: BlockId) -> None:
@@ -163,7 +163,7 @@ class OpenBlock:
         self._file.close()
 
     def read(self, offset: int, length: int) -> memoryview:
-        """A range of the block, in memory of its own."""
+        """Read and verify a range of the block, into private memory."""
         self._require(offset, length)
         pieces = piece_starts(offset, length)
         end = min(pieces[-1] + CHECKED_BYTES, self.length)
@@ -171,9 +171,10 @@ class OpenBlock:
         return data[offset - pieces.start :][:length]
 
     def packed_sums(self, offset: int, length: int) -> bytes:
-        """The checksums of a range, as they travel.
+        """The checksums of a range in wire format.
 
-        Where it begins or ends within a piece, a new one, of only what is in the range.
+        If the range begins or ends within a piece, that piece's checksum is computed anew, for only
+        the bytes within the range.
         """
         self._require(offset, length)
         pieces = piece_starts(offset, length)
@@ -193,14 +194,14 @@ class OpenBlock:
             raise ReplicaDamaged(wrong_range)
 
     def _read_pieces(self, start: int, size: int) -> memoryview:
-        """Whole pieces, checked."""
+        """Read and verify ``size`` bytes from ``start`` on: whole pieces."""
         if size <= READ_BYTES:
             with _reading(self._path):
                 data = read_range(self._file.fileno(), start, size)
             self._check(start, size, data)
             return data
         buffer = new_buffer(size)
-        for at in range(0, size, READ_BYTES):  # so that what is checked is in the processor's cache
+        for at in range(0, size, READ_BYTES):  # checked while in the CPU cache
             part = buffer[at : at + READ_BYTES]
             with _reading(self._path):
                 filled = fill(part, self._file.fileno(), start + at)
@@ -232,13 +233,13 @@ class OpenBlock:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Without waiting for a writer, should it be a pipe."""
+    """Open without blocking, should the file be a pipe without a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Says of an ``OSError`` what it means for the replica."""
+    """Turn an ``OSError`` into ``ReplicaDamaged`` or ``ReplicaError``."""
     try:
         yield
     except FileNotFoundError as error:
@@ -248,6 +249,6 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> memoryview:
-    """A range of a block, whose checksums hold; raises as ``OpenBlock`` does."""
+    """Read and verify a range of a block; raises as ``OpenBlock`` does."""
     with OpenBlock(folder, block) as opened:
         return opened.read(offset, length)

@@ -1,8 +1,8 @@
-"""Checksums of blocks: a crc32c for each 64 KiB, from whoever writes a block to whoever reads it.
+"""Checksums of blocks: a crc32c for each 64 KiB, end to end from writer to reader.
 
-The writer makes them.  They travel with the block's bytes, are stored beside them, and travel with
-them again, so that each hand on the way checks what it got, and the reader what it got in the end.
-They start from the block's id: the bytes of one block in another's place do not pass.
+The writer computes them.  They are sent and stored with the block's bytes and sent again to the
+reader, and every process on the way verifies them.  They are seeded with the block's id, so the
+bytes of one block in another's place do not pass.
 
 Never here: files and sockets.
 """
@@ -18,38 +18,38 @@ from crc32c import crc32c
 from railyard.cluster.errors import PeerError, RailyardError
 from railyard.dfs.messages import BlockId
 
-#: What one checksum is of; whoever wants a few bytes has to read and check at least this much.
+#: Bytes of a piece, which has one checksum: a read of a few bytes reads and checks at least these.
 CHECKED_BYTES = 2**16
 SUM_BYTES = 4
 
 
 class WrongChecksum(RailyardError):
-    """Bytes of a block are not those that were written."""
+    """Bytes of a block differ from those that were written."""
 
 
 def block_seed(block: BlockId) -> int:
-    """What the checksums of a block start from."""
+    """The initial crc32c value for all checksums of a block."""
     return int(crc32c(block.to_bytes(8, "little")))
 
 
 def piece_starts(offset: int, length: int) -> range:
-    """Where those pieces of a block begin that a range of it touches."""
+    """Offsets in the block of the pieces that overlap a range."""
     return range(offset - offset % CHECKED_BYTES, offset + length, CHECKED_BYTES)
 
 
 def sums_of(block: BlockId, data: Sequence[memoryview], offset: int = 0) -> array[int]:
-    """The checksums of a whole block, or of a range of it."""
+    """The checksums of ``data``, one per piece: a whole block, or its bytes from ``offset`` on."""
     running = RunningSums(block, offset, sum(map(len, data)))
     return array("I", (piece_sum for view in data for _, piece_sum in running.ended(view)))
 
 
 def pack_sums(sums: array[int]) -> bytes:
-    """As they lie on disks and travel: 4 bytes each, little-endian."""
+    """Encode checksums for disk and wire: 4 bytes each, little-endian."""
     return _little_endian(sums[:]).tobytes()
 
 
 def unpack_sums(packed: bytes | memoryview | None, offset: int, length: int) -> array[int]:
-    """The checksums of the pieces of a range; ``PeerError`` if these are not as many."""
+    """Decode the checksums of a range; raises ``PeerError`` unless there is one per piece."""
     size = 0 if packed is None else len(packed)
     need = SUM_BYTES * len(piece_starts(offset, length))
     if packed is None or size != need:
@@ -58,9 +58,9 @@ def unpack_sums(packed: bytes | memoryview | None, offset: int, length: int) -> 
 
 
 class RunningSums:
-    """Sums up a range of a block as its bytes come, in views of any size.
+    """Computes the checksums of a range of a block as its bytes come, in views of any size.
 
-    Of a piece that the range begins or ends within, only what is in the range counts.
+    Of a piece at the range's ends, only the bytes within the range count.
     """
 
     def __init__(self, block: BlockId, offset: int, length: int) -> None:
@@ -69,7 +69,7 @@ class RunningSums:
         self._end = offset + length
 
     def ended(self, data: memoryview) -> Iterator[tuple[int, int]]:
-        """Add the next bytes.  Yields where in ``data`` pieces end, and the checksum of each."""
+        """Add the next bytes; yield (end in ``data``, checksum) of each completed piece."""
         start = 0
         while start < len(data):
             assert self._at < self._end, "more bytes than the range has"
@@ -84,20 +84,20 @@ class RunningSums:
 
 
 class CheckedRange:
-    """Lets those bytes of a range through whose checksums are right, and keeps the others back."""
+    """Passes on the bytes of a range once their piece's checksum has been verified."""
 
     def __init__(self, block: BlockId, offset: int, length: int, sums: array[int]) -> None:
         self._block = block
         self._running = RunningSums(block, offset, length)
         self._left = zip(piece_starts(offset, length), sums, strict=True)
-        self._waiting: list[memoryview] = []  #: the bytes of the piece that is not whole yet
+        self._waiting: list[memoryview] = []  #: bytes of the incomplete piece
 
     def add(self, data: memoryview) -> list[memoryview]:
-        """Take the next bytes; those, and of those before, that are now known to be right.
+        """Add the next bytes; return all bytes that are newly verified, as views without copies.
 
-        Without copies.  Raises ``WrongChecksum``; nothing must be added after that.
+        Raises ``WrongChecksum``; nothing may be added after that.
         """
-        right = 0  #: how many bytes of ``data`` are in whole pieces
+        right = 0  #: bytes of ``data`` in complete pieces
         for end, got in self._running.ended(data):
             start, wanted = next(self._left)
             if got != wanted:
@@ -112,7 +112,7 @@ class CheckedRange:
 
 
 def _little_endian(sums: array[int]) -> array[int]:
-    """From this machine's byte order, or to it."""
+    """Swap bytes between this machine's byte order and little-endian."""
     if sys.byteorder == "big":
         sums.byteswap()
     return sums

@@ -1,7 +1,7 @@
-"""The block store as other parts use it.
+"""The client of the block store, for all other parts.
 
-All calls wait for their result and serve the process's reactor meanwhile; never call them from
-within a handler.  They raise ``Refused`` with the NameNode's reason (no such file, exists
+All calls block until they have their result and run the process's reactor meanwhile; never call
+them from within a handler.  They raise ``Refused`` with the NameNode's reason (no such file, exists
 already, a bad path, ...), and ``PeerLost`` if the NameNode is gone.
 """
 
@@ -52,15 +52,15 @@ from railyard.netemu.client.client import NetworkClient
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 
 M = TypeVar("M", bound=Message)
-#: Before a request is made again that the NameNode could not carry out: its disk may be full.
+#: Pauses in seconds before retries of a request that the NameNode could not carry out (disk full).
 _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 _NO_HINT = PlacementHint()
 
 
 class DfsClient:
-    """Reads and writes files from ``node`` (None: from outside of the cluster).
+    """Reads and writes files from ``node`` (None: from outside the cluster).
 
-    With ``network`` the bytes between nodes are its flows; without, they move unhindered.
+    With ``network``, bytes between nodes move as flows of it; without, at full speed.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class DfsClient:
         self._network = network
         self._peers = Peers(transport, node or "outside")
         self._link: Link | None = None
-        #: stored bytes read so far: from the own node, the own rack, elsewhere
+        #: {"local", "rack" or "remote": stored bytes read so far}
         self.read_bytes = {"local": 0, "rack": 0, "remote": 0}
 
     # Files -----------------------------------------------------------------------------------
@@ -88,10 +88,10 @@ class DfsClient:
         overwrite: bool = False,
         hint: PlacementHint = _NO_HINT,
     ) -> FileStatus:
-        """Write a file; it is there, whole and lasting, once this returns, and not before.
+        """Write a file; it becomes visible, complete and durable, when this returns.
 
-        ``data`` is sent without copies: its buffers must not change until this returns.  About
-        128 MiB of it (or one block) are held at most.  ``replication`` 0 is the cluster's.
+        ``data`` is sent without copies: its buffers must not change until this returns.  At most
+        about 128 MiB of it (or one block) are held.  ``replication`` 0 is the cluster's default.
         """
         return self.fill(path, self.create(path, replication, overwrite, hint), data)
 
@@ -102,7 +102,7 @@ class DfsClient:
         overwrite: bool = False,
         hint: PlacementHint = _NO_HINT,
     ) -> FileCreated:
-        """Begin a file; for the arguments see ``write``.  ``fill`` is to follow."""
+        """Create a file that ``fill`` will write; for the arguments see ``write``."""
         create = CreateFile(
             path=path,
             writer=self._node,
@@ -113,7 +113,7 @@ class DfsClient:
         return self._call(create, FileCreated)
 
     def fill(self, path: str, created: FileCreated, data: Iterable[Buffer]) -> FileStatus:
-        """Write all of a file that was begun; as ``write``."""
+        """Write the whole content of a created file; see ``write``."""
         try:
             blocks = self._write_blocks(path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks)
@@ -123,45 +123,45 @@ class DfsClient:
             raise
 
     def open(self, path: str) -> DfsFile:
-        """A file, for several reads of it."""
+        """Open a file for several reads."""
         return DfsFile(self._read_services(), self._locate_file(path))
 
     def read(
         self, path: str, stored_offset: int = 0, stored_length: int | None = None
     ) -> Iterator[memoryview]:
-        """The bytes of a file, in pieces as they come; see ``DfsFile.stream``."""
+        """Yield the bytes of a file as they arrive; see ``DfsFile.stream``."""
         return self.open(path).stream(stored_offset, stored_length)
 
     def locations(self, path: str) -> tuple[BlockLocation, ...]:
-        """Where a file's blocks are, in order."""
+        """The locations of a file's blocks, in the order of the file."""
         return self._locate_file(path).blocks
 
     # Names -----------------------------------------------------------------------------------
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists at ``path``."""
         return self._call(GetStatus(path=path), Status).status is not None
 
     def status(self, path: str) -> FileStatus:
-        """What is at ``path``."""
+        """The status of the file or folder at ``path``; raises ``Refused`` if there is none."""
         status = self._call(GetStatus(path=path), Status).status
         if status is None:
             raise Refused(f"{path}: no such file or folder")
         return status
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
-        """What is in a folder, by name; the file itself if it is one."""
+        """The entries of a folder, sorted by name; for a file, the file itself."""
         return self._call(ListFolder(path=path), Listing).entries
 
     def mkdir(self, path: str) -> None:
-        """Make a folder and those above it; fine if it is there."""
+        """Make a folder and its parents; no error if it exists."""
         self._call(MakeFolder(path=path), Done)
 
     def remove(self, path: str, recursive: bool = False) -> Removed:
-        """Remove a file or folder; how many went."""
+        """Remove a file or folder; return the numbers of files and folders removed."""
         return self._call(Remove(path=path, recursive=recursive), Removed)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
-        """Give a file or folder the path ``target`` (not: move it into a folder of that name)."""
+        """Rename a file or folder to the path ``target``, never into a folder of that name."""
         self.move(Move(source=source, target=target), overwrite=overwrite)
 
     def move(
@@ -171,21 +171,21 @@ class DfsClient:
         remove: tuple[str, ...] = (),
         overwrite: bool = False,
     ) -> None:
-        """Do many renames at once, or none; see ``dfs.messages.MoveFiles``."""
+        """Rename many files atomically; see ``dfs.messages.MoveFiles``."""
         message = MoveFiles(moves=moves, markers=markers, remove=remove, overwrite=overwrite)
         self._call(message, Done)
 
     # Reports ---------------------------------------------------------------------------------
     def usage(self, path: str) -> Usage:
-        """How much is below ``path``."""
+        """Numbers of files, folders and blocks below ``path``, and their stored bytes."""
         return self._call(GetUsage(path=path), Usage)
 
     def check(self, path: str = "/") -> CheckReport:
-        """Whether all blocks below ``path`` have the replicas that they should have."""
+        """Report missing, under-replicated and over-replicated blocks below ``path`` (fsck)."""
         return self._call(CheckFiles(path=path), CheckReport)
 
     def close(self) -> None:
-        """End all conversations."""
+        """Close all links."""
         self._peers.close()
         if self._link is not None:
             self._link.close()
@@ -225,7 +225,7 @@ class DfsClient:
         )
 
     def _call(self, message: Message, answer: type[M]) -> M:
-        """What the NameNode answers; what it cannot do just now is asked for again for a while."""
+        """Send a request to the NameNode; retry for a while if it is unable to carry it out."""
         for pause_s in _PAUSES_S:
             try:
                 return self._namenode().call(message, answer)
@@ -234,7 +234,7 @@ class DfsClient:
         return self._namenode().call(message, answer)
 
     def _namenode(self) -> Link:
-        """The link to the NameNode; a new one if it was lost."""
+        """The link to the NameNode; a new one if the last was lost."""
         if self._link is not None and self._link.lost:
             self._link.close()
             self._link = None

@@ -1,10 +1,10 @@
 """Messages between clients, the NameNode and the DataNodes.
 
 Bulk bytes travel as ``netemu.transfer`` says; these messages open and end such transfers.
-All ``stored_`` figures are real bytes.  A node of "" is a client outside of the cluster.
+All ``stored_`` fields are real bytes.  A client outside the cluster has the node None.
 
-    client ──namespace, locations──► NameNode ◄──facts── DataNode
-    client ──WriteBlock, ReadBlock──► DataNode ◄─commands─ NameNode
+    client ──namespace, locations──► NameNode ◄──facts, reports── DataNode
+    client ──WriteBlock, ReadBlock──► DataNode ◄──commands── NameNode
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from railyard.cluster.messaging.wire import (
     Message,
 )
 
-#: Never used twice, not even by a NameNode that was started again.
+#: Never used twice, not even after a restart of the NameNode.
 BlockId = NewType("BlockId", int)
 _Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Nodes = Annotated[tuple[NodeId, ...], FEW]
@@ -45,43 +45,43 @@ _Nodes = Annotated[tuple[NodeId, ...], FEW]
 
 # Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder, as listings show it."""
+    """The status of a file or folder, as listings show it."""
 
     path: Path
     folder: bool = False
     stored_length: StoredBytes = 0
     blocks: Count = 0
-    replication: Replicas = 0  #: how many replicas its blocks should have; 0 for a folder
+    replication: Replicas = 0  #: replicas that each block should have; 0 for a folder
 
 
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a scheduler would like a file's replicas: followed as far as those nodes are alive."""
+    """Nodes and racks where a scheduler prefers a file's replicas; dead nodes are skipped."""
 
-    first: _Nodes = ()  #: nodes for the first replica, best first
-    #: for the first replica, the second, ...: racks for it; empty or missing = the store's own rule
+    first: _Nodes = ()  #: preferred nodes for the first replica, best first
+    #: preferred racks of each replica; empty or missing = the placement rule decides
     racks: ReplicaRacks = ()
 
 
 class GetStatus(Message, frozen=True, kw_only=True):
-    """What is at ``path``?  Answered with ``Status``."""
+    """Get the status of ``path``.  Answered with ``Status``."""
 
     path: Path
 
 
 class Status(Message, frozen=True, kw_only=True):
-    """``status`` is None if nothing is there."""
+    """The answer to ``GetStatus``; ``status`` is None if the path does not exist."""
 
     status: FileStatus | None
 
 
 class ListFolder(Message, frozen=True, kw_only=True):
-    """What is in a folder (or the file itself)?  Answered with ``Listing``."""
+    """List a folder, or a single file.  Answered with ``Listing``."""
 
     path: Path
 
 
 class Listing(Message, frozen=True, kw_only=True):
-    """Sorted by name."""
+    """The answer to ``ListFolder``; entries are sorted by name."""
 
     wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
@@ -89,47 +89,46 @@ class Listing(Message, frozen=True, kw_only=True):
 
 
 class MakeFolder(Message, frozen=True, kw_only=True):
-    """Make a folder and those above it; fine if it is there.  Answered with ``Done``."""
+    """Make a folder and its parents; no error if it exists.  Answered with ``Done``."""
 
     path: Path
 
 
 class Remove(Message, frozen=True, kw_only=True):
-    """Remove a file or folder.  Answered with ``Removed``; refused if nothing is there."""
+    """Remove a file or folder.  Answered with ``Removed``; refused if it does not exist."""
 
     path: Path
-    recursive: bool = False  #: a folder that is not empty too
+    recursive: bool = False  #: also remove a folder that is not empty
 
 
 class Removed(Message, frozen=True, kw_only=True):
-    """How much went."""
+    """The numbers of files and folders removed."""
 
     files: Count
     folders: Count
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder that gets a new path."""
+    """A rename of a file or folder from ``source`` to ``target``."""
 
     source: Path
     target: Path
 
 
 class Gather(msgspec.Struct, frozen=True, kw_only=True):
-    """The files in some folders, all of which go into one folder and keep their names."""
+    """A move of all files in some folders into one folder; they keep their names."""
 
-    source: Path  #: the folder that has those folders
-    folders: Annotated[tuple[Name, ...], OF_TASKS]  #: their names in there
-    target: Path  #: the folder for the files
+    source: Path  #: the parent of ``folders``
+    folders: Annotated[tuple[Name, ...], OF_TASKS]  #: names in ``source``
+    target: Path  #: the folder that gets the files
 
 
 class MoveFiles(Message, frozen=True, kw_only=True):
-    """Rename many at once: all of it happens, or nothing.  Answered with ``Done``.
+    """Rename many files atomically, all or nothing.  Answered with ``Done``.
 
-    In this order: the moves; then files are gathered; then ``markers`` are made (empty files, such
-    as a job's _SUCCESS); then ``remove`` is removed with all in it (what of it is not there is no
-    error).  Folders above a target are made.  What exists where something is to be put is refused,
-    but for ``overwrite``, which replaces a file.
+    In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
+    _SUCCESS); remove the paths of ``remove`` recursively (no error if they do not exist).  Parents
+    of targets are made.  Refused if a target exists, unless ``overwrite`` is set and it is a file.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -142,44 +141,43 @@ class MoveFiles(Message, frozen=True, kw_only=True):
 
 
 class GetUsage(Message, frozen=True, kw_only=True):
-    """How much is below ``path``?  Answered with ``Usage``."""
+    """Get the disk usage below ``path``.  Answered with ``Usage``."""
 
     path: Path
 
 
 class Usage(Message, frozen=True, kw_only=True):
-    """What a file or folder holds."""
+    """The disk usage of a file or of everything below a folder."""
 
     files: Count
     folders: Count
     blocks: Count
-    stored_bytes: StoredBytes  #: of the files, each counted once
-    stored_disk_bytes: StoredBytes  #: of all their replicas that there are
+    stored_bytes: StoredBytes  #: sum of the files' lengths, without replication
+    stored_disk_bytes: StoredBytes  #: sum over all existing replicas
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
-    """Where are the blocks of this file, or of each file in this folder?
+    """Get the block locations of a file, or of each file directly in a folder.
 
-    Answered with ``BlocksLocated``; refused if nothing is there.  Files in folders of the folder
-    do not count.
+    Answered with ``BlocksLocated``; refused if the path does not exist.
     """
 
     path: Path
 
 
 class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """A block of a file and the nodes that have a sound replica of it, as far as is known."""
+    """A block of a file and the nodes known to have a sound replica."""
 
     block: _Block
-    stored_offset: StoredBytes  #: of its first byte in the file
+    stored_offset: StoredBytes  #: offset of its first byte in the file
     stored_length: StoredBytes
     nodes: _Nodes
-    #: nodes whose replica is in doubt: to be tried after all others, the most hopeful first
+    #: nodes with a doubtful replica, to be tried last, the most promising first
     doubtful: _Nodes = ()
 
 
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
-    """A file's blocks, in order."""
+    """A file's blocks, in the order of the file."""
 
     path: Path
     stored_length: StoredBytes
@@ -187,7 +185,7 @@ class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlocksLocated(Message, frozen=True, kw_only=True):
-    """Sorted by path; one file unless a folder was asked for."""
+    """The answer to ``LocateBlocks``: files sorted by path; exactly one unless ``folder``."""
 
     wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
@@ -196,24 +194,24 @@ class BlocksLocated(Message, frozen=True, kw_only=True):
 
 
 class CheckFiles(Message, frozen=True, kw_only=True):
-    """Are all blocks below ``path`` well?  Answered with ``CheckReport``."""
+    """Check all blocks below ``path`` (fsck).  Answered with ``CheckReport``."""
 
     path: Path
 
 
 class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
-    """A block that is not as it should be."""
+    """A missing or under-replicated block, as fsck lists it."""
 
     path: Path
     block: _Block
-    wanted: Replicas  #: replicas that it should have
-    nodes: _Nodes  #: those that have a sound one
-    corrupt: _Nodes = ()  #: those whose replica was found damaged or gone
-    suspect: _Nodes = ()  #: those whose replica is yet to be looked at, or again
+    wanted: Replicas  #: replicas that the block should have
+    nodes: _Nodes  #: nodes with a sound replica
+    corrupt: _Nodes = ()  #: nodes where the replica was found damaged or missing
+    suspect: _Nodes = ()  #: nodes where the replica waits to be verified
 
 
 class CheckReport(Message, frozen=True, kw_only=True):
-    """What ``fsck`` says; healthy if no block is missing or has fewer replicas than it should."""
+    """The result of ``fsck``; healthy if no block is missing or under-replicated."""
 
     wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
@@ -225,7 +223,7 @@ class CheckReport(Message, frozen=True, kw_only=True):
     stored_bytes: StoredBytes
     nodes_alive: Count
     nodes_lost: _Nodes
-    missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: no replica is known to be sound
+    missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: without any sound replica
     under_replicated: Annotated[tuple[BlockTrouble, ...], ENTRIES]
     over_replicated: Count
 
@@ -236,58 +234,57 @@ class CheckReport(Message, frozen=True, kw_only=True):
 
 # Writing a file ----------------------------------------------------------------------------------
 class CreateFile(Message, frozen=True, kw_only=True):
-    """Begin to write a file.  Answered with ``FileCreated``.
+    """Create a file and open it for writing.  Answered with ``FileCreated``.
 
-    Nobody sees the file before it is complete; a file that it replaces stays until then.
+    The file is invisible until it is complete; a file that it replaces stays until then.
     """
 
     path: Path
-    writer: NodeId | None = None  #: None: outside of the cluster
-    replication: Replicas = 0  #: 0 = the cluster's
+    writer: NodeId | None = None  #: None: outside the cluster
+    replication: Replicas = 0  #: 0 = the cluster's default
     overwrite: bool = False
     hint: PlacementHint = PlacementHint()
-    first_stored_length: StoredBytes = (
-        0  #: of its first block, which is added at once; 0 = not known yet
-    )
+    #: length of the first block, which is then allocated with this request; 0 = not known yet
+    first_stored_length: StoredBytes = 0
 
 
 class FileCreated(Message, frozen=True, kw_only=True):
-    """``file`` stands for the file until it is complete."""
+    """``file`` is the number that identifies the open file until it is complete."""
 
     file: Number
-    stored_block_bytes: StoredBytes  #: no block may be longer
+    stored_block_bytes: StoredBytes  #: maximum length of a block
     replication: Replicas
-    first: BlockAdded | None = None  #: the first block, if its length was told
+    first: BlockAdded | None = None  #: the first block, if ``first_stored_length`` was given
 
 
 class AddBlock(Message, frozen=True, kw_only=True):
-    """Get a new block of a file that is being written.  Answered with ``BlockAdded``."""
+    """Allocate a new block for an open file.  Answered with ``BlockAdded``."""
 
     file: Number
     stored_length: StoredBytes
-    #: a block whose writing failed, and is to be forgotten; its nodes are not used again
+    #: a block that could not be written and is now dropped; its nodes are avoided
     instead_of: _Block | None = None
-    exclude: _Nodes = ()  #: nodes that failed
+    exclude: _Nodes = ()  #: failed nodes, to be avoided
 
 
 class BlockAdded(Message, frozen=True, kw_only=True):
-    """Write the block to the first of ``nodes``, which passes it on to the next, and so on."""
+    """A new block and its pipeline: the client writes to the first node, which forwards it on."""
 
     block: _Block
     nodes: _Nodes
 
 
 class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """A block that was written, and the nodes that have acknowledged it."""
+    """A written block and the nodes that acknowledged it."""
 
     block: _Block
     nodes: _Nodes
 
 
 class CompleteFile(Message, frozen=True, kw_only=True):
-    """The file consists of these blocks, in order.  Answered with ``FileCompleted``.
+    """Close an open file that consists of these blocks, in order.
 
-    Once that answer is given the file outlives the NameNode's process.
+    Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -297,70 +294,70 @@ class CompleteFile(Message, frozen=True, kw_only=True):
 
 
 class FileCompleted(Message, frozen=True, kw_only=True):
-    """The file is there for all to see."""
+    """The file is complete and visible."""
 
     status: FileStatus
 
 
 class AbandonFile(Message, frozen=True, kw_only=True):
-    """Forget a file that was being written, and its blocks.  Answered with ``Done``."""
+    """Drop an open file and its blocks.  Answered with ``Done``."""
 
     file: Number
 
 
-# Blocks, between a client or a DataNode and a DataNode ------------------------------------------
+# Block transfers: from a client or a DataNode to a DataNode --------------------------------------
 class WriteBlock(Message, frozen=True, kw_only=True):
-    """Store a block at ``nodes[0]`` and pass it on to the others; its bytes follow as chunks.
+    """Store a block on ``nodes[0]`` and forward it to the others; its bytes follow as chunks.
 
-    The payload has the block's checksums (``dfs.checksums.pack_sums``), against which every node
-    checks what it got.  Answered with ``BlockWritten`` when all that could be done is done.
+    The payload holds the block's checksums (``dfs.checksums.pack_sums``), which every node checks.
+    Answered with ``BlockWritten`` when every node of the pipeline has stored the block or failed.
     """
 
-    transfer: Name  #: names the bytes that follow; the sender's choice
+    transfer: Name  #: name of the transfer, chosen by the sender
     block: _Block
     stored_length: StoredBytes
     nodes: _Nodes
 
 
 class BlockWritten(Message, frozen=True, kw_only=True):
-    """These nodes have the block; one that is missing here failed for ``reason``."""
+    """The nodes that stored the block; if any of the pipeline is missing, ``reason`` says why."""
 
     nodes: _Nodes
     reason: Text = ""
-    is_full: bool = False  #: the first node's disk, if none has it
+    is_full: bool = False  #: with no ``nodes``: the first node's disk is full
 
 
 class ReadBlock(Message, frozen=True, kw_only=True):
-    """Send a part of the replica at ``node``; its bytes come as chunks.
+    """Read a range of the replica on ``node``; its bytes come as chunks.
 
     Answered with ``Done`` before the first chunk; refused if there is no sound replica.  The
-    answer's payload has the checksums of what will come, for the reader to check.
+    answer's payload holds the checksums of the range, which the reader verifies.
     """
 
-    transfer: Name  #: names the bytes; the reader's choice, and the flow's name too
+    transfer: Name  #: name of the transfer and of its flow, chosen by the reader
     block: _Block
     node: NodeId
     stored_offset: StoredBytes
     stored_length: StoredBytes
-    reader: NodeId | None = None  #: None: outside of the cluster
+    reader: NodeId | None = None  #: None: outside the cluster
 
 
 class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave from now on as if this node had died.  Answered with ``Done``.  For tests."""
+    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
 
     node: NodeId
 
 
-# Facts for the NameNode --------------------------------------------------------------------------
+# From a DataNode to the NameNode -----------------------------------------------------------------
 class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A replica that a node has."""
+    """A replica on a node's disk."""
 
     block: _Block
     stored_length: StoredBytes
 
 
 class RegisterDataNode(Message, frozen=True, kw_only=True):
-    """A DataNode is up, and this is all that its nodes hold.  Answered with ``Done``."""
+    """Register a DataNode with all replicas of its nodes.  Answered with ``Done``."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -370,16 +367,16 @@ class RegisterDataNode(Message, frozen=True, kw_only=True):
 
 
 class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
-    """A DataNode is alive."""
+    """A DataNode is alive, with the nodes that are still usable."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
-    nodes: _Nodes  #: those still usable; the others are lost
+    nodes: _Nodes  #: all other nodes of the rack are lost
 
 
 class BlockReplicated(Event, frozen=True, kw_only=True):
-    """A ``ReplicateBlock`` was carried out: ``target`` has the block."""
+    """A ``ReplicateBlock`` succeeded: ``target`` has the block."""
 
     block: _Block
     target: NodeId
@@ -387,7 +384,7 @@ class BlockReplicated(Event, frozen=True, kw_only=True):
 
 
 class ReplicationFailed(Event, frozen=True, kw_only=True):
-    """A ``ReplicateBlock`` could not be carried out."""
+    """A ``ReplicateBlock`` failed."""
 
     block: _Block
     source: NodeId
@@ -405,10 +402,10 @@ class ReplicasDeleted(Event, frozen=True, kw_only=True):
 
 
 class ReplicaFailed(Event, frozen=True, kw_only=True):
-    """A replica is damaged or not there, as a reader found.  Not answered.
+    """A reader found a replica damaged or missing.  Not answered.
 
-    Never for an error that says nothing of the replica, such as too many open files.  It is not
-    believed either: the replica's DataNode is asked (``VerifyReplica``).
+    Never sent for an error unrelated to the replica, such as too many open files.  It is no proof:
+    the NameNode has the replica's own DataNode verify it (``VerifyReplica``).
     """
 
     block: _Block
@@ -416,13 +413,12 @@ class ReplicaFailed(Event, frozen=True, kw_only=True):
     reason: Text
 
 
-#: What a DataNode found when it looked at a replica: it is as it was written; it is damaged, cut
-#: short or gone; or that cannot be found out just now.
+#: Result of verifying a replica: as written; damaged, truncated or missing; not readable for now.
 Finding = Literal["sound", "damaged", "unreadable"]
 
 
 class ReplicaVerified(Event, frozen=True, kw_only=True):
-    """A DataNode has looked at the whole of a replica of its own, asked or not."""
+    """A DataNode has verified a whole replica of its own, on request or by its periodic scan."""
 
     block: _Block
     node: NodeId
@@ -431,9 +427,9 @@ class ReplicaVerified(Event, frozen=True, kw_only=True):
 
 
 class BlockReport(Message, frozen=True, kw_only=True):
-    """All that a node holds of the blocks ``first`` to ``last``, both included.  Not answered.
+    """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
 
-    What it says may be overtaken by what happens meanwhile: it raises doubts, and settles nothing.
+    It may be out of date on arrival, so a difference only makes replicas suspect.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -444,9 +440,9 @@ class BlockReport(Message, frozen=True, kw_only=True):
     held: Annotated[tuple[HeldBlock, ...], ENTRIES]
 
 
-# Commands of the NameNode ------------------------------------------------------------------------
+# Commands: from the NameNode to a DataNode -------------------------------------------------------
 class ReplicateBlock(Command, frozen=True, kw_only=True):
-    """Send the replica at ``source`` to ``target``."""
+    """Copy the replica on ``source`` to ``target``."""
 
     block: _Block
     stored_length: StoredBytes
@@ -455,7 +451,7 @@ class ReplicateBlock(Command, frozen=True, kw_only=True):
 
 
 class DeleteReplicas(Command, frozen=True, kw_only=True):
-    """Delete these blocks' replicas from ``node``, those that are being written too."""
+    """Delete the replicas of these blocks on ``node``, including those being written."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -464,23 +460,23 @@ class DeleteReplicas(Command, frozen=True, kw_only=True):
 
 
 class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Look at all of a replica, and say what it is worth (``ReplicaVerified``)."""
+    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
 
     block: _Block
-    stored_length: StoredBytes  #: that it should have
+    stored_length: StoredBytes  #: expected length
     node: NodeId
 
 
 class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Look at a replica once more, and delete it if it is damaged.
+    """Verify a replica again and delete it if it is damaged.
 
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not.
+    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
     """
 
     block: _Block
-    stored_length: StoredBytes  #: that it should have
+    stored_length: StoredBytes  #: expected length
     node: NodeId
 
 
 class RegisterAgain(Command, frozen=True, kw_only=True):
-    """The NameNode does not know you (any more)."""
+    """Register again: the NameNode does not know this DataNode."""

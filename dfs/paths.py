@@ -1,6 +1,6 @@
 """Paths in the block store: "/in/part-r-00000".
 
-They are absolute; there is no current folder, and "." and ".." mean nothing.
+Paths are absolute; there is no current folder, and "." and ".." are refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from railyard.cluster.errors import PeerError
 
-#: As in most file systems: a name has at most this many bytes, a path at most that many.
+#: Limits of most file systems: UTF-8 bytes of a name, and of a path.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
 _NO_NAMES = frozenset({"", ".", ".."})
@@ -17,14 +17,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def parse_path(path: str) -> tuple[str, ...]:
-    """The names along ``path``; none for "/".  A slash at the end is allowed.
+    """Split ``path`` into its names; empty for "/".  A slash at the end is allowed.
 
     Raises ``PeerError`` for a path that is empty, relative, too long, not valid Unicode, or has
     an empty name, ".", ".." or a control character in it.
     """
     names = tuple(path[1:].split("/"))
     is_plain = path.isascii() and path.isprintable() and len(path) <= NAME_BYTES_MAX
-    if is_plain and path[:1] == "/" and _NO_NAMES.isdisjoint(names):  # as with most
+    if is_plain and path[:1] == "/" and _NO_NAMES.isdisjoint(names):  # the fast path
         return names
     if not path:
         raise PeerError("an empty path: need one such as /in/data")
@@ -41,7 +41,7 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 
 def join_path(names: tuple[str, ...]) -> str:
-    """The path of ``names``."""
+    """Join names to an absolute path."""
     return "/" + "/".join(names)
 
 

@@ -1,4 +1,4 @@
-"""The DataNodes as others see them: links by rack, and blocks on their way to one."""
+"""Connections to DataNodes, one per rack, and blocks being sent to one."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.client.switchboard import LinkTransfers
 from railyard.netemu.client.transfer import Source
 
-#: How long a DataNode may take to let us connect: it is there, or it was killed.
+#: Time limit for connecting to a DataNode, which answers at once unless it was killed.
 CONNECT_S = 2.0
-#: A DataNode that is there but takes none of a block's bytes, or does not say that it has stored
-#: them, for so long is given up.  Each node behind it in the pipeline adds as much, so that the
-#: one next to the trouble notices first and the others keep the block.
+#: A connected DataNode that accepts none of a block's bytes, or does not acknowledge the block, for
+#: so long is given up.  Each node behind it in the pipeline adds as much, so that the node right
+#: before the failed one notices first and the nodes before it keep the block.
 STALLED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A conversation with the DataNode of a rack."""
+    """The link to a rack's DataNode, and the transfers on it."""
 
     link: Link
     transfers: LinkTransfers
 
 
 class Peers:
-    """Links to DataNodes, made when first needed, and anew after one was lost."""
+    """Links to DataNodes, made when first needed and remade after a loss."""
 
     def __init__(self, transport: Transport, me: str) -> None:
         self._transport = transport
@@ -47,11 +47,11 @@ class Peers:
         self._peers: dict[RackId, Peer] = {}
 
     def new_name(self) -> str:
-        """A name for a transfer and its flow, one of a kind in the whole cluster."""
+        """A name for a transfer and its flow, unique in the cluster."""
         return f"block-{self._prefix}-{next(self._numbers)}"
 
     def of(self, node: NodeId) -> Peer:
-        """The DataNode that serves a node; ``PeerUnable`` if this process may open no more."""
+        """The DataNode of a node; raises ``PeerUnable`` if this process has no descriptor left."""
         rack = rack_of(node)
         peer = self._peers.get(rack)
         if peer is not None and not peer.link.lost:
@@ -62,7 +62,7 @@ class Peers:
         return peer
 
     def is_lost(self, node: NodeId) -> bool:
-        """Whether the DataNode that serves a node was lost when last used."""
+        """Whether the link to the DataNode of a node is lost."""
         peer = self._peers.get(rack_of(node))
         return peer is not None and peer.link.lost
 
@@ -89,13 +89,13 @@ class Peers:
 
 
 class OutgoingBlock:
-    """A block on its way to the first of ``nodes``, which passes it on to the others.
+    """Sends a block to the first of ``nodes``, which forwards it along the pipeline.
 
-    Its bytes come through ``extend``, in whatever pieces, and must stay unchanged; ``packed_sums``
-    are their checksums.  From ``source`` (None: outside of the cluster, not a flow) they move as
-    the network permits.
-    ``on_end`` is called once with what the first node answered: which nodes have the block (none
-    if it failed) and what went wrong.
+    Its bytes are given to ``extend``, in pieces of any size, and must not change; ``packed_sums``
+    are their checksums.  From a node ``source`` they move as a flow of the network; from outside
+    the cluster (None), at full speed.
+    ``on_end`` is called once with the first node's answer: the nodes that have the block (none if
+    it failed) and the reason if any has not.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class OutgoingBlock:
             self._transfer.extend(piece)
 
     def abort(self, reason: str) -> None:
-        """Give up; ``on_end`` follows, since the first node answers that too."""
+        """Cancel the transfer; ``on_end`` follows, since the first node answers this too."""
         self._transfer.fail(reason)
 
     def _answered(self, answer: BlockWritten | Refusal | PeerLost, _: memoryview | None) -> None:
@@ -165,11 +165,11 @@ class OutgoingBlock:
         self._on_end(answer)
 
     def _watch(self) -> None:
-        """See to it that a node which has gone silent, as a frozen one does, is not waited for."""
+        """Fail the transfer if the node makes no progress for ``_patience_s``."""
         taken, sent = self._transfer.progress, self._transfer.sent
 
         def look() -> None:
-            # It owes something if it had bytes to take, or all of them to answer for.
+            # Stalled: it left sent bytes unaccepted, or has all bytes and has not answered.
             if self._transfer.progress == taken and (sent > taken or sent == self._transfer.total):
                 name = self._peer.link.name
                 reason = f"{name} has taken nothing for {self._patience_s:g} s"
@@ -186,5 +186,5 @@ class OutgoingBlock:
 
 
 def nodes_in_rack_of(node: NodeId, nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
-    """Those of ``nodes`` that the same DataNode serves."""
+    """Those of ``nodes`` that are in the rack of ``node``, and so share its DataNode."""
     return tuple(each for each in nodes if rack_of(each) == rack_of(node))

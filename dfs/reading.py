@@ -1,6 +1,6 @@
-"""Reading a file: each block from the nearest replica that is sound, else from the next.
+"""Reading a file: each block from the nearest sound replica, falling back to the next one.
 
-Not a byte is handed out before its checksum was found right here, wherever it comes from.
+No byte is returned before the reader itself has verified its checksum.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from railyard.dfs.messages import (
 from railyard.dfs.peers import Peers
 from railyard.dfs.placement.rule import reading_rank
 
-#: A DataNode that sends nothing for so long is given up.
+#: A DataNode that sends nothing for so long is given up, in seconds.
 STALLED_S = 60.0
-#: How often, and after which pauses, new locations are asked for when all replicas have failed:
-#: meanwhile the NameNode may have had new ones made.
+#: Pauses in seconds before each request for new locations once all replicas have failed: the
+#: NameNode may have had new replicas made meanwhile.
 LOOK_AGAIN_S = (0.1, 0.5, 2.0)
-#: How far a replica can be, by the number of switches' levels on the way to it.
+#: Names of the distances that ``DfsFile._distance`` returns: 0, 1 and 2.
 _DISTANCES = ("local", "rack", "remote")
 
 
@@ -48,41 +48,41 @@ class BlockUnavailable(RailyardError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadServices:
-    """What a reader works with."""
+    """The services a reader uses, its node (None: outside the cluster), and its counters."""
 
     reactor: Reactor
     folder: RunFolder
     namenode: Link
     peers: Peers
     node: NodeId | None
-    #: stored bytes read so far from the own node, the own rack, elsewhere
+    #: {"local", "rack" or "remote": stored bytes read so far}
     read_bytes: dict[str, int] = field(default_factory=lambda: {"local": 0, "rack": 0, "remote": 0})
 
 
 class _Failed(RailyardError):
-    """A replica could not be read (to its end)."""
+    """A replica could not be read, or not to the end of the range."""
 
 
 class DfsFile:
-    """A file that was open when its locations were asked for; it never changes."""
+    """A complete file that is open for reading; its content never changes."""
 
     def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
         self.path = blocks.path
         self.stored_bytes = blocks.stored_length
-        self.waited_s = 0.0  #: in all its reads: for other nodes' bytes, or for new replicas
+        self.waited_s = 0.0  #: total over all reads: waiting for remote bytes or for new replicas
         self._services = services
         self._blocks = blocks.blocks
 
     def stream(self, offset: int = 0, length: int | None = None) -> Iterator[memoryview]:
-        """The bytes from ``offset`` on (to the end, without ``length``), in pieces as they come.
+        """Yield the bytes from ``offset`` on as they arrive, ``length`` of them or all.
 
-        Stops at the file's end.  Raises ``BlockUnavailable``.
+        Stops at the end of the file.  Raises ``BlockUnavailable``.
         """
         end = self.stored_bytes if length is None else min(offset + length, self.stored_bytes)
         return self._stream(offset, end, at_once=False)
 
     def read(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range, shorter at the file's end.  Without a copy if that is possible."""
+        """Read a range, shorter at the end of the file; without a copy where possible."""
         wanted = max(0, min(offset + length, self.stored_bytes) - offset)
         data, filled = memoryview(b""), 0
         for piece in self._stream(offset, offset + wanted, at_once=True):
@@ -95,7 +95,7 @@ class DfsFile:
         return data
 
     def _stream(self, offset: int, end: int, *, at_once: bool) -> Iterator[memoryview]:
-        """With ``at_once``, what lies on the own node comes in one piece, however long it is."""
+        """With ``at_once``, a block that is on the reader's own node comes as one piece."""
         for block in self._blocks:
             first = max(offset, block.stored_offset)
             last = min(end, block.stored_offset + block.stored_length)
@@ -132,9 +132,9 @@ class DfsFile:
             self.waited_s += now_s() - begin_s
 
     def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
-        """Own node, own rack, others; equals in an order that differs from reader to reader.
+        """Nodes to try: own node, own rack, others, then those with a doubtful replica.
 
-        Last come the nodes whose replica is in doubt.
+        Ties are broken by ``reading_rank``, which differs from reader to reader.
         """
 
         def preference(node: NodeId) -> tuple[bool, int, int]:
@@ -144,7 +144,7 @@ class DfsFile:
         return [*sorted(block.nodes, key=preference), *block.doubtful]
 
     def _distance(self, node: NodeId) -> int:
-        """0: the own node, 1: in the own rack, 2: elsewhere."""
+        """0 for the reader's own node, 1 for its rack, 2 for any other."""
         me = self._services.node
         if node == me:
             return 0
@@ -174,7 +174,7 @@ class DfsFile:
     def _read_own(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
-        """Straight from the own node's disk."""
+        """Read from the own node's disk, without the DataNode."""
         folder = blocks_folder(self._services.folder, node)
         end = offset + length
         try:
@@ -192,7 +192,7 @@ class DfsFile:
     def _read_other(
         self, block: BlockLocation, node: NodeId, offset: int, length: int
     ) -> Iterator[memoryview]:
-        """From the node's DataNode."""
+        """Read from the node's DataNode."""
         services = self._services
         try:
             arriving = ArrivingRange(
@@ -204,7 +204,7 @@ class DfsFile:
                 services.node,
                 on_damage=lambda reason: self._report(block, node, reason),
             )
-        except PeerUnable as error:  # no descriptor is left, which says nothing of the replica
+        except PeerUnable as error:  # no descriptor is left: not the replica's fault
             raise _Failed(str(error)) from None
         try:
             while arriving.failure is None:
@@ -219,6 +219,6 @@ class DfsFile:
             raise _Failed(arriving.failure)
 
     def _report(self, block: BlockLocation, node: NodeId, reason: str) -> None:
-        """Say that a replica is damaged, for all that can be seen from here."""
+        """Report a replica to the NameNode as damaged or missing."""
         failed = ReplicaFailed(block=block.block, node=node, reason=reason)
         self._services.namenode.send(failed)

@@ -1,4 +1,4 @@
-"""Writing a file: cut into blocks, several of them on their way at once."""
+"""Writing a file: split into blocks, several of which are sent at the same time."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from railyard.netemu.client.client import NetworkClient
 Buffer = bytes | bytearray | memoryview
 M = TypeVar("M")
 
-#: How much of a file may be on its way at once: bounds the writer's memory.
+#: Bytes of a file that may be in flight at once; bounds the writer's memory.
 IN_FLIGHT_BYTES = 128 * 2**20
-#: How many blocks: enough that an upload from outside uses many nodes' links.  A writer in the
-#: cluster sends one at a time, as in HDFS: more flows would take a larger share of its own link.
+#: Blocks in flight at once: enough for an upload from outside to use many nodes' links.  A writer
+#: in the cluster sends one at a time, as in HDFS: more flows would take a larger share of its link.
 IN_FLIGHT_BLOCKS = 16
-#: Pauses before a block is written again, each time to other nodes as long as there are any, until
-#: the file is given up: what keeps all of them from taking it, as a full disk, may pass.
+#: Pauses in seconds before the tries to write a block, each on other nodes while there are any.
+#: After the last the write fails.  The later ones are for conditions that pass, as a full disk.
 PAUSES_S = (0.0, 0.2, 0.6, 1.5, 3.0)
 TRIES = 1 + len(PAUSES_S)
 
 
 class NoRoom(NotDone):
-    """A block could not be written, since disks are full."""
+    """A block could not be written because disks are full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteServices:
-    """What a writer works with."""
+    """The services a writer uses, and its node (None: outside the cluster)."""
 
     reactor: Reactor
     topology: Topology
@@ -54,7 +54,7 @@ class WriteServices:
 
 
 class BlockWrite:
-    """One block of a file, until nodes have it or too many tries have failed."""
+    """The write of one block, with retries until nodes have it or the last try has failed."""
 
     def __init__(self, services: WriteServices, file: int, pieces: list[memoryview]) -> None:
         self.stored: StoredBlock | None = None
@@ -65,7 +65,7 @@ class BlockWrite:
         self._stored_length = sum(map(len, pieces))
         self._failed_nodes: tuple[NodeId, ...] = ()
         self._tries = 0
-        self.is_full = False  #: what failed last was a disk without room
+        self.is_full = False  #: the last failure was a full disk
         self._block: BlockAdded | None = None
         self._sending: OutgoingBlock | None = None
         self._ask_for_block(None)
@@ -75,7 +75,7 @@ class BlockWrite:
         return self.stored is not None or bool(self.failure)
 
     def abort(self) -> None:
-        """Give the block up."""
+        """Cancel the write of this block."""
         self.failure = self.failure or "given up"
         if self._sending is not None:
             self._sending.abort("the writer gave up")
@@ -95,7 +95,7 @@ class BlockWrite:
             return
         if not isinstance(answer, BlockAdded):
             if isinstance(answer, Refusal) and self._failed_nodes:
-                self._failed_nodes = ()  # no other is left: they may be well again
+                self._failed_nodes = ()  # no other node is left: they may have recovered
                 self._try_again(str(answer))
             else:
                 self._fail(str(answer))
@@ -147,7 +147,7 @@ class BlockWrite:
 def write_blocks(
     services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
-    """Write all of ``data`` as the blocks of a file; raises ``NotDone`` if a block can't be."""
+    """Write ``data`` as blocks of an open file; raises ``NotDone`` if a block cannot be written."""
     limit = 1
     if services.node is None:
         limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
@@ -167,7 +167,7 @@ def write_blocks(
 
 
 def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
-    """``data`` in parts of ``size`` bytes, the last one shorter; views, no copies."""
+    """Split ``data`` into parts of ``size`` bytes, the last one shorter; views, no copies."""
     part: list[memoryview] = []
     room = size
     for buffer in data:
@@ -184,7 +184,7 @@ def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
 
 
 def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[BlockWrite]:
-    """Serve until at most ``unfinished`` of the blocks are pending; which those are.
+    """Run the reactor until at most ``unfinished`` blocks are pending; return the pending ones.
 
     Raises ``NotDone`` if one has failed.
     """

@@ -1,4 +1,4 @@
-"""The DataNode's process: keeps in touch with the NameNode and carries out its commands."""
+"""The DataNode's process: registers with the NameNode and carries out its commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TRY_AGAIN_S = 0.5
 
 
 class DataNode:
-    """Registers, sends heartbeats, and does both anew with a NameNode that was started again."""
+    """Registers, sends heartbeats, and registers again with a restarted NameNode."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class DataNode:
         try:
             held = self._server.held()
         except OSError as error:
-            log.warning("what the nodes hold cannot be read now: %s", error)
+            log.warning("the nodes' replicas cannot be listed now: %s", error)
             self._transport.reactor.call_later(_TRY_AGAIN_S, self._register)
             return
         message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
@@ -91,7 +91,7 @@ class DataNode:
 
 
 def main(daemon: Daemon) -> None:
-    """Serve the nodes of the rack that ``daemon.name`` ends with ("datanode-r0")."""
+    """Serve the nodes of the rack named at the end of ``daemon.name`` ("datanode-r0")."""
     keep_freed_memory()
     take_priority(CARRIER)
     transport = Transport.of(daemon)

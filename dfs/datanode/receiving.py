@@ -1,4 +1,4 @@
-"""A block that is being received at one node and passed on to the next at the same time."""
+"""The write pipeline: a node receives a block and forwards it to the next node as it arrives."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from railyard.netemu.client.transfer import IncomingTransfer
 
 
 class CannotStore(RailyardError):
-    """The disk does not take a block's bytes."""
+    """A block's bytes cannot be written to the disk."""
 
 
 class BlockReceiver:
-    """Ends with one call of ``on_end``: who has the block, or why it failed here.
+    """Receives one block; calls ``on_end`` once with the nodes that have it, or the failure.
 
-    A node further down that fails does not fail the others: the NameNode will see to a new
-    replica.  A failure here ends everything, since whoever is further down gets its bytes from
-    here.
+    A failure downstream does not fail this node: the NameNode will have the missing replica made.
+    A failure here ends the pipeline downstream too, since its bytes come from here.
     """
 
     def __init__(
@@ -37,29 +36,29 @@ class BlockReceiver:
         self.node = node
         self.block = block
         self._writer = writer
-        self._publish = publish  #: makes what was received complete; may take a while
+        self._publish = publish  #: completes the block; may take a while
         self._on_end = on_end
         self._transfer: IncomingTransfer | None = None
         self._next: OutgoingBlock | None = None
         self._passed_on: BlockWritten | None = BlockWritten(nodes=())
         self._stored = False
-        self._is_full = False  #: the disk, which may pass
-        self._unwanted = ""  #: why it is given up, though all its bytes are here
+        self._is_full = False  #: the disk is full
+        self._unwanted = ""  #: why the block is dropped although it was received whole
 
     def receive_by(self, transfer: IncomingTransfer) -> None:
-        """Say by which transfer the bytes come."""
+        """Set the transfer that brings the bytes."""
         self._transfer = transfer
 
     def pass_on(self, start: Callable[[Callable[[BlockWritten], None]], OutgoingBlock]) -> None:
-        """Pass the bytes on by what ``start(on_end)`` makes."""
+        """Forward the bytes through the ``OutgoingBlock`` that ``start(on_end)`` returns."""
         self._passed_on = None
         try:
             self._next = start(self._next_ended)
-        except PeerError as error:  # this node stores it all the same
+        except PeerError as error:  # this node stores the block nevertheless
             self._passed_on = BlockWritten(nodes=(), reason=str(error))
 
     def take(self, data: memoryview) -> None:
-        """Store the next bytes; ``CannotStore`` or ``WrongChecksum`` if that fails."""
+        """Store and forward the next bytes; raises ``CannotStore`` or ``WrongChecksum``."""
         try:
             self._writer.write(data)
         except OSError as error:
@@ -68,7 +67,7 @@ class BlockReceiver:
             self._next.extend(data)
 
     def done(self) -> None:
-        """All bytes are here."""
+        """All bytes were received."""
         try:
             self._writer.seal()
         except OSError as error:
@@ -88,17 +87,17 @@ class BlockReceiver:
         self._maybe_end()
 
     def failed(self, reason: str) -> None:
-        """The bytes that are missing will not come."""
+        """The transfer failed; the remaining bytes will not come."""
         self._writer.abort()
         if self._next is not None:
             self._next.abort(reason)
         self._on_end(Refusal(reason=reason, unable=self._is_full))
 
     def abort(self, reason: str) -> None:
-        """Give the block up, as far as it is not stored."""
+        """Drop the block, unless it is stored already."""
         if self._transfer is not None and not self._stored:
             self._unwanted = reason
-            self._transfer.fail(reason)  # nothing happens if it has ended
+            self._transfer.fail(reason)  # does nothing if it has ended
 
     def _cannot_store(self, error: OSError) -> CannotStore:
         self._is_full = is_full(error)

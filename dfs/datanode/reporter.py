@@ -1,8 +1,8 @@
-"""Says again and again what a rack's nodes hold, so that a replica which is gone is missed.
+"""Sends periodic block reports for a rack's nodes, so that the NameNode notices lost replicas.
 
-A report is made of what is on the disk at that moment, node by node, in pages of so many blocks.
-Nothing keeps the DataNode from serving others for long; and the NameNode, for which a page costs a
-look at all that it knows, gets so many a second however much there is: then a round takes longer.
+A report lists the blocks on disk at that moment, node by node, in pages of ``PAGE_BLOCKS``.  Blocks
+are looked up in slices, so the DataNode keeps serving.  A page costs the NameNode a pass over its
+whole block map, so the rate of pages is bounded: many blocks take longer than the period.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 #: Blocks in a report: 30 KB on the wire.
 PAGE_BLOCKS = 2000
-#: Blocks that are looked up in one go: about a millisecond.
+#: Blocks that are looked up without a pause: about a millisecond.
 _SLICE_BLOCKS = 50
 #: No block has a larger id.
 LAST_BLOCK = BlockId(2**63 - 1)
 
 
 class BlockReporter:
-    """Reports all of ``stores`` once a period, as long as its reactor runs."""
+    """Sends block reports for all of ``stores`` once per ``period_s``, while its reactor runs."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BlockReporter:
         self._reactor.call_later(next(work), lambda: self._go_on(work))
 
     def _work(self) -> Iterator[float]:
-        """Report, for ever; yields pauses in seconds."""
+        """Send reports for ever; yields the pauses in between, in seconds."""
         while True:
             nodes = sorted(self._stores)
             pause_s = self._period_s / (len(nodes) or 1)
@@ -62,14 +62,14 @@ class BlockReporter:
 
 
 def pages(node: NodeId, store: BlockStore) -> Iterator[BlockReport | None]:
-    """What a node holds, as reports that cover all ids; None while the next is in the making.
+    """Yield a node's block reports, which together cover all ids; None between two slices.
 
-    There is none if what is there cannot be found out just now.
+    Yields no report if the disk cannot be read for now.
     """
     try:
         blocks = store.blocks()
     except OSError as error:
-        log.warning("%s cannot say what it holds: %s", node, error.strerror)
+        log.warning("the blocks of %s cannot be listed: %s", node, error.strerror)
         return
     first = BlockId(0)
     for start in range(0, len(blocks) or 1, PAGE_BLOCKS):
@@ -88,5 +88,5 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
         try:
             length = store.length(block)
         except ReplicaError:
-            continue  # the NameNode asks about it, if it should be there
+            continue  # if it should exist, the NameNode has it verified
         yield HeldBlock(block=block, stored_length=length)

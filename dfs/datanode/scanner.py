@@ -1,11 +1,11 @@
-"""Looks at a rack's replicas: at once at those that the NameNode asks about, slowly at all others.
+"""The block scanner: verifies a rack's replicas, at once on request and slowly all the others.
 
-Damage is found before the last sound replica goes, and nothing is deleted for being damaged that
-was not looked at right before.  A look is done in slices, between which the DataNode serves others:
-asked-for looks take half of its time at most, the slow round so many bytes a second.
+So damage is found before the last sound replica is lost, and a replica is deleted as damaged only
+right after it was verified.  Verifying is done in slices, between which the DataNode serves others:
+requests take at most half of its time, the background scan at most ``scan_rate`` bytes/s.
 
-What the system still has in memory is checked there: damage of the disk below shows only once the
-system reads it again.
+Blocks in the page cache are verified there: damage of the disk below shows only once the system
+reads it again.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from railyard.dfs.messages import (
 
 log = logging.getLogger(__name__)
 
-#: So much is read and checked in one go: below a millisecond, unless the disk is slow.
+#: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
 SLICE_BYTES = 2**18
-#: The slow round pauses for no less: waking for every small block would cost more than the look.
+#: Shortest pause of the background scan: waking for each small block would cost more than the scan.
 _PAUSE_S = 0.05
 
 Ask = VerifyReplica | DeleteDamaged
-#: Yields after each slice how many bytes were checked, and returns what was found, and why.
+#: Yields the number of bytes verified after each slice; returns the finding and its reason.
 Look = Generator[int, None, tuple[Finding, str]]
 
 
 def look_at(store: BlockStore, block: BlockId, stored_length: int | None = None) -> Look:
-    """Look at all of a replica, which should have so many bytes if that is known."""
+    """Verify a whole replica, and its length if ``stored_length`` is given."""
     try:
         length = store.length(block)
         if stored_length not in (None, length) or length <= 0:
@@ -58,7 +58,7 @@ def look_at(store: BlockStore, block: BlockId, stored_length: int | None = None)
 
 
 class Scanner:
-    """Works as long as its reactor runs.  ``report`` takes facts for the NameNode."""
+    """Verifies replicas while its reactor runs; ``report`` sends facts to the NameNode."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Scanner:
         self._period_s = storage.scan_period
         self._bytes_per_s_max = storage.scan_rate
         self._report = report
-        #: what the NameNode asked for, oldest first; the first of it is under way
+        #: the NameNode's requests, oldest first; the first is being carried out
         self._asked: dict[Ask, None] = {}
         self._answering: Generator[int, None, None] | None = None
         self._repeat(self._round(), self._period_s)
 
-    # What the NameNode asks for ------------------------------------------------------------------
+    # Requests of the NameNode --------------------------------------------------------------------
     def ask(self, command: Ask) -> None:
-        """Look at a replica soon; what is found is told."""
+        """Verify a replica soon and report the finding."""
         self._asked[command] = None
         if self._answering is None:
             self._answering = self._answer_all()
@@ -88,7 +88,7 @@ class Scanner:
     def _go_on_answering(self) -> None:
         begin_s = now_s()
         if self._answering is not None and next(self._answering, None) is not None:
-            # as much time for all others as this has taken
+            # leave as much time to others as this slice has taken
             self._reactor.call_later(now_s() - begin_s, self._go_on_answering)
         else:
             self._answering = None
@@ -103,7 +103,7 @@ class Scanner:
     def _answer(self, command: Ask) -> Generator[int, None, None]:
         store = self._stores.get(command.node)
         if store is None:
-            return  # the node is lost, as the NameNode hears by heartbeat
+            return  # the node is lost; the heartbeat reports that
         found, reason = yield from look_at(store, command.block, command.stored_length)
         if found != "sound":
             log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
@@ -119,18 +119,18 @@ class Scanner:
             ReplicaVerified(block=command.block, node=command.node, found=found, reason=reason)
         )
 
-    # The slow round ------------------------------------------------------------------------------
+    # The background scan -------------------------------------------------------------------------
     def _repeat(self, work: Generator[float, None, None], pause_s: float) -> None:
-        """Go on with the slow round after a pause; it says how long the next one is."""
+        """Continue the background scan after a pause; it yields the next pause."""
         self._reactor.call_later(pause_s, lambda: self._repeat(work, next(work)))
 
     def _round(self) -> Generator[float, None, None]:
-        """Look at all blocks, again and again; yields pauses in seconds, and never ends."""
+        """Verify all blocks, for ever; yields pauses in seconds."""
         while True:
             blocks = [(node, block) for node in tuple(self._stores) for block in self._blocks(node)]
             begin_s, owed_s = now_s(), 0.0
             for node, block in blocks:
-                due_s = self._period_s / len(blocks)  # so that a round takes all of the period
+                due_s = self._period_s / len(blocks)  # spread over the whole period
                 for checked_bytes in self._scan(node, block):
                     owed_s += checked_bytes / self._bytes_per_s_max
                     due_s -= checked_bytes / self._bytes_per_s_max
@@ -144,7 +144,7 @@ class Scanner:
         try:
             return self._stores[node].blocks()
         except (KeyError, OSError) as error:
-            log.warning("the blocks of %s are not looked at now: %s", node, error)
+            log.warning("the blocks of %s cannot be scanned now: %s", node, error)
             return []
 
     def _scan(self, node: NodeId, block: BlockId) -> Generator[int, None, None]:

@@ -1,4 +1,4 @@
-"""A range of a replica on its way to a reader, or to the node that is to have one too."""
+"""Reads a range of a replica for a reader, or for the node that gets a copy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from railyard.dfs.messages import BlockId
 
 
 class BlockSource:
-    """A ``netemu.transfer.Source``: what leaves was read and checked right before.
+    """A ``netemu.transfer.Source`` that verifies each piece right before it is sent.
 
-    Raises ``ReplicaError`` if the range cannot be read.  What is found out later, while it is
-    being sent, is given to ``on_error`` too.
+    Raises ``ReplicaError`` if the range cannot be read.  An error while the range is being sent is
+    passed to ``on_error`` too.
     """
 
     def __init__(
@@ -27,11 +27,11 @@ class BlockSource:
     ) -> None:
         self._opened = store.open(block)
         self._on_error = on_error
-        self._at = offset  #: where the next read begins
+        self._at = offset  #: offset in the block of the next read
         self._end = offset + length
-        self._ready = memoryview(b"")  #: read and not sent
+        self._ready = memoryview(b"")  #: verified and not yet sent
         try:
-            #: the checksums of the range, as they travel
+            #: the checksums of the range in wire format
             self.packed_sums = self._opened.packed_sums(offset, length)
             if length <= READ_BYTES:  # holds no descriptor while it waits to be sent
                 self._load()
@@ -41,11 +41,11 @@ class BlockSource:
 
     @property
     def left(self) -> int:
-        """How many bytes were not taken yet."""
+        """Bytes of the range that were not yet read by the transfer."""
         return self._end - self._at + len(self._ready)
 
     def read(self, size: int) -> memoryview:
-        """At most ``size`` of the next bytes."""
+        """Return at most ``size`` of the next bytes."""
         if not len(self._ready):
             try:
                 self._load()
@@ -56,12 +56,12 @@ class BlockSource:
         return data
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._opened.close()
         self._ready = memoryview(b"")
 
     def _load(self) -> None:
-        """Read up to the end of a piece, so that the next read begins with a whole one."""
+        """Read up to a piece boundary, so that the next read begins with a whole piece."""
         size = min(self._end - self._at, READ_BYTES - self._at % CHECKED_BYTES)
         self._ready = self._opened.read(self._at, size)
         self._at += size

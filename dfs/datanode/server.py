@@ -1,6 +1,6 @@
-"""A rack's blocks: stores, serves, copies and deletes them, as others say.
+"""Serves a rack's blocks: stores, sends, copies and deletes them on request.
 
-Decides nothing: clients say what to write and read, the NameNode what to copy and delete.
+Decides nothing: clients request reads and writes, the NameNode commands copies and deletes.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from railyard.netemu.client.transfer import OutgoingTransfer
 
 log = logging.getLogger(__name__)
 
-#: Blocks that are being synced at once: the file system commits those of several together.
+#: Threads that sync blocks: the file system commits the syncs of several together.
 _SYNCS = 4
 
 
 class BlockServer:
-    """Serves ``datanode-RACK``.  ``report`` takes facts for the NameNode."""
+    """The server ``datanode-RACK``; ``report`` sends facts and block reports to the NameNode."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class BlockServer:
         self._scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
         self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
-        #: {transfer under way: the node whose replica it reads}
+        #: {outgoing transfer: node of the replica it reads}
         self._sending: dict[OutgoingTransfer, NodeId] = {}
         if self._syncing is not None:
             self._syncing.do(self._sync_folders, self._folders_synced)
@@ -93,13 +93,13 @@ class BlockServer:
 
     # Nodes -----------------------------------------------------------------------------------
     def usable_nodes(self) -> tuple[NodeId, ...]:
-        """The nodes that still have their disk; one that lost it is lost for good."""
+        """The nodes that still have their disk; a node that lost it does not come back."""
         for node in [node for node, store in self._stores.items() if not store.exists]:
             self._lose(node, "its disk is gone")
         return tuple(self._stores)
 
     def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
-        """All that the usable nodes hold."""
+        """{usable node: its replicas}"""
         return {node: self._stores[node].held() for node in self.usable_nodes()}
 
     def _lose_node(self, request: Request) -> Done:
@@ -166,7 +166,7 @@ class BlockServer:
             )
 
     def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
-        """Make a block complete, so that it lasts as this cluster promises."""
+        """Complete a block, synced first if the cluster's durability is ``safe``."""
         if self._syncing is not None:
             self._syncing.do(lambda: writer.publish(lasting=True), on_end)
             return
@@ -178,7 +178,7 @@ class BlockServer:
             on_end(None)
 
     def _sync_folders(self) -> None:
-        """Have the nodes' own folders on the disk, once they are made."""
+        """Sync the nodes' folders, right after they were made."""
         for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
             sync_folder(folder)
 
@@ -199,7 +199,7 @@ class BlockServer:
         message = request.message
         assert isinstance(message, ReadBlock)
         if message.reader is not None and message.reader not in self._nodes:
-            raise PeerError(f"{message.reader!r} is no node of this cluster")
+            raise PeerError(f"{message.reader!r} is not a node of this cluster")
         node, length = message.node, message.stored_length
         store = self._store(node)
         report = functools.partial(self._report_if_damaged, node, message.block)
@@ -238,7 +238,7 @@ class BlockServer:
 
     # Commands of the NameNode ------------------------------------------------------------------
     def replicate(self, command: ReplicateBlock) -> None:
-        """Send a replica to another node."""
+        """Copy a replica to another node."""
 
         def failed(reason: str) -> None:
             self._report(
@@ -285,7 +285,7 @@ class BlockServer:
             failed(str(error))
 
     def delete(self, command: DeleteReplicas) -> None:
-        """Delete replicas, those that are being received too."""
+        """Delete replicas, including those being received."""
         store = self._stores.get(command.node)
         if store is None:
             return
@@ -304,13 +304,13 @@ class BlockServer:
         self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
 
     def look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
-        """Look at a replica, and delete it if it is damaged and that is wanted."""
+        """Verify a replica; for ``DeleteDamaged``, also delete it if it is damaged."""
         self._scanner.ask(command)
 
     def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
-        """Of a replica that was to be sent."""
+        """Report a replica that could not be copied, so that the NameNode takes another source."""
         self._report_if_damaged(command.source, command.block, error)
-        if not isinstance(error, ReplicaDamaged):  # so that another source is taken
+        if not isinstance(error, ReplicaDamaged):  # report it too, or it would be chosen again
             unreadable = ReplicaVerified(
                 block=command.block, node=command.source, found="unreadable", reason=str(error)
             )

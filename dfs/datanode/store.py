@@ -1,4 +1,4 @@
-"""One node's blocks: a folder on its disk."""
+"""One node's block files: a folder on its disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"b(\d+)")
 
 
 class BlockStore:
-    """The blocks of a node.  Makes the folder; what a crash left unfinished is removed."""
+    """The blocks of a node.  Makes the folder and removes partial blocks that a crash left."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class BlockStore:
 
     @property
     def exists(self) -> bool:
-        """False once the disk is gone, which an error that may pass does not say."""
+        """False once the disk is gone; a transient error does not count."""
         try:
             return stat.S_ISDIR(self._folder.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -42,7 +42,7 @@ class BlockStore:
 
     @property
     def parents(self) -> tuple[Path, ...]:
-        """The folders that it needs to be found in, up to the cluster's own."""
+        """The three folders above it, up to the run folder."""
         return tuple(self._folder.parents[:3])
 
     def blocks(self) -> list[BlockId]:
@@ -51,7 +51,7 @@ class BlockStore:
         return sorted(BlockId(int(match[1])) for match in matches if match is not None)
 
     def held(self) -> tuple[HeldBlock, ...]:
-        """All complete blocks, by id; raises ``OSError``."""
+        """All complete blocks with their lengths, sorted by id; raises ``OSError``."""
         found = []
         for block in self.blocks():
             length = stored_length(self._path(block).stat().st_size)
@@ -59,9 +59,9 @@ class BlockStore:
         return tuple(found)
 
     def create(self, block: BlockId, length: int, sums: array[int]) -> BlockWriter:
-        """Begin to write a block with these checksums.
+        """Start writing a block of ``length`` bytes with these checksums.
 
-        ``PeerError`` if it is there already or the disk is bad.
+        Raises ``PeerError`` if it exists or the file cannot be created.
         """
         if self._path(block).exists():
             raise PeerError(f"block {block} is in {self._folder} already")
@@ -74,25 +74,25 @@ class BlockStore:
             raise kind(f"a block: {cause_of(error, self._folder)}") from None
 
     def open(self, block: BlockId) -> OpenBlock:
-        """A block, to be read by and by; raises as ``OpenBlock`` does."""
+        """Open a block for reading; raises as ``OpenBlock`` does."""
         return OpenBlock(self._folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        """A range of a block; raises as ``read_verified`` does."""
+        """Read and verify a range of a block; raises as ``read_verified`` does."""
         return read_verified(self._folder, block, offset, length)
 
     def length(self, block: BlockId) -> int:
-        """How many bytes a block has; raises as ``read_verified`` does."""
+        """Length of a block in bytes; raises as ``read_verified`` does."""
         return replica_length(self._folder, block)
 
     def has(self, block: BlockId) -> bool:
-        """Whether there is a file of that block, of whatever worth."""
+        """Whether a file of the block exists, sound or not."""
         return self._path(block).exists()
 
     def delete(self, block: BlockId) -> None:
-        """Remove a block; fine if it is not there.  Who is reading it can go on.
+        """Delete a block; no error if it does not exist.  Readers that have it open can go on.
 
-        Raises ``OSError`` if the disk is bad.
+        Raises ``OSError`` if the file cannot be deleted.
         """
         self._path(block).unlink(missing_ok=True)
 

@@ -1,16 +1,16 @@
-"""Which nodes hold which blocks, as far as the DataNodes have said.
+"""Maps each block to the nodes that hold it, as far as the DataNodes have reported.
 
 A replica is in one of these states:
 
-    incoming ──► sound ──► leaving ──► (gone)      leaving: its deletion was ordered
+    incoming ──► sound ──► leaving ──► (gone)      leaving: commanded to be deleted
         │          │▲         ▲
-        └─► (gone) ▼│         │                    suspect: its DataNode is to look at it
-                 suspect ──► corrupt               corrupt: its DataNode found it damaged or gone
-                   │▲ └────► unreadable            unreadable: it could not find out just now
+        └─► (gone) ▼│         │                    suspect: to be verified by its DataNode
+                 suspect ──► corrupt               corrupt: found damaged or missing by it
+                   │▲ └────► unreadable            unreadable: not readable by it for now
                    └┴──────────┘
 
-Only nodes that are alive are in here: a lost node's replicas are forgotten, and reported anew if
-it comes back.  Never here: decisions about where replicas go.
+It has only nodes that are alive: a lost node's replicas are dropped, and reported again if the node
+comes back.  Never here: decisions about where replicas go.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from railyard.dfs.messages import BlockId, HeldBlock
 from railyard.dfs.placement.loads import Loads
 
 State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]
-#: The states that a replica's DataNode is asked to look into, the most hopeful first.
+#: The states of doubtful replicas, the most promising first.
 IN_DOUBT: tuple[State, ...] = ("suspect", "unreadable", "corrupt")
 
 
 class Block(msgspec.Struct, gc=False):
-    """A block and its replicas.  Most are sound: those are but a tuple, since blocks are many."""
+    """A block and its replicas.  Sound ones, the most, are one tuple: there are many blocks."""
 
     stored_length: int
-    wanted: int  #: replicas that it should have
+    wanted: int  #: replicas that the block should have
     complete: bool  #: False while its file is being written
-    sound: tuple[NodeId, ...] = ()  #: nodes with a sound replica, in order of their name
-    others: dict[NodeId, State] | None = None  #: nodes with another; None if there are none
-    #: nodes to which its writer sends it, as long as that is all that is known of any of them
+    sound: tuple[NodeId, ...] = ()  #: nodes with a sound replica, sorted
+    others: dict[NodeId, State] | None = None  #: {node: state if not sound}; None if empty
+    #: the write pipeline's nodes, as long as no replica of them was acknowledged or reported
     begun: tuple[NodeId, ...] = ()
 
     @property
     def replicas(self) -> int:
-        """How many there are, in whatever state."""
+        """The number of replicas in any state."""
         return len(self.holders)
 
     @property
     def holders(self) -> tuple[NodeId, ...]:
-        """The nodes that have a replica, in whatever state."""
+        """The nodes with a replica in any state."""
         return (*self.sound, *self.begun, *(self.others or ()))
 
     def state(self, node: NodeId) -> State | None:
-        """The state of a node's replica, if it has one."""
+        """The state of a node's replica; None if it has none."""
         if node in self.sound:
             return "sound"
         if node in self.begun:
@@ -60,14 +60,14 @@ class Block(msgspec.Struct, gc=False):
         return self.others.get(node) if self.others else None
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
-        """Nodes whose replica is in one of ``states``, in order of their name."""
+        """The nodes with a replica in one of ``states``, sorted."""
         if self.others is None and not self.begun:
             return self.sound if "sound" in states else ()
         nodes = [node for node, state in self._others().items() if state in states]
         return tuple(sorted([*self.sound, *nodes] if "sound" in states else nodes))
 
     def set(self, node: NodeId, state: State | None) -> None:
-        """Let a node's replica be in a state; None: let it have none."""
+        """Set the state of a node's replica; None removes the replica."""
         others, self.begun = self._others(), ()
         if node in self.sound:
             self.sound = tuple(other for other in self.sound if other != node)
@@ -79,31 +79,31 @@ class Block(msgspec.Struct, gc=False):
         self.others = others or None
 
     def _others(self) -> dict[NodeId, State]:
-        """The state of each replica that is not sound."""
+        """{node: state of its replica}, without sound ones."""
         incoming: dict[NodeId, State] = dict.fromkeys(self.begun, "incoming")
         return {**incoming, **(self.others or {})}
 
 
 class Differences(NamedTuple):
-    """What a node holds otherwise than is known."""
+    """The differences between a node's report and the block map."""
 
-    unknown: list[BlockId]  #: that no file has
-    doubtful: list[BlockId]  #: missing, of another length, or never heard of at that node
+    unknown: list[BlockId]  #: blocks that belong to no file
+    doubtful: list[BlockId]  #: blocks that are missing, of another length, or new on that node
 
 
 class BlockMap:
-    """Blocks by id, and what each node that is alive holds."""
+    """All blocks with their replicas, and the load of each node that is alive."""
 
     def __init__(self) -> None:
         self.blocks: dict[BlockId, Block] = {}
-        #: {alive node: stored bytes that it holds or will hold}
+        #: {alive node: stored bytes of its replicas, incoming ones included}
         self.load = Loads()
-        #: complete blocks whose replicas or wishes have changed, in that order
+        #: complete blocks that replication has to look at again, in the order of their changes
         self.touched: dict[BlockId, None] = {}
 
     # Blocks ----------------------------------------------------------------------------------
     def add(self, block: BlockId, stored_length: int, wanted: int) -> None:
-        """Know a complete block from now on; its nodes will report it."""
+        """Add a complete block; its nodes will report their replicas."""
         self.blocks[block] = Block(stored_length, wanted, True)
 
     def begin(
@@ -113,27 +113,27 @@ class BlockMap:
         wanted: int,
         nodes: tuple[NodeId, ...],
     ) -> None:
-        """Know a block that is being written to these nodes, all of them alive."""
+        """Add a block that is being written to these nodes, all of them alive."""
         self.blocks[block] = Block(stored_length, wanted, False, (), None, nodes)
         self.load.add(stored_length, nodes)
 
     def put(
         self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]
     ) -> None:
-        """Know a block that nobody writes, of which these nodes have their load already."""
+        """Add a complete block without a writer; the nodes' loads include it already."""
         self.blocks[block] = Block(stored_length, wanted, True, tuple(sorted(nodes)))
         if len(nodes) != wanted:
             self.touched[block] = None
 
     def complete(self, block: BlockId, nodes: tuple[NodeId, ...]) -> list[NodeId]:
-        """Note that ``nodes`` have acknowledged the block; others that should have it have not.
+        """Mark a block complete on ``nodes``, which have acknowledged it.
 
-        Those others are returned.
+        Returns the pipeline's other nodes, which have not.
         """
         known = self.blocks[block]
         known.complete = True
         late: list[NodeId] = []
-        if nodes and known.begun == nodes:  # as with most
+        if nodes and known.begun == nodes:  # the fast path
             known.sound, known.begun = tuple(sorted(nodes)), ()
         else:
             late = [node for node in known.nodes("incoming") if node not in nodes]
@@ -149,7 +149,7 @@ class BlockMap:
         return late
 
     def forget(self, block: BlockId) -> tuple[NodeId, ...]:
-        """Know a block no longer; the nodes that have it, or will."""
+        """Remove a block; return the nodes that have a replica in any state."""
         known = self.blocks.pop(block, None)
         if known is None:
             return ()
@@ -159,12 +159,12 @@ class BlockMap:
         return nodes
 
     def sound(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes that can serve a block."""
+        """The nodes with a sound replica of a block."""
         known = self.blocks.get(block)
         return known.sound if known else ()
 
     def doubtful(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes that may be able to serve a block, or a part of it; the most hopeful first."""
+        """The nodes with a doubtful replica of a block, the most promising first."""
         known = self.blocks.get(block)
         if known is None or known.others is None:
             return ()
@@ -172,7 +172,7 @@ class BlockMap:
 
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:
-        """Note the state of a replica at a node that is alive."""
+        """Set the state of a replica on a node that is alive."""
         known = self.blocks[block]
         if known.state(node) is None:
             self.load.add(known.stored_length, (node,))
@@ -181,7 +181,7 @@ class BlockMap:
             self.touched[block] = None
 
     def drop_replica(self, block: BlockId, node: NodeId) -> None:
-        """Note that a node does not have a block; fine if it never did."""
+        """Remove a node's replica of a block; does nothing if it has none."""
         known = self.blocks.get(block)
         if known is None or known.state(node) is None:
             return
@@ -192,7 +192,7 @@ class BlockMap:
 
     # Nodes -----------------------------------------------------------------------------------
     def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> Differences:
-        """Note a node and all that it holds; what of that is not as it should be."""
+        """Add a node with all its replicas; return the differences from the block map."""
         self.node_lost(node)
         self.load.join(node)
         unknown: list[BlockId] = []
@@ -211,9 +211,9 @@ class BlockMap:
     def compare(
         self, node: NodeId, first: BlockId, last: BlockId, held: Iterable[HeldBlock]
     ) -> Differences:
-        """How what a node that is alive holds, of the blocks ``first`` to ``last``, differs.
+        """Compare a node's report of the blocks ``first`` to ``last`` with the block map.
 
-        Only from what was settled: a replica that comes or goes may be there or not.  O(blocks).
+        Incoming and leaving replicas may be there or not, so they never differ.  O(blocks).
         """
         lengths = {replica.block: replica.stored_length for replica in held}
         doubtful = [
@@ -233,9 +233,9 @@ class BlockMap:
         return Differences(unknown, doubtful)
 
     def node_lost(self, node: NodeId) -> None:
-        """Forget a node and its replicas; fine if it is not known.
+        """Remove a node and its replicas; does nothing if it is not known.
 
-        O(blocks): it is seldom, and a list of what each node holds would cost every block.
+        O(blocks): it is rare, and a list of blocks per node would cost memory for every replica.
         """
         if node not in self.load:
             return
@@ -249,11 +249,11 @@ class BlockMap:
         self.load.leave(node)
 
     def is_alive(self, node: NodeId) -> bool:
-        """Whether a node can be used."""
+        """Whether a node is alive."""
         return node in self.load
 
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` unless loads are those of the replicas, each once, in order."""
+        """Raise ``InvariantError`` unless replicas are sorted, unique and add up to the loads."""
         loads = dict.fromkeys(self.load, 0)
         for block, known in self.blocks.items():
             nodes = known.holders
@@ -270,7 +270,7 @@ class BlockMap:
                 )
 
     def _touch_needy(self) -> None:
-        """A new node may be what some blocks have waited for."""
+        """Have replication look at all blocks with too few replicas: a node has joined."""
         for block, known in self.blocks.items():
             if known.others or known.replicas < known.wanted:
                 self.touched[block] = None

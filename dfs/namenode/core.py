@@ -1,6 +1,6 @@
 """The NameNode: a state machine; it takes a message and the time, returns a reply and commands.
 
-``handle`` is the only door.  Never here: sockets, files, clocks, and chance but by the seed.
+Only ``handle`` changes it.  Never here: sockets, files, clocks, and randomness but from the seed.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ from railyard.dfs.placement.rule import NO_HINT, RackAware
 
 
 class Ticked(Event, frozen=True):
-    """Time went by.  From the NameNode's own driver, never from the wire."""
+    """Time has passed.  Comes from the NameNode's own driver, never from the wire."""
 
 
 class FileStored(Event, frozen=True, kw_only=True):
-    """A file was there all along.  From a simulation, never from the wire."""
+    """A file exists from the start.  Comes from a simulation, never from the wire."""
 
     path: str
-    stored_lengths: tuple[int, ...]  #: of its blocks
+    stored_lengths: tuple[int, ...]  #: length of each block
     hint: PlacementHint = NO_HINT
-    #: of each block; where the policy would put it, if there are none
+    #: nodes of each block; empty = the placement rule decides
     nodes: tuple[tuple[NodeId, ...], ...] = ()
 
 
 class BlocksStored(Message, frozen=True, kw_only=True):
-    """What was made of it."""
+    """The answer to ``FileStored``: the file's blocks."""
 
     blocks: tuple[StoredBlock, ...]
 
@@ -86,7 +86,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameNode:
-    """See the module.  Raises ``PeerError`` for what is refused; nothing has changed then."""
+    """The state machine.  A refused message raises ``PeerError`` and changes nothing."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class NameNode:
         seed: int = 1,
     ) -> None:
         self._block_bytes = topology.stored_block_bytes
-        self._replicas = topology.storage.replication  #: of a file that asks for no other number
+        self._replicas = topology.storage.replication  #: default replication
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._placement = RackAware(seed)
         starts, inodes = journal.load()
@@ -110,7 +110,7 @@ class NameNode:
         self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
-        #: the upper half tells one start from another, so that no id is ever used twice
+        #: the upper half is the number of starts, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         self._commands = CommandQueue(self._nodes)
         self._datanodes = DataNodes(
@@ -148,21 +148,21 @@ class NameNode:
 
     @property
     def messages(self) -> tuple[type[Message], ...]:
-        """The classes that come from the wire."""
+        """The classes of messages that may come from the wire."""
         return tuple(kind for kind in self._handlers if kind not in (Ticked, FileStored))
 
     def handle(self, message: Message, now_s: float) -> Outcome:
-        """Take a request or a fact at time ``now_s``."""
+        """Handle a request or a fact that arrived at time ``now_s``."""
         reply = self._handlers[type(message)](message, now_s)
         more = self._replication.decide(now_s)
-        if not (more or self._commands or self._doubts):  # as with most messages
+        if not (more or self._commands or self._doubts):  # the fast path
             return Outcome(reply, ())
         self._commands.extend(more)
         self._commands.extend(self._doubts.decide(now_s))
         return Outcome(reply, self._commands.take())
 
     def is_being_written(self, file: int) -> bool:
-        """Whether a file of that number is open."""
+        """Whether the file with that number is open."""
         return file in self._open
 
     def check_invariants(self) -> None:
@@ -215,7 +215,7 @@ class NameNode:
         if message.writer is not None:
             self._datanodes.check_node(message.writer)
         if not 0 <= replication <= len(self._nodes):
-            right = f"0 (the cluster's) to {len(self._nodes)}, one a node"
+            right = f"0 (the cluster's) to {len(self._nodes)}, one per node"
             raise PeerError(f"replication = {replication}: need {right}")
         file = OpenFile(
             number=self._new_id(),
@@ -248,7 +248,7 @@ class NameNode:
         instead_of: BlockId | None = None,
         exclude: tuple[NodeId, ...] = (),
     ) -> BlockAdded:
-        """A block of an open file, and the nodes for it; ``PeerError`` if there can't be one."""
+        """Allocate a block of an open file and choose its nodes; may raise ``PeerError``."""
         if not 0 < stored_length <= self._block_bytes:
             right = f"1 to {self._block_bytes} bytes"
             raise PeerError(f"a block of {stored_length} bytes: need {right}")
@@ -323,7 +323,7 @@ class NameNode:
     def _place(
         self, path: str, stored_lengths: Sequence[int], hint: PlacementHint
     ) -> list[list[NodeId]]:
-        """The nodes of all blocks of a file, which get their bytes."""
+        """Choose the nodes of all blocks of a file, and add the blocks to their loads."""
         loads, uses, placed = self.blocks.load, Counter[NodeId](), list[list[NodeId]]()
         for number, stored_length in enumerate(stored_lengths):
             block = (path, number)
@@ -352,7 +352,7 @@ class NameNode:
         return self._next_id - 1
 
     def _forget(self, blocks: Iterable[BlockId]) -> None:
-        """Forget blocks that no file has, and have their replicas deleted."""
+        """Remove blocks that no file has any more, and have their replicas deleted."""
         self._commands.delete(
             [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
         )

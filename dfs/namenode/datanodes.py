@@ -1,4 +1,4 @@
-"""Which DataNodes there are, and what becomes of what they and readers say of replicas.
+"""The registered DataNodes, and how their facts and those of readers change the block map.
 
 Never here: files, and decisions about where replicas go.
 """
@@ -28,7 +28,7 @@ from railyard.dfs.namenode.replication import Replication
 
 
 class DataNodes:
-    """Keeps the block map as the DataNodes report it; its methods take one message each."""
+    """Keeps the block map up to date; each method handles one class of message."""
 
     def __init__(
         self,
@@ -39,25 +39,25 @@ class DataNodes:
         doubts: Doubts,
         commands: CommandQueue,
     ) -> None:
-        self._nodes = nodes  #: of the topology
+        self._nodes = nodes  #: {node of the topology: its rack}
         self._expiry_s = expiry_s
         self._blocks = blocks
         self._replication = replication
         self._doubts = doubts
         self._commands = commands
-        #: {rack: when its DataNode was last heard}
+        #: {rack: time of its DataNode's last heartbeat or registration}
         self._heard_s: dict[RackId, float] = {}
 
     def check_node(self, node: NodeId) -> RackId:
-        """The rack of a node; ``PeerError`` if the topology has no such node."""
+        """Return the rack of a node; raises ``PeerError`` if the topology has no such node."""
         rack = self._nodes.get(node)
         if rack is None:
-            raise PeerError(f"{node!r} is no node of this cluster")
+            raise PeerError(f"{node!r} is not a node of this cluster")
         return rack
 
     # DataNodes -------------------------------------------------------------------------------
     def register(self, message: RegisterDataNode, now_s: float) -> Done:
-        """A DataNode is up, with all that its nodes hold."""
+        """A DataNode has started; it lists all replicas of its nodes."""
         self._check_rack(message.rack)
         for node in message.nodes:
             if self.check_node(node) != message.rack:
@@ -73,7 +73,7 @@ class DataNodes:
         return Done()
 
     def heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
-        """A DataNode is alive; those of its nodes that it does not name are lost."""
+        """A DataNode is alive; nodes of its rack that it does not list are lost."""
         self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
         if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
@@ -83,17 +83,17 @@ class DataNodes:
         self._lose([node for node in alive if node not in message.nodes], now_s)
 
     def lose_silent(self, now_s: float) -> None:
-        """Those that were not heard for too long are lost."""
+        """Nodes are lost if their DataNode has been silent for longer than the expiry."""
         silent_since_s = now_s - self._expiry_s
         for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
             del self._heard_s[rack]
             self._lose(self._alive_in(rack), now_s)
 
     def report(self, message: BlockReport, now_s: float) -> None:
-        """What a node holds of a range of blocks; where that differs, replicas are looked at."""
+        """Compare a block report with the block map, and have differing replicas verified."""
         self.check_node(message.node)
         if not self._blocks.is_alive(message.node):
-            return  # it registers again, and says it all then
+            return  # it will register again, with all its replicas
         unknown, doubtful = self._blocks.compare(
             message.node, message.first, message.last, message.held
         )
@@ -103,7 +103,7 @@ class DataNodes:
 
     # Replicas --------------------------------------------------------------------------------
     def replicated(self, fact: BlockReplicated, _: float) -> None:
-        """A copy has arrived."""
+        """A copy has succeeded."""
         self._replication.copied(fact.block, fact.target)
         known = self._blocks.blocks.get(fact.block)
         if known is None:
@@ -116,7 +116,7 @@ class DataNodes:
         self._replication.failed(fact.block, fact.target, now_s)
 
     def deleted(self, fact: ReplicasDeleted, now_s: float) -> None:
-        """Replicas are gone; where that was not expected, the DataNode is asked."""
+        """Replicas were deleted; if one should exist, its DataNode is to verify that."""
         for block in fact.blocks:
             known = self._blocks.blocks.get(block)
             state = known.state(fact.node) if known is not None else None
@@ -126,19 +126,19 @@ class DataNodes:
                 self._doubts.doubt(block, fact.node, now_s)
 
     def failed(self, fact: ReplicaFailed, now_s: float) -> None:
-        """A reader found a replica bad: it may be mistaken, or lie."""
+        """A reader found a replica bad; it may be mistaken, so the replica becomes suspect."""
         known = self._blocks.blocks.get(fact.block)
         if known is not None and known.state(fact.node) == "sound":
             self._doubts.doubt(fact.block, fact.node, now_s)
 
     def verified(self, fact: ReplicaVerified, now_s: float) -> None:
-        """A DataNode has looked at one of its replicas."""
+        """A DataNode has verified one of its replicas."""
         self._doubts.verified(fact, now_s)
 
     # Helpers ---------------------------------------------------------------------------------
     def _check_rack(self, rack: RackId) -> None:
         if rack not in self._nodes.values():
-            raise PeerError(f"{rack!r} is no rack of this cluster")
+            raise PeerError(f"{rack!r} is not a rack of this cluster")
 
     def _alive_in(self, rack: RackId) -> list[NodeId]:
         return [node for node in self._blocks.load if self._nodes[node] == rack]

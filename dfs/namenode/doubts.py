@@ -1,11 +1,11 @@
-"""Replicas in doubt, and when their DataNodes are asked to look at them.
+"""Doubtful replicas, and when their DataNodes are asked to verify them.
 
-A replica is in doubt once a reader says that it is bad, or a report does not fit what is known.
-Nobody is believed but the replica's own DataNode, after it has looked at all of it.  What it does
-not find sound it is asked about again, since what was wrong may have passed: a disk that was away,
-descriptors that had run out, a file that somebody put back.
+A replica is doubtful once a reader has reported it as bad, or a block report differs from the block
+map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it is not
+found sound it is verified again later, since the cause may pass: a disk that was away, a lack of
+file descriptors, a file that somebody put back.
 
-Never here: what is deleted or copied, which ``replication`` decides.
+Never here: deleting and copying, which ``replication`` decides.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from railyard.cluster.ids import NodeId
 from railyard.dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
 from railyard.dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
 
-#: After so long a replica that is still in doubt is looked at again.
+#: A replica that is still doubtful is verified again after this time.
 LOOK_AGAIN_S = 30.0
 
-#: {what was found: (the states that it changes, the state that comes of it)}
+#: {finding: (the states that it changes, the new state)}
 _VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
     "sound": (("suspect", "unreadable", "corrupt", "leaving"), "sound"),
     "damaged": (("sound", "suspect", "unreadable"), "corrupt"),
@@ -28,33 +28,33 @@ _VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
 
 
 class Doubts:
-    """Changes the states of replicas in the block map, and asks for looks at them."""
+    """Changes the states of doubtful replicas in the block map, and has them verified."""
 
     def __init__(self, blocks: BlockMap) -> None:
         self._blocks = blocks
-        #: {(block, node): when its DataNode is asked next}; kept while the node is lost
+        #: {(block, node): time when it is verified next}; kept while the node is lost
         self._looks_s: dict[tuple[BlockId, NodeId], float] = {}
-        #: the same as a heap, with entries that do not hold any more
+        #: the same as a heap by time; stale entries are skipped
         self._heap: list[tuple[float, BlockId, NodeId]] = []
 
     def __bool__(self) -> bool:
-        """Whether any replica is in doubt."""
+        """Whether any replica is doubtful."""
         return bool(self._looks_s)
 
     # What happened ---------------------------------------------------------------------------
     def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
-        """Have a replica looked at, at a node that is alive."""
+        """Make a replica suspect, on a node that is alive, and have it verified."""
         self._blocks.set_replica(block, node, "suspect")
         self._look_at(block, node, now_s)
 
     def verified(self, fact: ReplicaVerified, now_s: float) -> None:
-        """Note what a replica's DataNode found."""
+        """Apply the finding of a replica's DataNode."""
         key = fact.block, fact.node
         known = self._blocks.blocks.get(fact.block)
         changes, verdict = _VERDICTS[fact.found]
         state = known.state(fact.node) if known is not None else None
         if state == "leaving" and key not in self._looks_s:
-            return  # its deletion was ordered for another reason than doubt
+            return  # it is being deleted for another reason
         if state in changes:
             self._blocks.set_replica(fact.block, fact.node, verdict)
         if verdict == "sound" or state is None:
@@ -63,7 +63,7 @@ class Doubts:
             self._look_at(*key, now_s + LOOK_AGAIN_S)
 
     def node_joined(self, node: NodeId, now_s: float) -> None:
-        """What was in doubt at a node before it was lost still is."""
+        """Replicas that were doubtful before the node was lost are doubtful again."""
         for block, at in [key for key in self._looks_s if key[1] == node]:
             known = self._blocks.blocks.get(block)
             if known is not None and known.state(at) is not None:
@@ -73,7 +73,7 @@ class Doubts:
 
     # What to do ------------------------------------------------------------------------------
     def decide(self, now_s: float) -> list[VerifyReplica]:
-        """The looks that are due."""
+        """Return the commands to verify replicas that are due."""
         looks: list[VerifyReplica] = []
         while self._heap and self._heap[0][0] <= now_s:
             when_s, block, node = heapq.heappop(self._heap)

@@ -1,6 +1,6 @@
-"""What of the namespace outlives the process: one row an inode, written as a change commits.
+"""The journal: the durable part of the namespace, one row per inode, written with each commit.
 
-Which nodes hold a block is not in it: the DataNodes report that.
+Block locations are not in it: the DataNodes report them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ ROOT = 0
 
 
 class FileBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block of a file."""
+    """A block of a file and its length."""
 
     block: BlockId
     stored_length: int
 
 
 class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A file or folder.  Never changed: a change puts a new one in its place."""
+    """A file or folder.  Immutable: a change replaces it."""
 
     number: int
     parent: int
     name: str
     folder: bool
-    replication: int = 0  #: of a file
-    blocks: tuple[FileBlock, ...] = ()  #: of a file
+    replication: int = 0  #: 0 for a folder
+    blocks: tuple[FileBlock, ...] = ()  #: in order; empty for a folder
 
     @property
     def stored_length(self) -> int:
@@ -39,27 +39,27 @@ class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """An inode's new state; None removes it."""
+    """The new value of inode ``number``; None removes it."""
 
     number: int
     inode: Inode | None
 
 
 class Journal(Protocol):
-    """Keeps committed changes."""
+    """Stores committed changes."""
 
     def load(self) -> tuple[int, list[Inode]]:
-        """Begin anew: how often that was done before, and all inodes (but the root)."""
+        """Count a start; return the number of earlier starts and all inodes but the root."""
 
     def commit(self, changes: Iterable[Change]) -> None:
-        """Keep these changes, all or none; they survive the process once this returns."""
+        """Store these changes, all or none; they survive the process once this returns."""
 
 
 class NoJournal:
-    """For the simulator and for tests: keeps nothing."""
+    """A journal that stores nothing, for the simulator and tests."""
 
     def load(self) -> tuple[int, list[Inode]]:
         return 0, []
 
     def commit(self, changes: Iterable[Change]) -> None:
-        """Keep nothing."""
+        """Do nothing."""

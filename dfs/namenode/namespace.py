@@ -1,9 +1,9 @@
 """The tree of files and folders, and its rules.
 
-A change is tried, then committed to the journal, then settled; if any step of it fails, all of
-it is undone.  Only complete files are in here.
+A change is applied in memory, then committed to the journal; if either fails, all of it is undone.
+The tree has only complete files.
 
-Never here: where blocks are, and any input or output.
+Never here: block locations, and any input or output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from railyard.dfs.paths import join_path, parse_path
 Given = TypeVarTuple("Given")
 T = TypeVar("T")
 Names = tuple[str, ...]
-#: What is in a file, as if it were a folder.
+#: The children of a file: none.
 _NOTHING: dict[str, int] = {}
 
 
@@ -30,7 +30,7 @@ class Namespace:
         self._inodes: dict[int, Inode] = {}
         #: {folder: {name: inode number}}; has an entry for every folder
         self._children: dict[int, dict[str, int]] = {}
-        #: {inode number: what it was before the change that is being tried}
+        #: {inode number: its value before the current change; None if it is new}
         self._before: dict[int, Inode | None] = {}
         self._put(Inode(number=ROOT, parent=ROOT, name="", folder=True))
         for inode in inodes:
@@ -39,30 +39,30 @@ class Namespace:
 
     # Looking ---------------------------------------------------------------------------------
     def find(self, path: str) -> Inode | None:
-        """What is at ``path``, if anything."""
+        """Return the inode at ``path``; None if there is none."""
         if path[:1] == "/":
             parts = path[1:].split("/")
             number, depth = self._walk(parts)
-            if depth == len(parts):  # so there is nothing wrong with that path
+            if depth == len(parts):  # found, so the path is valid
                 return self._inodes[number]
         names = parse_path(path)
         number, depth = self._walk(names)
         return self._inodes[number] if depth == len(names) else None
 
     def get(self, path: str) -> Inode:
-        """What is at ``path``; ``PeerError`` if nothing is."""
+        """Return the inode at ``path``; raises ``PeerError`` if there is none."""
         inode = self.find(path)
         if inode is None:
             raise PeerError(f"{path}: no such file or folder")
         return inode
 
     def children(self, folder: Inode) -> list[Inode]:
-        """What is in a folder, sorted by name."""
+        """The entries of a folder, sorted by name."""
         names = self._children[folder.number]
         return [self._inodes[names[name]] for name in sorted(names)]
 
     def below(self, inode: Inode) -> Iterator[Inode]:
-        """The inode and everything below it, parents first, by name."""
+        """Yield the inode and everything below it: parents first, siblings by name."""
         waiting = [inode]  # not recursive: a path may have thousands of folders
         while waiting:
             inode = waiting.pop()
@@ -80,10 +80,10 @@ class Namespace:
 
     # Changing --------------------------------------------------------------------------------
     def change(self, act: Callable[[*Given], T], *given: *Given) -> tuple[T, list[FileBlock]]:
-        """Do what ``act`` does with what it is given, wholly or not at all.
+        """Run ``act(*given)`` as one atomic change, and commit it to the journal.
 
-        Returns its result and the blocks that no file has any more.  Whatever ``act`` or the
-        journal raises is raised, with nothing changed.
+        Returns its result and the blocks that no file has any more.  If ``act`` or the journal
+        raises, the change is undone and the exception passed on.
         """
         try:
             result = act(*given)
@@ -96,7 +96,7 @@ class Namespace:
         return result, freed
 
     def make_folder(self, path: str) -> int:
-        """Make a folder and those above it; its number.  Within ``change``."""
+        """Make a folder and its parents; return its inode number.  Within ``change``."""
         names = parse_path(path)
         number, depth = self._walk(names)
         if number not in self._children:
@@ -106,11 +106,11 @@ class Namespace:
     def put_file(
         self, names: Names, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
     ) -> Inode:
-        """Put a complete file into the tree, at those names.  Within ``change``."""
+        """Add a complete file at the path given by ``names``.  Within ``change``."""
         return self._add(self._make_way(names, overwrite), names[-1], replication, blocks)
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
-        """Give a file or folder a new path.  Within ``change``."""
+        """Rename a file or folder.  Within ``change``."""
         inode, names = self.get(source), parse_path(target)
         if inode.number == ROOT:
             raise PeerError("/: cannot be moved")
@@ -121,9 +121,9 @@ class Namespace:
         self._rename(inode, self._make_way(names, overwrite and not inode.folder), names[-1])
 
     def gather(self, source: str, folders: Sequence[str], target: str, overwrite: bool) -> None:
-        """Put the files in some folders of a folder into another folder.  Within ``change``."""
+        """Move all files in some subfolders of ``source`` to ``target``.  Within ``change``."""
         if not folders:
-            return  # so that of a job without output not even the folder is needed
+            return  # a job without output may not even have the folder
         there = self._children.get(self.get(source).number, _NOTHING)
         into = self.make_folder(target)
         for folder in folders:
@@ -140,14 +140,14 @@ class Namespace:
                 self._rename(inode, into, name)
 
     def remove(self, path: str, recursive: bool) -> tuple[int, int]:
-        """Remove; how many files and folders went.  Within ``change``."""
+        """Remove a path; return the numbers of files and folders removed.  Within ``change``."""
         inode = self.get(path)
         if inode.number == ROOT:
             raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
             raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)")
         gone, folders = [inode.number], 0
-        for number in gone:  # which grows
+        for number in gone:  # the list grows in the loop
             within = self._children.get(number)
             if within is not None:
                 gone += within.values()
@@ -159,9 +159,9 @@ class Namespace:
         return len(gone) - folders, folders
 
     def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
-        """The last that there is on the way to where a file is to be put, and how far that is.
+        """Check that a file may be put at ``names``; raises ``PeerError`` if not.
 
-        Raises ``PeerError`` if no file may be put there.
+        Returns as ``_walk``: the last existing inode on the path, and its depth.
         """
         number, depth = self._walk(names)
         is_folder = number in self._children
@@ -176,7 +176,7 @@ class Namespace:
 
     # Helpers ---------------------------------------------------------------------------------
     def _make_way(self, names: Names, overwrite: bool) -> int:
-        """The folder that a file is put into: it is made, and what the file replaces goes."""
+        """Make the parent folder and remove a file to be replaced; return the folder's number."""
         number, depth = self.check_target(names, overwrite)
         if depth < len(names):
             return self._make_folders(number, names[depth:-1])
@@ -185,7 +185,7 @@ class Namespace:
         return parent
 
     def _walk(self, names: Sequence[str]) -> tuple[int, int]:
-        """The last that there is on a way from the root, and how many of the names that takes."""
+        """Follow ``names`` from the root; return the last existing inode's number and its depth."""
         number, depth, children = ROOT, 0, self._children
         for name in names:
             found = children.get(number, _NOTHING).get(name)
@@ -196,14 +196,14 @@ class Namespace:
         return number, depth
 
     def _make_folders(self, number: int, names: Names) -> int:
-        """Make a folder in folder ``number``, in that another, and so on; the last one."""
+        """Make nested folders below folder ``number``; return the number of the last."""
         for name in names:
             number = self._add(number, name).number
             self._children[number] = {}
         return number
 
     def _rename(self, inode: Inode, parent: int, name: str) -> None:
-        """Have an inode in a folder that there is, where nothing has that name."""
+        """Move an inode to an existing folder in which the name is free."""
         moved = Inode(
             number=inode.number,
             parent=parent,
@@ -227,7 +227,7 @@ class Namespace:
         replication: int | None = None,
         blocks: tuple[FileBlock, ...] = (),
     ) -> Inode:
-        """Put a new inode into a folder that there is; a file if it has a replication."""
+        """Add a new inode to an existing folder; with a replication it is a file."""
         number = self._next
         self._next = number + 1
         inode = Inode(
@@ -277,7 +277,7 @@ class Namespace:
         self._before.clear()
 
     def _freed_blocks(self) -> list[FileBlock]:
-        """Blocks of the changed inodes that none of those has now: a block is in one file only."""
+        """The blocks that the changed inodes had before and none has now; one file per block."""
         inodes = self._inodes
         had = [
             old.blocks

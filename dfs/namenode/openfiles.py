@@ -1,6 +1,6 @@
-"""Files that are being written: nobody sees them, and they end with their writer or the process.
+"""Open files: invisible until complete, and dropped with their writer or the NameNode's process.
 
-There is no lock on a path: of several writers the first to complete its file gets the path, and
+There is no lease on a path: of several writers the first to complete its file gets the path, and
 the others are refused unless they overwrite.
 """
 
@@ -15,29 +15,29 @@ from railyard.cluster.ids import NodeId
 from railyard.dfs.messages import BlockId, PlacementHint
 from railyard.dfs.paths import parse_path
 
-#: A file of which nothing was heard for so long is given up: its writer is taken for dead.
+#: An open file without requests for so long is dropped: its writer counts as dead.
 WRITER_PATIENCE_S = 900.0
 
 
 class OpenFile(msgspec.Struct, kw_only=True, gc=False):
-    """A file that is being written."""
+    """A file that is open for writing."""
 
     number: int
     path: str  #: as listings show it
-    names: tuple[str, ...]  #: along the path
+    names: tuple[str, ...]  #: the names of the path
     replication: int
     writer: NodeId | None
     overwrite: bool
     hint: PlacementHint
     touched_s: float
-    #: {block: its length}
+    #: {block: its length in stored bytes}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
-    #: {node: how many of the file's replicas it was given}
+    #: {node: number of the file's replicas placed on it}
     uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
 
 
 class OpenFiles:
-    """The open files by number."""
+    """All open files, by number."""
 
     def __init__(self) -> None:
         self._files: dict[int, OpenFile] = {}
@@ -46,11 +46,11 @@ class OpenFiles:
         return number in self._files
 
     def add(self, file: OpenFile) -> None:
-        """Know a file from now on."""
+        """Add an open file."""
         self._files[file.number] = file
 
     def get(self, number: int, now_s: float) -> OpenFile:
-        """An open file, whose writer is alive; ``PeerError`` if it is not open (any more)."""
+        """Return an open file and renew its writer's time limit; ``PeerError`` if not open."""
         file = self._files.get(number)
         if file is None:
             raise PeerError(f"file {number} is not being written: it was given up or removed")
@@ -58,7 +58,7 @@ class OpenFiles:
         return file
 
     def pop(self, number: int) -> OpenFile | None:
-        """Know a file no longer."""
+        """Remove an open file; return it, or None if it is not open."""
         return self._files.pop(number, None)
 
     def below(self, path: str) -> list[OpenFile]:
@@ -67,6 +67,6 @@ class OpenFiles:
         return [file for file in self._files.values() if file.names[: len(names)] == names]
 
     def abandoned(self, now_s: float) -> list[OpenFile]:
-        """The files whose writers have been silent for too long."""
+        """The open files that have had no request for ``WRITER_PATIENCE_S``."""
         oldest_s = now_s - WRITER_PATIENCE_S
         return [file for file in self._files.values() if file.touched_s < oldest_s]

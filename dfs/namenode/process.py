@@ -1,7 +1,7 @@
 """The NameNode's process: sockets around the core.
 
-With durability ``safe`` nobody is told that a change was made, and nothing is deleted for it, until
-the journal's entry is on the disk.
+With durability ``safe``, a change is acknowledged, and commands that follow from it are sent, only
+when its journal entry is on the disk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from railyard.dfs.namenode.durable.groupcommit import GroupCommit
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.writers import Writers
 
-#: What only DataNodes say.  ``ReplicaFailed`` is not among them: readers do, and it is looked into.
+#: Messages that only DataNodes may send.  Not ``ReplicaFailed``, which readers send too.
 _OF_DATANODES = (
     RegisterDataNode,
     DataNodeHeartbeat,
@@ -51,9 +51,9 @@ _OF_WRITERS = (CreateFile, CompleteFile, AbandonFile)
 
 
 class NameNodeServer:
-    """Hands messages to the core, and its commands to the DataNodes.
+    """Passes messages to the core, and the core's commands to the DataNodes.
 
-    Without ``commits``, changes are acknowledged at once.
+    ``commits`` delays acknowledgements until the disk has the change; None: they are sent at once.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class NameNodeServer:
         if isinstance(message, CreateFile):
             self._writers.check(client)
         before = self._commits.commits if self._commits is not None else 0
-        outcome = self._core.handle(message, now_s())  # refuses racks that there are not
+        outcome = self._core.handle(message, now_s())  # refuses unknown racks
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
         if isinstance(outcome.reply, FileCreated):
@@ -99,9 +99,9 @@ class NameNodeServer:
             self._server.reply(request, outcome.reply)
 
     def _check_datanode(self, message: Message, peer: bytes) -> None:
-        """Raise ``PeerError`` unless what is told of a rack comes from its DataNode.
+        """Raise ``PeerError`` unless a fact about a rack comes from the rack's DataNode.
 
-        A DataNode that registers is its rack's from then on: an earlier one is dead, or replaced.
+        That is the last one that registered: an earlier one is dead or replaced.
         """
         known: set[bytes | None]
         match message:
@@ -113,7 +113,7 @@ class NameNodeServer:
                 known = {self._datanodes.get(rack_of(node))}
             case ReplicasDeleted(node=node) | ReplicaVerified(node=node):
                 known = {self._datanodes.get(rack_of(node))}
-            case _:  # the source of a copy tells that its target has it
+            case _:  # the source of a copy reports that its target has it
                 known = set(self._datanodes.values())
         if peer not in known:
             raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")

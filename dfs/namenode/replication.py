@@ -1,7 +1,7 @@
-"""Keeps the number of replicas right: copies where there are too few, deletes where too many.
+"""Keeps each block at its wanted number of replicas: copies missing ones, deletes surplus ones.
 
-Decides only; the DataNodes do it and report.  A copy that fails is tried again after a while,
-somewhere else if that is possible.
+It only decides; the DataNodes carry it out and report.  A failed copy is retried later, to another
+node if possible.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from railyard.dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, Replic
 from railyard.dfs.namenode.blockmap import Block, BlockMap
 from railyard.dfs.placement.rule import RackAware
 
-#: How many copies a node may send at once: enough to be quick, few enough for others to get on.
+#: Copies that a node may send at once; more would slow its other traffic down.
 COPIES_A_SOURCE_MAX = 4
-#: A copy of which nothing was heard for so long has failed.
+#: A copy without a report for so long has failed.
 COPY_PATIENCE_S = 300.0
 RETRY_S = 1.0
-#: How many blocks without a free source are looked at before the search is given up for now.
+#: Blocks without a free source that are tried before ``decide`` stops for now.
 _STUCK_MAX = 64
 
-Decision = ReplicateBlock | DeleteReplicas | DeleteDamaged
+ReplicationCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,23 @@ class _Copy:
 
 
 class Replication:
-    """The copies under way, and the decisions about new ones."""
+    """Decides about copies and deletions, and tracks the copies under way."""
 
     def __init__(self, blocks: BlockMap, placement: RackAware, not_before_s: float) -> None:
         self._blocks = blocks
         self._placement = placement
-        #: until then DataNodes are still reporting what they have, and nothing is decided
+        #: nothing is decided before: DataNodes are still registering
         self._not_before_s = not_before_s
         self._copies: dict[tuple[BlockId, NodeId], _Copy] = {}
         self._sending: Counter[NodeId] = Counter()
-        #: blocks to look at again: (when, block)
+        #: heap of (time, block): blocks to look at again
         self._later: list[tuple[float, BlockId]] = []
-        #: {block: nodes that a copy to has failed}, until the next try
+        #: {block: nodes to which a copy has failed}, to be avoided
         self._failed: dict[BlockId, list[NodeId]] = {}
 
     # What happened ---------------------------------------------------------------------------
     def copied(self, block: BlockId, target: NodeId) -> None:
-        """A copy has arrived."""
+        """A copy has succeeded."""
         self._end(block, target)
         self._failed.pop(block, None)
 
@@ -62,14 +62,14 @@ class Replication:
             heapq.heappush(self._later, (now_s + RETRY_S, block))
 
     def node_lost(self, node: NodeId, now_s: float) -> None:
-        """Copies from and to the node have failed."""
+        """A node is lost, so copies from and to it have failed."""
         for (block, target), copy in list(self._copies.items()):
             if node in (target, copy.source):
                 self.failed(block, target, now_s)
 
     # What to do ------------------------------------------------------------------------------
-    def decide(self, now_s: float) -> list[Decision]:
-        """Orders for the blocks that changed or whose time has come."""
+    def decide(self, now_s: float) -> list[ReplicationCommand]:
+        """Return commands for the blocks that changed or are due again."""
         touched = self._blocks.touched
         if not (touched or self._copies or self._later) or now_s < self._not_before_s:
             return []
@@ -77,7 +77,7 @@ class Replication:
         if not touched:
             return []
         stuck: list[BlockId] = []
-        commands: list[Decision] = []
+        commands: list[ReplicationCommand] = []
         while touched and len(stuck) < _STUCK_MAX:
             block = next(iter(touched))
             del touched[block]
@@ -85,7 +85,7 @@ class Replication:
             if known is None or not known.complete:
                 continue
             more, waits = self._decide_block(block, known, now_s)
-            touched.pop(block, None)  # what was just ordered is no news
+            touched.pop(block, None)  # changed only by the commands just made
             commands += more
             if waits:
                 stuck.append(block)
@@ -94,12 +94,12 @@ class Replication:
 
     def _decide_block(
         self, block: BlockId, known: Block, now_s: float
-    ) -> tuple[list[Decision], bool]:
-        """Orders for a block, and whether it waits for a source to become free."""
+    ) -> tuple[list[ReplicationCommand], bool]:
+        """Return commands for a block, and whether it waits for a free source."""
         sound, incoming = known.nodes("sound"), known.nodes("incoming")
         if not sound:
-            return [], False  # nothing to copy from; a damaged replica may be all that is left
-        # One that is suspect is there until its DataNode says otherwise, which is soon.
+            return [], False  # no source; a damaged replica may be all that is left
+        # A suspect replica counts as existing until its DataNode has verified it, which is soon.
         lacking = known.wanted - len(sound) - len(incoming) - len(known.nodes("suspect"))
         if lacking > 0:
             copies, waits = self._copy(block, known, lacking, now_s)
@@ -111,17 +111,17 @@ class Replication:
                 commands.append(DeleteReplicas(node=node, blocks=(block,)))
         return commands, False
 
-    def _delete_damaged(self, block: BlockId, known: Block) -> list[Decision]:
-        """Orders to delete damaged replicas, once there are as many sound ones as can be."""
+    def _delete_damaged(self, block: BlockId, known: Block) -> list[ReplicationCommand]:
+        """Return commands to delete damaged replicas, once no more sound ones can be made."""
         corrupt = known.nodes("corrupt")
         if not corrupt:
             return []
-        # A node with a replica that is of no use has no place for another.
+        # A node with a bad replica cannot get a new one of the same block.
         useless = (*corrupt, *known.nodes("leaving", "unreadable"))
         possible = min(known.wanted, len(self._blocks.load) - len(useless))
         if not known.sound or len(known.sound) < possible:
             return []
-        commands: list[Decision] = []
+        commands: list[ReplicationCommand] = []
         for node in corrupt:
             self._blocks.set_replica(block, node, "leaving")
             command = DeleteDamaged(block=block, stored_length=known.stored_length, node=node)
@@ -130,15 +130,15 @@ class Replication:
 
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
-    ) -> tuple[list[Decision], bool]:
+    ) -> tuple[list[ReplicationCommand], bool]:
         if not self._free_sources(known):
-            return [], True  # before targets are chosen, which costs the more the more wait
+            return [], True  # checked first: choosing targets is expensive when many blocks wait
         shunned = {*known.nodes("corrupt", "unreadable", "leaving"), *self._failed.pop(block, ())}
         present = known.nodes("sound", "incoming", "suspect")
         targets = self._placement.choose(
             (block, len(present)), lacking, self._blocks.load, {}, present, exclude=shunned
         )
-        commands: list[Decision] = []
+        commands: list[ReplicationCommand] = []
         for target in targets:
             source = self._source(known, target)
             if source is None:
@@ -155,7 +155,7 @@ class Replication:
         return commands, False
 
     def _source(self, known: Block, target: NodeId) -> NodeId | None:
-        """The least busy node that has it, in the target's rack if possible; None: all are busy."""
+        """The source with the fewest copies, then in the target's rack; None if all are busy."""
         rack = rack_of(target)
         key = {n: (self._sending[n], rack_of(n) != rack, n) for n in self._free_sources(known)}
         return min(key, key=key.__getitem__, default=None)
@@ -164,7 +164,7 @@ class Replication:
         return [n for n in known.nodes("sound") if self._sending[n] < COPIES_A_SOURCE_MAX]
 
     def _end(self, block: BlockId, target: NodeId) -> bool:
-        """Note the end of a copy; False if it is not one that is under way."""
+        """Remove a copy that has ended; return False if no such copy was under way."""
         copy = self._copies.pop((block, target), None)
         if copy is not None:
             self._sending[copy.source] -= 1

@@ -1,4 +1,4 @@
-"""What the NameNode answers to those who only look: listings, usage, locations, fsck."""
+"""The NameNode's read-only answers: listings, usage, block locations, fsck."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from railyard.dfs.namenode.namespace import Namespace
 
 
 def status_of(path: str, inode: Inode) -> FileStatus:
-    """A file or folder, as listings show it."""
+    """The status of a file or folder, as listings show it."""
     return FileStatus(
         path=path,
         folder=inode.folder,
@@ -30,15 +30,15 @@ def status_of(path: str, inode: Inode) -> FileStatus:
 
 
 class Reports:
-    """Reads the namespace and the block map; changes nothing."""
+    """Answers queries from the namespace and the block map; changes nothing."""
 
     def __init__(self, namespace: Namespace, blocks: BlockMap, nodes: tuple[NodeId, ...]) -> None:
         self._namespace = namespace
         self._blocks = blocks
-        self._nodes = nodes  #: of the topology
+        self._nodes = nodes  #: all nodes of the topology
 
     def listing(self, path: str) -> Listing:
-        """What is in a folder, or the file itself."""
+        """The entries of a folder, or the file itself."""
         inode = self._namespace.get(path)
         shown = self._namespace.children(inode) if inode.folder else [inode]
         return Listing(
@@ -46,7 +46,7 @@ class Reports:
         )
 
     def usage(self, path: str) -> Usage:
-        """How much is below ``path``."""
+        """Numbers of files, folders and blocks below ``path``, and their bytes."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [block for file in files for block in file.blocks]
@@ -61,14 +61,14 @@ class Reports:
         )
 
     def locations(self, path: str) -> BlocksLocated:
-        """Where the blocks of a file, or of a folder's files, are."""
+        """The block locations of a file, or of each file directly in a folder."""
         inode = self._namespace.get(path)
         children = self._namespace.children(inode) if inode.folder else [inode]
         files = [child for child in children if not child.folder]
         return BlocksLocated(folder=inode.folder, files=tuple(map(self._locate, files)))
 
     def check(self, path: str) -> CheckReport:
-        """Say which blocks below ``path`` are not as they should be."""
+        """Find missing, under-replicated and over-replicated blocks below ``path``."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [(file, block, self._known(block)) for file in files for block in file.blocks]

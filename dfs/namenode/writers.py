@@ -1,4 +1,4 @@
-"""How many files each client is writing: no more than any has a use for."""
+"""Limits the number of open files per client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from railyard.cluster.errors import PeerError
 
-#: Files that one process may be writing; over TCP, that all processes of a role may.
+#: Open files per process; over TCP, per role.
 FILES_MAX = 10_000
 
 
@@ -18,7 +18,7 @@ class Writers:
         self._files: dict[str, set[int]] = {}
 
     def check(self, client: str) -> None:
-        """Raise ``PeerError`` if a client may not begin another file."""
+        """Raise ``PeerError`` if a client may not create another file."""
         files = self._files.get(client, set())
         if len(files) >= FILES_MAX:
             files = self._files[client] = set(filter(self._is_open, files))
@@ -27,7 +27,7 @@ class Writers:
             raise PeerError(f"{len(files):,} files are being written by this client: {right}")
 
     def begun(self, client: str, file: int) -> None:
-        """A client has begun a file."""
+        """A client has created a file."""
         self._files.setdefault(client, set()).add(file)
 
     def ended(self, client: str, file: int) -> None:
@@ -38,7 +38,7 @@ class Writers:
             self._files.pop(client, None)
 
     def forget(self) -> None:
-        """Forget files that ended in another way, and clients without any."""
+        """Drop files that ended in another way, and clients without open files."""
         for client, files in list(self._files.items()):
             for file in [file for file in files if not self._is_open(file)]:
                 self.ended(client, file)

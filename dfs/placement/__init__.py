@@ -1,5 +1,5 @@
-"""On which nodes the replicas of a block go: HDFS's rule, keyed draws, and how full nodes are.
+"""Replica placement: HDFS's rule, keyed random draws, and the nodes' loads.
 
-Not here: clocks, files, and any chance but that of a seed.
+Not here: clocks, files, and randomness without a seed.
 Open ``rule`` first.
 """

@@ -1,6 +1,6 @@
 """Random numbers that are a pure function of a key, such as (seed, file, block).
 
-So what is drawn for one block does not depend on which others were placed before it.
+So the draws for one block do not depend on which others were placed before it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Draws:
         self._words = _words(repr(key).encode())
 
     def one_of(self, items: Sequence[T]) -> T:
-        """One of some items, each with the same probability (within 2**-64 times their number)."""
+        """Draw one of some items, uniformly (to within 2**-64 times their number)."""
         return items[next(self._words) % len(items)]
 
 
 def _words(key: bytes) -> Iterator[int]:
-    """Words of 64 bits: eight for each step of a keyed hash."""
+    """Yield 64-bit words, eight per step of a keyed hash."""
     step = 0
     while True:
         yield from _WORDS.unpack(blake2b(key, salt=step.to_bytes(16, "little")).digest())

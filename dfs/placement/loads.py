@@ -1,4 +1,4 @@
-"""Which nodes are alive, rack by rack, and how much each of them stores."""
+"""The nodes that are alive, by rack, and the stored bytes of each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from railyard.cluster.ids import NodeId, RackId, rack_of
 
 
 class Loads(Mapping[NodeId, int]):
-    """{node that is alive: stored bytes that it holds or will hold}."""
+    """{alive node: stored bytes of its replicas, incoming ones included}."""
 
     def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
         self._bytes: dict[NodeId, int] = dict(loads or {})
-        self._nodes: list[NodeId] = []  #: sorted; empty until asked for, after each change
+        self._nodes: list[NodeId] = []  #: sorted; emptied by each change and made again on demand
         self._racks: dict[RackId, list[NodeId]] = {}  #: the same, by rack
 
     def __getitem__(self, node: NodeId) -> int:
@@ -29,7 +29,7 @@ class Loads(Mapping[NodeId, int]):
 
     @property
     def nodes(self) -> Sequence[NodeId]:
-        """All of them, in order of their names."""
+        """All alive nodes, sorted."""
         if not self._nodes:
             self._nodes = sorted(self._bytes)
             for node in self._nodes:
@@ -37,21 +37,21 @@ class Loads(Mapping[NodeId, int]):
         return self._nodes
 
     def racks(self) -> Mapping[RackId, Sequence[NodeId]]:
-        """{rack: those of its nodes that are alive}, without racks that have none."""
+        """{rack: its alive nodes, sorted}, without racks that have none."""
         return self._racks if self.nodes else {}
 
     def join(self, node: NodeId) -> None:
-        """Add an empty node."""
+        """Add a node with 0 bytes."""
         self._bytes[node] = 0
         self._forget_order()
 
     def leave(self, node: NodeId) -> None:
-        """Remove a node; fine if it is not there."""
+        """Remove a node; does nothing if it is not there."""
         self._bytes.pop(node, None)
         self._forget_order()
 
     def add(self, stored_bytes: int, nodes: Collection[NodeId]) -> None:
-        """Nodes store so many bytes more (or fewer, if below 0); ``KeyError`` if one is unknown."""
+        """Add bytes to each node's load (negative: subtract); ``KeyError`` if one is unknown."""
         for node in nodes:
             self._bytes[node] += stored_bytes
 

@@ -1,18 +1,18 @@
 """HDFS's default placement rule: survive the loss of a rack, but cross racks only once.
 
-    1st replica   on the writer's node; on any node if the writer is outside of the cluster
+    1st replica   on the writer's node; on any node if the writer is outside the cluster
     2nd           on a node of another rack
     3rd           on another node of the second replica's rack
     4th and on    on a node of a rack that has the fewest of them
 
 Sources: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.  Of the
-nodes that the rule leaves, two different ones are drawn and the emptier one is taken, as HDFS's
-AvailableSpaceBlockPlacementPolicy does: a small cluster that is filled at random is far from even.
+nodes that the rule allows, two different ones are drawn and the emptier one is taken, as in HDFS's
+AvailableSpaceBlockPlacementPolicy: random placement alone fills a small cluster unevenly.
 Left open there, chosen here: "emptier" counts the replicas of the same file before bytes, so that
 a file's readers use many links; a scheduler's hints come before the rule, and its racks are filled
 evenly, node by node.
 
-Draws are keyed by (seed, file, block), so they do not depend on what else is placed, or when.
+Draws are keyed by (seed, file, block), so they do not depend on other placements or on time.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from railyard.dfs.placement.draws import Draws
 from railyard.dfs.placement.loads import Loads
 
 NO_HINT = PlacementHint()
-#: Draws among nodes of which some are not allowed, before those that are allowed are listed.
+#: Rejected draws before the allowed nodes are listed and drawn from directly.
 _DRAWS_MAX = 8
-#: {node: replicas of the same file that it has been given}
+#: {node: replicas of the same file placed on it}
 Uses = Mapping[NodeId, int]
-#: Nodes to draw from, and the racks whose nodes are not allowed.
+#: Nodes to draw from, and racks that are excluded.
 _Pool = tuple[Sequence[NodeId], Collection[RackId]]
 
 
 class RackAware:
-    """Chooses nodes; see the module.  Equal seeds choose equally."""
+    """Chooses nodes by the rule above.  Equal seeds give equal choices."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -52,10 +52,10 @@ class RackAware:
         exclude: Collection[NodeId] = (),
         hint: PlacementHint = NO_HINT,
     ) -> list[NodeId]:
-        """``count`` nodes for new replicas of a block that the nodes of ``present`` have already.
+        """Choose ``count`` nodes for new replicas of a block that ``present`` has already.
 
-        The first of them is the one that the writer sends to.  Fewer if not so many are alive;
-        never one twice, one of ``present`` or one of ``exclude``.  ``block``: the key of its draws.
+        The writer sends to the first.  Fewer are returned if not enough nodes are alive; all are
+        distinct and none is in ``present`` or ``exclude``.  ``block`` is the key of the draws.
         """
         draws = Draws(self._seed, *block)
         chosen: list[NodeId] = []
@@ -71,9 +71,9 @@ class RackAware:
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, loads: Loads) -> list[NodeId]:
-        """Which of ``nodes`` should give up their replica so that ``wanted`` are left.
+        """Choose which of ``nodes`` delete their replica so that ``wanted`` are left.
 
-        The racks with most replicas give up first; in a rack, the fullest node.
+        The rack with the most replicas goes first; in a rack, the fullest node.
         """
         left = sorted(nodes)
         gone: list[NodeId] = []
@@ -86,10 +86,10 @@ class RackAware:
 
 
 def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
-    """Of nodes equally near, a reader tries the replica on the one with the smallest rank first.
+    """The order in which a reader tries equally near replicas: the smallest rank first.
 
-    It differs from reader to reader, and depends on nothing but where the replicas are: numbers of
-    blocks that are written at the same time differ between the two clocks.
+    It differs from reader to reader and depends only on the replicas' nodes, not on block ids: the
+    ids of blocks that are written at the same time differ between the two clocks.
     """
     return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
 
@@ -103,7 +103,7 @@ def _next_node(
     hint: PlacementHint,
     draws: Draws,
 ) -> NodeId | None:
-    """The node of the next replica, if any is left.  ``racks``: those of the replicas so far."""
+    """Choose the node of the next replica; None if none is left.  ``racks``: those used so far."""
     hinted = _hinted(hint, len(racks), loads, uses, barred)
     if not racks and writer in (hinted or loads) and writer not in barred:
         return writer
@@ -119,7 +119,7 @@ def _next_node(
 
 
 def _by_rule(racks: Sequence[RackId], loads: Loads) -> Iterator[_Pool]:
-    """From where the rule takes the next replica, then from where if there is no such node."""
+    """Yield the pools for the next replica: the rule's own, then fallbacks if it is empty."""
     if racks and len(set(racks)) == 1:
         yield loads.nodes, racks[:1]
     elif len(racks) == 2:
@@ -139,7 +139,7 @@ def _emptier(
     barred: Collection[NodeId],
     draws: Draws,
 ) -> NodeId | None:
-    """The emptier of two different nodes drawn from those allowed; None if none is allowed."""
+    """Draw two different allowed nodes and return the emptier; None if none is allowed."""
     one = _drawn(nodes, avoided, barred, draws)
     if one is None:
         return None
@@ -156,7 +156,7 @@ def _drawn(
     barred: Collection[NodeId],
     draws: Draws,
 ) -> NodeId | None:
-    """Any of the nodes that are allowed, each with the same probability."""
+    """Draw one of the allowed nodes, uniformly."""
     for _ in range(_DRAWS_MAX if nodes else 0):
         node = draws.one_of(nodes)
         if node not in barred and rack_of(node) not in avoided:
@@ -168,10 +168,10 @@ def _drawn(
 def _hinted(
     hint: PlacementHint, replica: int, loads: Loads, uses: Uses, barred: Collection[NodeId]
 ) -> Sequence[NodeId]:
-    """The nodes that a hint names for a block's replica of that number and that are free.
+    """The free nodes that a hint prefers for a block's replica of that number.
 
-    Of its racks, the one with the fewest replicas of the file, then the fewest bytes on each node:
-    so a file, and the files of a folder, are spread evenly over the racks of a hint.
+    Of the hint's racks, the one with the fewest replicas of the file, then the fewest bytes per
+    node: so a file, and the files of a folder, are spread evenly over the hint's racks.
     """
     if replica == 0:
         for node in hint.first:

@@ -1,5 +1,5 @@
-"""How the NameNode's changes come to the disk: a journal in SQLite, and one sync for many changes.
+"""The durable journal: SQLite, and group commit (one sync for many changes).
 
-Not here: what the changes are (``journal``), nor what they mean (``namespace``).
+Not here: the form of changes (``journal``) and their rules (``namespace``).
 Open ``sqlite_journal`` first.
 """

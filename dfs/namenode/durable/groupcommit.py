@@ -1,7 +1,7 @@
-"""Holds back what must not be known before the journal's entries are on the disk.
+"""Group commit: holds replies and commands back until their journal entries are on the disk.
 
-One sync at a time runs beside the event loop, and all that is committed meanwhile waits together
-for the next: a disk that syncs 100 times a second bounds how long each waits, not how many get on.
+One sync at a time runs in a thread, and all changes committed meanwhile wait together for the next.
+So a disk with 100 syncs a second bounds the latency of changes, not their rate.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 
 
 class GroupCommit:
-    """``syncing``: where the journal is synced."""
+    """Syncs ``journal`` in a thread of ``syncing``, for all changes that wait."""
 
     def __init__(self, journal: SqliteJournal, syncing: Background) -> None:
         self._journal = journal
         self._syncing = syncing
-        self._held: list[Callable[[], None]] = []  #: for the next sync
+        self._held: list[Callable[[], None]] = []  #: waiting for the next sync
         self._running = False
 
     @property
     def commits(self) -> int:
-        """How often there was something to keep."""
+        """The number of commits to the journal."""
         return self._journal.commits
 
     def hold(self, release: Callable[[], None]) -> None:
-        """Call ``release`` once all that is committed now is on the disk; in the order of calls."""
+        """Call ``release`` once all commits so far are on the disk; in the order of calls."""
         self._held.append(release)
         self._sync()
 
@@ -39,7 +39,7 @@ class GroupCommit:
         self._running = True
 
         def ended(error: OSError | None) -> None:
-            if error is not None:  # nobody knows any more what is on the disk
+            if error is not None:  # the state on the disk is unknown from here on
                 raise InvariantError(f"the journal cannot be synced: {error.strerror}")
             self._running = False
             self._sync()

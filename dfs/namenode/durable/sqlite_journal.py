@@ -1,8 +1,8 @@
 """The journal in SQLite.
 
-A write-ahead log, which SQLite itself syncs only when it moves it to the database: whatever was
-committed survives a kill -9 of the process, since the operating system has it.  ``sync`` makes it
-outlive a power cut, all that was committed before at once: who answers many waits once for them.
+In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since the
+operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that too:
+one sync for many commits.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ _BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
 
 
 class SqliteJournal:
-    """See ``dfs.namenode.journal.Journal``.
+    """A ``dfs.namenode.journal.Journal`` in an SQLite file.
 
-    ``lasting``: the count of its starts outlives a power cut, so that no id is used twice.
+    With ``lasting``, ``load`` syncs the number of starts, so that no id is used twice even after a
+    power cut.
     """
 
     def __init__(self, path: Path, lasting: bool = False) -> None:
-        self.commits = 0  #: how often there was something to keep
+        self.commits = 0  #: number of commits so far
         self._path = path
         self._lasting = lasting
-        self._log_file: int | None = None  #: SQLite's write-ahead log
+        self._log_file: int | None = None  #: descriptor of SQLite's write-ahead log
         self._database = sqlite3.connect(path, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
@@ -86,17 +87,17 @@ class SqliteJournal:
         except sqlite3.Error as error:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):  # the disk, not what is written
+            if isinstance(error, sqlite3.OperationalError):  # the disk's fault, not ours
                 raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
             raise
 
     def sync(self) -> None:
-        """Wait until all that was committed is on the disk; raises ``OSError``.
+        """Wait until all commits so far are on the disk; raises ``OSError``.
 
-        May be called in another thread, while more is committed, but not twice at a time.
+        May run in another thread while more is committed, but only one at a time.
         """
         if self._log_file is None:
-            # Its file stays the same as long as the database is open; SQLite locks another one.
+            # The log's file stays the same while the database is open; SQLite locks another file.
             path = self._path.with_name(f"{self._path.name}-wal")
             self._log_file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         sync_file(self._log_file)
@@ -109,7 +110,7 @@ class SqliteJournal:
             self._log_file = None
 
     def _cause(self, error: sqlite3.OperationalError) -> str:
-        """SQLite says so of a full disk, but not of a limit on the size of files."""
+        """The cause for people; SQLite recognizes a full disk, but not a limit on file sizes."""
         if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
             return cause_of(OSError(errno.ENOSPC, ""), self._path)
         return f"{error} ({error.sqlite_errorname})"
