@@ -462,7 +462,7 @@ def test_datanodes_refuse_what_makes_no_sense(start_dfs):
             ReadBlock(
                 transfer="t", block=1, node="r0n0", stored_offset=0, stored_length=1, reader="x"
             ),
-            "'x' is no node",
+            "'x' is not a node",
         ),
     ]:
         with pytest.raises(Refused, match=why):

@@ -150,7 +150,7 @@ def test_a_dead_writers_file_is_given_up():
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (CreateFile(path="/f", writer="r9n9"), "'r9n9' is no node"),
+        (CreateFile(path="/f", writer="r9n9"), "'r9n9' is not a node"),
         (CreateFile(path="/f", replication=-1), "need 0 .* to 6"),
         (CreateFile(path="/f", replication=7), "need 0 .* to 6"),
         (CreateFile(path="f"), "relative"),
@@ -162,8 +162,8 @@ def test_a_dead_writers_file_is_given_up():
             "not one of its blocks",
         ),
         (RegisterDataNode(rack="r0", pid=1, nodes={"r1n0": ()}), "r1n0 is not in rack r0"),
-        (RegisterDataNode(rack="r9", pid=1, nodes={}), "'r9' is no rack"),
-        (DataNodeHeartbeat(rack="r9", nodes=()), "'r9' is no rack"),
+        (RegisterDataNode(rack="r9", pid=1, nodes={}), "'r9' is not a rack"),
+        (DataNodeHeartbeat(rack="r9", nodes=()), "'r9' is not a rack"),
         (Remove(path="/none"), "no such file"),
         (GetUsage(path="/none"), "no such file"),
     ],
