@@ -1,6 +1,6 @@
-"""How jobs are written, shipped to the nodes and run record by record.
+"""Jobs: how they are written, shipped to the nodes, and run record by record.
 
-Not here: where and when tasks run, and how bytes travel.
+Not here: where and when tasks run, and how their data is transferred.
 Open ``model`` first.
 """
 

@@ -1,7 +1,7 @@
-"""How the bytes of a file become records, wherever the file was cut into splits.
+"""Input formats: how a split of a file is read as records.
 
-A record belongs to the split in which its first byte lies: each record is read exactly once, by
-the task of that split, even if its other bytes lie in later blocks.
+A record belongs to the split that contains its first byte.  So each record is read exactly once, by
+the task of that split, even if the rest of it lies in later blocks.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages.execution import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
-#: How much is read beyond a split at a time while looking for the end of its last line.
+#: Bytes per read beyond a split's end, while looking for the end of its last line.
 _TAIL_BYTES = 64 * 2**10
 
 
 class InputFormat(Protocol):
-    """Cuts files into records."""
+    """Reads records from splits of files."""
 
     def check(self, path: str, stored_bytes: int) -> None:
-        """Raise ``BadInput`` if a file of that length can't be in this format."""
+        """Raise ``BadInput`` if a file of ``stored_bytes`` cannot have this format."""
         ...
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
-        """The split's records, many whole ones at a time."""
+        """Blocks of whole records that together hold all records of the split."""
         ...
 
     def records(self, block: Buffer) -> Iterable[Any]:
-        """The records of one of ``blocks``, as a mapper gets them."""
+        """The records of one block, as they are passed to ``map``."""
         ...
 
 
@@ -38,10 +38,10 @@ class InputFormat(Protocol):
 class Lines:
     """Text: each line is a record, a ``str`` without its line end (LF or CR LF).
 
-    Bytes that are no UTF-8 come as lone surrogates and become the same bytes again on output.
+    Bytes that are not valid UTF-8 become lone surrogates, and the same bytes again in the output.
     """
 
-    block_bytes: int = 2**20  #: about how much is handled at a time
+    block_bytes: int = 2**20  #: approximate size of a block
 
     def check(self, path: str, stored_bytes: int) -> None:
         """Raise ``BadInput`` if the file is empty."""
@@ -49,10 +49,10 @@ class Lines:
             raise BadInput(f"{path}: is empty: need at least one line of text")
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
-        """The lines that begin in the split, in pieces of about ``block_bytes``."""
+        """The lines that begin in the split, in blocks of about ``block_bytes``."""
         end = min(split.stored_offset + split.stored_length, file.stored_bytes)
         start = _first_line(file, split.stored_offset, end)
-        unfinished: list[Buffer] = []  # the beginning of a line whose end was not read yet
+        unfinished: list[Buffer] = []  # the start of a line that was read without its end
         while start < end:
             data = memoryview(file.read(start, min(self.block_bytes, end - start)))
             if not data:
@@ -78,10 +78,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class FixedRecords:
-    """Binary records of ``length`` bytes each, one after the other; a record is a ``bytes``."""
+    """Binary records of ``length`` bytes each, without separators; a record is a ``bytes``."""
 
     length: int
-    block_bytes: int = 2**20  #: about how much is handled at a time
+    block_bytes: int = 2**20  #: approximate size of a block
 
     def __post_init__(self) -> None:
         require(self.length >= 1, "FixedRecords.length", self.length, "at least 1 byte")
@@ -98,7 +98,7 @@ class FixedRecords:
             )
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
-        """The records that begin in the split, in pieces of about ``block_bytes``.
+        """The records that begin in the split, in blocks of about ``block_bytes``.
 
         Raises ``BadInput`` if the file ends within one of them.
         """
@@ -122,7 +122,7 @@ class FixedRecords:
 
 
 def _first_line(file: FileReader, offset: int, end: int) -> int:
-    """Where the first line that begins at ``offset`` or later begins; ``end`` if that is past."""
+    """Offset of the first line that begins at ``offset`` or later; ``end`` if it is past that."""
     if offset == 0:
         return 0
     at = offset - 1  # a newline right before the split ends the previous split's last line
@@ -138,7 +138,7 @@ def _first_line(file: FileReader, offset: int, end: int) -> int:
 
 
 def _rest_of_line(file: FileReader, offset: int) -> Iterator[bytes]:
-    """What is left, from ``offset`` on, of the line that is not finished there."""
+    """The rest of a line, from ``offset`` to its newline or the end of the file."""
     while offset < file.stored_bytes:
         data = bytes(file.read(offset, _TAIL_BYTES))
         found = data.find(b"\n")
@@ -152,7 +152,7 @@ def _rest_of_line(file: FileReader, offset: int) -> Iterator[bytes]:
 
 
 def _after_last_newline(data: memoryview) -> int:
-    """One past the last newline; 0 if there is none.  Looks backwards, a bit at a time."""
+    """The index after the last newline; 0 if there is none.  Searches backwards, in pieces."""
     stop = len(data)
     while stop:
         begin = max(0, stop - _TAIL_BYTES)

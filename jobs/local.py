@@ -1,10 +1,9 @@
-"""Running a whole job in this process, one task after the other: for trying out and testing jobs.
+"""Runs a whole job in this process, one task after the other, to try it out or to test it.
 
     outputs = run_locally(LongWords(min_letters=10), {"corpus.txt": b"some text"}, reduces=2)
     print(b"".join(outputs["r"]))
 
-The tasks are the very ones that run on a cluster; only the block store and the shuffle are plain
-bytes.
+The tasks run as on a cluster, but the files and the shuffle are byte strings in memory.
 """
 
 from __future__ import annotations
@@ -26,48 +25,48 @@ class BytesReader:
 
     @property
     def stored_bytes(self) -> int:
-        """Length of the file."""
+        """Length of the file in bytes."""
         return len(self._data)
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
+        """Bytes from ``offset`` on; fewer than ``length`` only at the end of the file."""
         return self._data[offset : offset + length]
 
 
 @dataclass
 class LocalIO:
-    """A task's world, made of plain bytes."""
+    """A ``TaskIO`` with files and fetched outputs in memory."""
 
     files: Mapping[str, Buffer]
     outputs: Sequence[tuple[str, Buffer]] = ()
     reported: list[float] = field(default_factory=list)  #: the progress that the task reported
 
     def open(self, path: str) -> FileReader:
-        """A file."""
+        """A reader of the file with this path."""
         return BytesReader(self.files[path])
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
-        """The outputs, in the order given."""
+        """The fetched outputs as (stage, output), in the order given."""
         for stage, output in self.outputs:
             yield stage, memoryview(output)
 
     def progress(self, share: float) -> None:
-        """Note it."""
+        """Append the share to ``reported``."""
         self.reported.append(share)
 
 
 @dataclass
 class LocalRun:
-    """What a job made."""
+    """The outputs and counters of a job."""
 
-    #: the output files of each stage that no other stage reads, by task
+    #: {stage that no other stage reads: its output files, by task}
     outputs: dict[str, list[bytes]] = field(default_factory=dict)
     counters: Counters = field(default_factory=dict)  #: summed over all tasks
-    #: of each stage that another reads: the bytes of each partition, of all its tasks
+    #: {stage that another stage reads: bytes of each partition, summed over its tasks}
     partition_bytes: dict[str, list[int]] = field(default_factory=dict)
 
     def output_bytes(self, stage: str) -> int:
-        """What a stage's tasks have made, for other stages or for good."""
+        """Bytes of a stage's output, whether other stages read it or not."""
         if stage in self.partition_bytes:
             return sum(self.partition_bytes[stage])
         return sum(map(len, self.outputs.get(stage, ())))
@@ -76,12 +75,12 @@ class LocalRun:
 def run_locally(
     job: Job, files: Mapping[str, Buffer], reduces: int = 1, split_bytes: int = 2**25
 ) -> LocalRun:
-    """Run all of a job's tasks over ``files``, by path, cut into splits of ``split_bytes``.
+    """Run all of a job's tasks over ``files``, {path: content}, in splits of ``split_bytes``.
 
-    Whatever the job's code raises comes through.
+    Exceptions of the job's code are not caught.
     """
     for path, data in files.items():
-        if data or len(files) == 1:  # one of several may be empty, such as a reduce's output
+        if data or len(files) == 1:  # among several, one may be empty, such as a reduce's output
             job.input.check(path, len(data))
     specs = job.stage_specs(reduces)
     splits = cut_into_splits({path: len(data) for path, data in files.items()}, split_bytes)
@@ -113,7 +112,7 @@ def run_locally(
 
 
 def cut_into_splits(stored_bytes: Mapping[str, int], split_bytes: int) -> list[Split]:
-    """Splits of at most ``split_bytes`` that cover the files of these lengths."""
+    """Splits of at most ``split_bytes`` that cover all files; ``stored_bytes``: {path: length}."""
     return [
         Split(path=path, stored_offset=at, stored_length=min(split_bytes, length - at))
         for path, length in stored_bytes.items()

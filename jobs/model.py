@@ -1,6 +1,6 @@
-"""How a job is written.
+"""The job API: ``Job``, its stages, and the checks of both.
 
-The usual job is a class in a file of its own:
+Most jobs are a class in a file of its own:
 
     from railyard import Job, Lines
 
@@ -22,9 +22,9 @@ The usual job is a class in a file of its own:
         def partition(self, key, partitions):   # optional: 0 to partitions - 1
             return len(key) % partitions
 
-``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  Functions called
-``map`` and ``reduce`` in a module do as well (its annotated variables are the parameters then).
-A job of more stages overrides ``stages``.
+``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  In place of a
+class, a module may define functions ``map`` and ``reduce``; its annotated variables are then the
+parameters.  A job with more stages overrides ``stages``.
 
 Never here: running anything.
 """
@@ -46,38 +46,38 @@ from railyard.jobs.params import read_params
 from railyard.jobs.records import Pairs, partition_by_hash
 from railyard.jobs.taskio import Operator
 
-#: Tasks of a stage.
+#: Most tasks of a stage.
 TASKS_MAX = COUNT_MAX
-#: More tasks than that nobody would wait for on a laptop's slots.
+#: Most reduces of a real job: more would take too long on a laptop's slots.
 REDUCES_MAX = 100_000
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stage as the ResourceManager knows it: what to run, without the code."""
+    """A stage as the ResourceManager knows it: its name, its inputs, its tasks, but no code."""
 
     name: Name  #: small letters only: "m" and "r" in plain MapReduce
-    #: stages whose output it fetches; none: it reads the job's files
+    #: stages from which its tasks fetch; () = it reads the job's files
     reads: Annotated[tuple[Name, ...], FEW] = ()
     tasks: Tasks = 0  #: 0 = one for each split of the job's files
 
     @property
     def kind(self) -> Literal["map", "reduce"]:
-        """Whether its tasks read files ("map", also if they read nothing) or fetch ("reduce")."""
+        """Whether its tasks fetch from other stages ("reduce") or read files or nothing ("map")."""
         return "reduce" if self.reads else "map"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage as a job writes it."""
+    """A stage as a job defines it, with its operator."""
 
     name: str  #: small letters only
     operator: Operator
-    reads: tuple[str, ...] = ()  #: names of stages listed before it; none: it reads the job's files
-    #: how many tasks; None: one a split if it reads files, else what was asked for at submission
+    reads: tuple[str, ...] = ()  #: names of earlier stages; () = it reads the job's files
+    #: number of tasks; None = one per split if it reads files, else the submission's ``reduces``
     tasks: int | None = None
 
     def spec(self, reduces: int) -> StageSpec:
-        """The stage without its code; ``reduces`` is what was asked for at submission."""
+        """The stage without its operator; ``reduces`` is the number given at submission."""
         tasks = self.tasks
         if tasks is None:
             tasks = reduces if self.reads else 0
@@ -85,15 +85,15 @@ class Stage:
 
 
 class Job:
-    """Base of all jobs; see the top of this file.
+    """Base class of all jobs; see the top of this file.
 
-    Raises ``UsageError`` when it is made with parameters that are unknown, missing or wrong.
+    The constructor raises ``UsageError`` for unknown, missing or wrong parameters.
     """
 
-    input: ClassVar[InputFormat] = Lines()  #: how the job's files become records
+    input: ClassVar[InputFormat] = Lines()  #: how the job's files are read as records
 
     def __init__(self, **params: Any) -> None:
-        #: counted so far by ``count``; of one task
+        #: {counter: count} of the current task
         self.counters: dict[str, int] = {}
         for name, value in read_params(type(self), params).items():
             setattr(self, name, value)
@@ -103,29 +103,29 @@ class Job:
             raise UsageError(f"{type(self).__name__}: {error}") from error
 
     def setup(self) -> None:
-        """Look at the parameters and prepare; raise ``ValueError`` if they make no sense.
+        """Check the parameters and prepare; raise ``ValueError`` if they are wrong.
 
-        Called once in every process that works for the job.
+        Called once in every process that runs tasks of the job.
         """
 
     def map(self, record: Any) -> Pairs | None:
-        """Yield the (key, value) pairs of one record."""
+        """Yield (key, value) pairs for one record."""
         raise NotImplementedError
 
     def combine(self, key: Any, values: Iterable[Any]) -> Pairs | None:
-        """Yield fewer pairs in place of those of a key with some of its values."""
+        """Yield pairs that replace those of a key and some of its values, preferably fewer."""
         raise NotImplementedError
 
     def reduce(self, key: Any, values: Iterable[Any]) -> Pairs | None:
-        """Yield the output for a key and all of its values, which come once, in any order."""
+        """Yield the output for a key and all its values, an iterator in any order."""
         raise NotImplementedError
 
     def partition(self, key: Any, partitions: int) -> int:
-        """Which of the reduces gets a key: 0 to ``partitions`` - 1, the same in every process."""
+        """The reduce that gets a key: 0 to ``partitions`` - 1, the same in every process."""
         return partition_by_hash(key, partitions)
 
     def count(self, name: str, by: int = 1) -> None:
-        """Add to the job's counter ``name``, which the report at its end shows."""
+        """Add to the job's counter ``name``, which is shown when the job has ended."""
         self.counters[name] = self.counters.get(name, 0) + by
 
     def stages(self) -> tuple[Stage, ...]:
@@ -146,7 +146,7 @@ class Job:
         return stages[name]
 
     def stage_specs(self, reduces: int = 1) -> tuple[StageSpec, ...]:
-        """The stages for a submission with ``reduces`` reduce tasks, checked."""
+        """The checked stages for a submission with ``reduces`` reduce tasks."""
         require(reduces >= 1, "reduces", reduces, "a whole number >= 1")
         specs = tuple(stage.spec(reduces) for stage in self.stages())
         check_stages(specs)
@@ -157,10 +157,11 @@ class Job:
 
 
 def check_stages(stages: Sequence[StageSpec]) -> None:
-    """Raise ``UsageError`` unless the stages are a graph that can be run.
+    """Raise ``UsageError`` unless the stages form a graph that can be run.
 
-    Names are unique and made of letters, each stage reads earlier ones, those that fetch have
-    tasks, and all readers of a stage have the same number of tasks (it is partitioned once).
+    Names must be unique and of small letters, each stage may read earlier ones only, and those that
+    fetch must have tasks.  All readers of a stage must have the same number of tasks, because its
+    output is partitioned once.
     """
     if not stages:
         raise UsageError("a job has no stages: need at least one")

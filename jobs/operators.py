@@ -1,8 +1,8 @@
-"""What the tasks of a record-by-record stage do: ``Map`` over files, ``Reduce`` over a shuffle.
+"""The operators of record-by-record stages: ``Map`` over files, ``Reduce`` over a shuffle.
 
-Both are made of a job's functions, and both hand their pairs either to the shuffle or, if no
-stage reads them, as lines of text to the block store.  A job that works on blocks of bytes brings
-an ``Operator`` of its own instead.
+Both call a job's functions, and write the resulting pairs to the shuffle or, if no stage reads
+them, as lines of text to the block store.  A job that works on blocks of bytes has an ``Operator``
+of its own instead.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from railyard.jobs.records import (
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: A merge says that it is alive about this often.
-_GROUPS_A_REPORT = 4096
-#: What part of a reduce's progress its fetches are, as in Hadoop.
+#: Groups that a merge handles between two progress reports.
+_GROUPS_PER_REPORT = 4096
+#: Share of the fetches in a reduce's progress, as in Hadoop.
 FETCHED_SHARE = 1 / 3
 _LINES = Lines()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairsOperator:
-    """A stage whose tasks make pairs; how those get to the stages that read it."""
+    """Base of operators that produce pairs: combines, partitions and writes them."""
 
     combine: Combiner | None = None
     partition: Partitioner = partition_by_hash
@@ -46,7 +46,7 @@ class PairsOperator:
         counters: Counters,
         input_bytes: int,
     ) -> TaskResult:
-        """Make the task's result of its pairs: shuffle output, or text if nobody reads it."""
+        """Write the pairs as the task's result: shuffle output, or text if no stage reads it."""
         result = TaskResult(input_bytes=input_bytes, counters=counters)
         if not task.partitions:
             result.output = text_lines(pairs)
@@ -62,13 +62,13 @@ class PairsOperator:
 
 @dataclass(frozen=True)
 class Map(PairsOperator):
-    """Calls ``function(record)`` for every record of its splits; that yields pairs."""
+    """Calls ``function(record)``, which yields pairs, for every record of the task's splits."""
 
     function: Callable[[Any], Pairs | None]
     input: InputFormat = _LINES
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Do one task."""
+        """Run one map task."""
         pairs = self._pairs(task, io, counters)
         return self.deliver(pairs, task, counters, split_bytes(task))
 
@@ -87,12 +87,12 @@ class Map(PairsOperator):
 
 @dataclass(frozen=True)
 class Reduce(PairsOperator):
-    """Calls ``function(key, values)`` for every key that it fetched; that yields pairs."""
+    """Calls ``function(key, values)``, which yields pairs, for every fetched key."""
 
     function: Callable[[Any, Iterable[Any]], Pairs | None]
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Do one task.  The functions are called while the result's output is read."""
+        """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
         runs = RunReader()
         fetched_bytes = 0
         for _, output in fetch(task, io):
@@ -108,7 +108,7 @@ class Reduce(PairsOperator):
         def report() -> None:
             nonlocal done
             done += 1
-            if done % _GROUPS_A_REPORT == 0:
+            if done % _GROUPS_PER_REPORT == 0:
                 io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / runs.groups)
 
         function = self.function
@@ -122,12 +122,12 @@ class Reduce(PairsOperator):
 
 
 def split_bytes(task: TaskSpec) -> int:
-    """Real bytes of a task's splits."""
+    """Total length of a task's splits in stored bytes."""
     return sum(split.stored_length for split in task.splits)
 
 
 def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Buffer]]:
-    """The blocks of whole records of all of a task's splits, with progress reported."""
+    """(Split, block of whole records) for all of a task's splits; reports the progress."""
     total, done = max(1, split_bytes(task)), 0
     for split in task.splits:
         for block in form.blocks(io.open(split.path), split):
@@ -137,7 +137,7 @@ def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tupl
 
 
 def fetch(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
-    """Everything that a task fetches, with progress reported."""
+    """(Stage, output) for all that a task fetches; reports the progress."""
     for number, fetched in enumerate(io.fetched(), 1):
         io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
         yield fetched

@@ -1,8 +1,8 @@
-"""Shipping a job: its source text and its parameters, never a pickled object.
+"""Packages a job to be shipped: its source text and its parameters, never a pickled object.
 
-A job that comes with Railyard is named by its module.  A user's job is one file: its text
-travels, and is compiled under the file's own name wherever it runs, so that tracebacks show the
-user's lines.
+A job that comes with Railyard is named by its module.  A user's job is one file.  Its text is
+shipped, and compiled under the file's own name in every process that runs it, so that tracebacks
+show the user's lines.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from railyard.jobs.params import read_params
 #: Jobs of these packages are named by their module; all others are shipped as text.
 _OURS = "railyard.jobs."
 
-#: What a module of functions may define; all but ``map`` is optional.
+#: Functions that a job's module may define in place of a class; all but ``map`` are optional.
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
-#: A job is a program, not data.
+#: Largest job file.
 _SOURCE_BYTES_MAX = 2**24
-#: An error may tell a long story; a command that was wrong gets one line.
+#: Longest error of a job's file that is shown: its message must fit on a line.
 _WORDS_LETTERS_MAX = 300
-#: The name of the class that stands for a module of functions.
+#: Name of the class that is made of a module's functions.
 _FUNCTIONS_CLASS = "Functions"
 
 
 def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPackage:
-    """Package a job class with its parameters (text is converted to their types).
+    """Package a job class with its parameters, which are converted from text to their types.
 
     Raises ``UsageError`` for wrong parameters.
     """
@@ -62,8 +62,9 @@ def pack_file(
 ) -> JobPackage:
     """Package the job in a user's file.
 
-    ``job_class`` chooses among several; "" takes the only one.  Raises ``UsageError``, one line,
-    for a file that can't be read, that does not run, that has no job, and for wrong parameters.
+    ``job_class`` is needed if there are several; "" takes the only one.  Raises a one-line
+    ``UsageError`` for a file that cannot be read, does not run or has no job, and for wrong
+    parameters.
     """
     source = read_file(file, _SOURCE_BYTES_MAX)
     name = printable(str(file))
@@ -75,10 +76,10 @@ def pack_file(
 
 
 def load_job(package: JobPackage) -> Job:
-    """Make the job of a package, with its parameters set.
+    """Create the job of a package, with its parameters.
 
-    Runs the shipped file.  Raises ``UsageError`` as ``pack_file`` does, and for a module that is
-    none of Railyard's jobs.
+    Runs the shipped file.  Raises ``UsageError`` as ``pack_file`` does, and for a module outside
+    ``railyard.jobs``.
     """
     if not package.module:
         module = _module_from_source(package.source, package.file_name)
@@ -94,7 +95,7 @@ def load_job(package: JobPackage) -> Job:
 
 def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackage) -> JobPackage:
     try:
-        job(**(params or {})).stage_specs()  # finds now what would fail in every task
+        job(**(params or {})).stage_specs()  # fails here rather than in every task
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
@@ -110,7 +111,7 @@ def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackag
 
 
 def _module_from_source(source: bytes, file_name: str) -> ModuleType:
-    """Run ``source`` as a module of its own, under the name of its file."""
+    """Run ``source`` as a new module, under the name of its file."""
     name = f"railyard_job_{zlib.crc32(source):08x}_{Path(file_name).stem}"
     try:
         code = compile(source, file_name, "exec", dont_inherit=True)
@@ -120,7 +121,7 @@ def _module_from_source(source: bytes, file_name: str) -> ModuleType:
         raise UsageError(f"{file_name}:{error.lineno or 1}: {error.msg}{line}") from None
     except ValueError as error:  # a null byte, or no UTF-8
         raise UsageError(f"{file_name}: is no Python source: {error}") from None
-    # No modification time: linecache then never looks for the file, which may not exist here.
+    # Without a modification time, linecache never checks the file, which may not exist here.
     linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
     module = ModuleType(name)
     module.__file__ = file_name
@@ -144,14 +145,14 @@ def _where(error: BaseException, file_name: str) -> str:
 
 
 def _hint(error: ImportError) -> str:
-    """What to write instead of an import that failed."""
+    """A hint for an import that failed."""
     if (error.name or "").split(".")[0] == "jobs":
         return " (write: from railyard import Job, Lines, ...)"
     return " (a job is one file: others are not shipped)"
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
-    """The job class asked for; the only one if none was."""
+    """The job class with this name, or the module's only one if the name is ""."""
     jobs = {
         name: value
         for name, value in vars(module).items()
@@ -170,18 +171,18 @@ def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
 
 
 class _FunctionsJob(Job):
-    """Base of the classes that stand for a module of functions."""
+    """Base of the classes that are made of a module's functions."""
 
     module: ClassVar[ModuleType]
 
     def __init__(self, **params: Any) -> None:
-        # The functions see their parameters as the module's variables.
+        # The functions read their parameters as variables of the module.
         vars(self.module).update(read_params(type(self), params))
         super().__init__(**params)
 
 
 def _from_functions(module: ModuleType) -> type[Job]:
-    """A job class made of a module's functions; the module's annotated variables are parameters."""
+    """Make a job class of a module's functions; its annotated variables are the parameters."""
     annotations = inspect.get_annotations(module)
     body: dict[str, Any] = {
         name: vars(module)[name] for name in annotations if name in vars(module)

@@ -1,4 +1,4 @@
-"""The typed parameters of a job: its annotated class attributes.
+"""The typed parameters of a job, which are its annotated class attributes.
 
 class LongWords(Job):
     min_letters: int = 8        # --param min_letters=10
@@ -39,11 +39,11 @@ class Param:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """Whether the parameter has no default."""
         return self.default is _MISSING
 
     def read(self, value: Any, job: str) -> ParamValue:
-        """``value`` as the parameter's type, also from text; ``UsageError`` if that can't be."""
+        """Convert ``value``, which may be text, to the parameter's type; or ``UsageError``."""
         if isinstance(value, str) and self.kind is bytes:
             return value.encode()
         if isinstance(value, str) and self.kind == list[bytes]:
@@ -57,9 +57,9 @@ class Param:
 
 
 def params_of(job: type) -> dict[str, Param]:
-    """The parameters that a job class declares, its base classes' first.
+    """{Name: parameter} of a job class, those of its base classes first.
 
-    Raises ``UsageError`` for a parameter of a type that can't be shipped.
+    Raises ``UsageError`` for a parameter of a type that cannot be shipped.
     """
     try:
         hints = typing.get_type_hints(job)
@@ -81,9 +81,9 @@ def params_of(job: type) -> dict[str, Param]:
 
 
 def read_params(job: type, given: Mapping[str, Any]) -> dict[str, ParamValue]:
-    """Values for all parameters of a job: those given, converted, and the others' defaults.
+    """The values of all parameters of a job: the given ones, converted, and the defaults.
 
-    Raises ``UsageError`` for an unknown parameter, a wrong value and a missing one.
+    Raises ``UsageError`` for an unknown parameter, a wrong value or a missing one.
     """
     params, label = params_of(job), job.__name__
     for name in given:

@@ -1,11 +1,11 @@
-"""Keys and values on their way: packed into sorted runs for the shuffle, and into lines of text.
+"""Serialises keys and values: into sorted runs for the shuffle, and into lines of text.
 
-A *run* is groups ``[key, [value, ...]]`` in MessagePack, ordered by key, with a header that
-counts them.  An output for the shuffle is any number of runs, one after the other, so that
-outputs can be strung together as well.
+A *run* is a sequence of groups ``[key, [value, ...]]`` in MessagePack, sorted by key, after a
+header that counts them.  A task's shuffle output is a concatenation of runs, so that outputs can be
+concatenated too.
 
-Keys and values are ``str``, ``bytes``, ``int``, ``float``, ``bool``, ``None`` and tuples of those
-(a list arrives as a tuple).  Keys of one stage must compare with one another.
+Keys and values are ``str``, ``bytes``, ``int``, ``float``, ``bool``, ``None`` and tuples of these;
+a list arrives as a tuple.  The keys of one stage must be comparable with one another.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Combiner = Callable[[Any, Iterable[Any]], Pairs | None]
 Partitioner = Callable[[Any, int], int]
 
 _HEADER = struct.Struct("<QQ")  # groups, bytes after the header
-_TEXT_BYTES = 2**18  # output is handed on in pieces of about this size
+_TEXT_BYTES = 2**18  # approximate size of the pieces in which text is written
 
 
 def stable_hash(key: Any) -> int:
-    """A hash that is the same in every process and run; keys that are equal have the same."""
+    """A hash that is the same in every process and run; equal keys have equal hashes."""
     return zlib.crc32(_packed(_normal(key)))
 
 
 def partition_by_hash(key: Any, partitions: int) -> int:
-    """The partition of a key unless the job says otherwise."""
+    """The default partitioner."""
     return stable_hash(key) % partitions
 
 
 def checked_pairs(pairs: Pairs | None, function: Callable[..., Any]) -> Iterator[tuple[Any, Any]]:
-    """What a user's function gave, one (key, value) after the other.
+    """The (key, value) pairs that a user's function returned or yielded; None means no pairs.
 
-    Raises ``JobError`` for anything else; None stands for no pairs.
+    Raises ``JobError`` if it gave anything else.
     """
     if pairs is None:
         return
@@ -59,13 +59,13 @@ def checked_pairs(pairs: Pairs | None, function: Callable[..., Any]) -> Iterator
 class RunWriter:
     """Collects pairs, groups them by key, combines, partitions, and packs them into runs."""
 
-    #: pairs held as Python objects (some 100 bytes each) before they are packed
+    #: pairs held as Python objects, at about 100 bytes each, before they are packed
     PAIRS_MAX = 250_000
 
     def __init__(
         self, partitions: int, partition: Partitioner, combine: Combiner | None = None
     ) -> None:
-        self.combined = 0  #: pairs that combining saved
+        self.combined = 0  #: how many fewer pairs there are after combining
         self._partition = partition
         self._combine = combine
         self._partitions: list[list[Buffer]] = [[] for _ in range(partitions)]
@@ -73,7 +73,7 @@ class RunWriter:
         self._held = 0
 
     def add(self, key: Any, value: Any) -> None:
-        """Take a pair."""
+        """Add a pair; may pack all pairs held so far."""
         try:
             self._groups.setdefault(key, []).append(value)
         except TypeError:
@@ -83,7 +83,7 @@ class RunWriter:
             self._spill()
 
     def finish(self) -> list[list[Buffer]]:
-        """The runs of each partition."""
+        """Pack the remaining pairs and return the runs of each partition."""
         self._spill()
         return self._partitions
 
@@ -122,14 +122,14 @@ class RunWriter:
 
 
 class RunReader:
-    """Merges the runs of many outputs into groups, ordered by key."""
+    """Merges the runs of many outputs into groups, sorted by key."""
 
     def __init__(self) -> None:
-        self.groups = 0  #: groups in all runs, before those of equal keys are joined
+        self.groups = 0  #: groups in all runs, before groups of equal keys are merged
         self._runs: list[memoryview] = []
 
     def add(self, output: Buffer) -> None:
-        """Take one output; it must stay unchanged.  Raises ``JobError`` if it is no runs."""
+        """Add one output, which must stay unchanged.  Raises ``JobError`` if it is damaged."""
         rest = memoryview(output)
         while rest:
             groups, length = _HEADER.unpack_from(rest) if len(rest) >= _HEADER.size else (0, 0)
@@ -141,9 +141,9 @@ class RunReader:
             rest = rest[_HEADER.size + length :]
 
     def merged(self, on_group: Callable[[], None]) -> Iterator[tuple[Any, Iterator[Any]]]:
-        """Each key with its values, in the order of the keys; ``on_group`` is called as it goes.
+        """(Key, values) sorted by key; calls ``on_group`` for each group that is read.
 
-        The values of a key come in any order, and are gone once the next key is asked for.
+        The values of a key are in any order, and can be read only until the next key is.
         """
         by_key = itemgetter(0)
         groups = _counted(heapq.merge(*map(_unpacked, self._runs), key=by_key), on_group)
@@ -152,7 +152,7 @@ class RunReader:
 
 
 def text_lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Buffer]:
-    """Lines "key<TAB>value" in pieces; a value of None gives a line with the key alone."""
+    """Lines "key<TAB>value" in pieces of many; for a value of None, the line is the key alone."""
     piece = bytearray()
     for key, value in pairs:
         piece += _text(key)
@@ -196,7 +196,7 @@ def _counted(groups: Iterator[Any], on_group: Callable[[], None]) -> Iterator[An
         for group in groups:
             on_group()
             yield group
-    except TypeError as error:  # only from comparing keys: the consumer's errors don't come here
+    except TypeError as error:  # only from comparing keys: the consumer's errors are not seen here
         raise _not_comparable(error) from None
 
 
@@ -216,7 +216,7 @@ def _bad_key(key: Any) -> JobError:
 
 
 def _normal(key: Any) -> Any:
-    """``key`` such that equal keys pack to equal bytes: 1, 1.0 and True are equal in Python."""
+    """``key`` in a form that packs equal keys to equal bytes: 1, 1.0 and True are equal."""
     if isinstance(key, bool) or (isinstance(key, float) and key.is_integer() and abs(key) < 2**63):
         return int(key)
     if isinstance(key, tuple | list):

@@ -1,4 +1,4 @@
-"""Doing one task of a job: the only way in which a job's code is run.
+"""Runs one task of a job; all of a job's code runs through here.
 
     job = load_job(package)
     result = run_task(job, task, io)
@@ -33,11 +33,11 @@ __all__ = [
 
 
 def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
-    """Do ``task`` and return what it made.
+    """Run ``task`` and return its result.
 
-    Whatever the job's code raises comes through with its traceback, also while a lazy output is
-    read.  Raises ``BadInput`` for a file that is not what its format says and ``JobError`` for
-    code that breaks a rule, such as a partition number out of range.
+    Exceptions of the job's code are not caught, and may also be raised while a lazy output is read.
+    Raises ``BadInput`` for a file that does not fit its format, and ``JobError`` for code that
+    breaks a rule, such as a partition number out of range.
     """
     counters: Counters = {}
     job.counters = counters

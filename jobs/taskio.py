@@ -1,7 +1,7 @@
-"""What a task sees of the world: files to read, outputs to fetch, a place to report progress.
+"""A task's interfaces: files to read, outputs to fetch, progress reports, and its result.
 
-These are interfaces.  A node's attempt implements them with the block store and the shuffle; a
-test, or ``jobs.local``, with plain bytes.
+An attempt on a node implements them with the block store and the shuffle; ``jobs.local`` and tests
+with byte strings.
 
 Never here: processes, sockets, clocks.
 """
@@ -17,16 +17,16 @@ from railyard.cluster.messages.execution import TaskSpec
 
 Buffer = bytes | bytearray | memoryview
 
-#: what a task counted, by name; summed over the tasks of a job
+#: {counter: count} of a task; summed over the tasks of a job
 Counters = dict[str, int]
 
 
 class BadInput(RailyardError):
-    """A file that a job reads is not what its format says; names the file and the offset."""
+    """An input file does not fit its format; the message has the file and the offset."""
 
 
 class JobError(RailyardError):
-    """A job's code did what no job may do; says what, and what would be right."""
+    """A job's code broke a rule; the message says which, and what would be right."""
 
 
 class FileReader(Protocol):
@@ -34,57 +34,57 @@ class FileReader(Protocol):
 
     @property
     def stored_bytes(self) -> int:
-        """Length of the whole file."""
+        """Length of the whole file in bytes."""
         ...
 
     def read(self, offset: int, length: int) -> Buffer:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
+        """Bytes from ``offset`` on; fewer than ``length`` only at the end of the file."""
         ...
 
 
 class TaskIO(Protocol):
-    """Everything that a task may do besides computing."""
+    """A task's access to files, to fetched outputs and to its progress report."""
 
     def open(self, path: str) -> FileReader:
-        """A file of the block store."""
+        """A reader of a file in the block store."""
         ...
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
-        """What the tasks that this one reads from wrote for it, as it arrives.
+        """The partitions that other tasks wrote for this one, as they arrive.
 
-        Each item is the name of a stage and one output of it (or several, one after the other).
-        Ends when all ``TaskSpec.inputs`` outputs are there.  To be called once.
+        Each item is the name of a stage and one of its outputs, or several concatenated.  Ends when
+        all ``TaskSpec.inputs`` outputs have arrived.  May be called once.
         """
         ...
 
     def progress(self, share: float) -> None:
-        """Report that this share of the task is done, 0 to 1; a silent task counts as hanging."""
+        """Report the task's progress, 0 to 1; a task that reports nothing is taken for hung."""
         ...
 
 
 @dataclass(kw_only=True)
 class TaskResult:
-    """What a task made.
+    """The outputs and counters of a task.
 
-    ``output`` may be lazy: the task goes on working while it is read, and ``counters`` are
-    complete once it was.  It can be read once.
+    ``output`` may be lazy: the task computes while it is read, and ``counters`` are complete only
+    afterwards.  It can be read once.
     """
 
-    #: shuffle output: the pieces of each partition; as many as ``TaskSpec.partitions``
+    #: shuffle output: a list of pieces for each of ``TaskSpec.partitions``
     partitions: list[list[Buffer]] = field(default_factory=list)
-    #: the task's file in the block store; nothing if ``TaskSpec.partitions`` is above 0
+    #: content of the task's file in the block store; empty if ``TaskSpec.partitions`` is above 0
     output: Iterable[Buffer] = ()
-    input_bytes: int = 0  #: real bytes that it read or fetched
+    input_bytes: int = 0  #: stored bytes that the task read or fetched
     counters: Counters = field(default_factory=dict)
 
 
 class Operator(Protocol):
-    """What each task of a stage does.
+    """The code of a stage's tasks.
 
-    ``jobs.operators`` has those for jobs that work record by record; a job that works on whole
-    blocks of bytes brings its own.
+    ``jobs.operators`` has those of jobs that work record by record; a job that works on blocks of
+    bytes has its own.
     """
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Do the task and count into ``counters``, which becomes the result's."""
+        """Run the task; count into ``counters``, which become the result's."""
         ...

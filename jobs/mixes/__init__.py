@@ -1,4 +1,4 @@
-"""Several jobs at once: which, how large, whose, when; as real jobs and as a workload.
+"""Mixes of several jobs, with sizes, users and submission times; real, or as a workload.
 
 Not here: workloads by size alone (``jobs.workloads``).
 Open ``mixes`` first.

@@ -1,8 +1,8 @@
-"""A mix of real jobs as a workload: what the simulator is told of jobs that a cluster can run.
+"""Turns a mix of real jobs into a workload for the simulator, by measuring them.
 
-Nothing is assumed of them: their very inputs are generated, and their maps and reduces run, here in
-this process; what each task would ship to each other one is counted.  That takes as long as the
-real bytes take, and no longer: a job of 10 GB on a topology with scale 1000 about half a second.
+The jobs' inputs are generated and their tasks run in this process, and the bytes that go from each
+task to each other one are counted.  This takes as long as the stored bytes need: about half a
+second for a job of 10 GB on a topology with scale 1000.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _FOLDER = "/mix"
 
 
 def measured_workload(mix: Mix, topology: Topology, seed: int) -> Workload:
-    """The mix's jobs with their sizes, bytes and numbers of tasks on this topology.
+    """The mix's jobs with the bytes and numbers of tasks that they have on this topology.
 
-    Raises ``UsageError`` for a job that makes no sense; what a job's own code raises comes through.
+    Raises ``UsageError`` for an impossible job.  Exceptions of a job's own code are not caught.
     """
-    bench = _Bench(topology)
-    jobs = tuple(bench.measure(one) for one in plan_mix(mix, topology, seed, _FOLDER))
+    measuring = _Measuring(topology)
+    jobs = tuple(measuring.measure(one) for one in plan_mix(mix, topology, seed, _FOLDER))
     return Workload(name=mix.name, source="measured on the jobs themselves", jobs=jobs)
 
 
 class _Store(dict[str, bytes]):
-    """A block store in memory: ``jobs.sample.Files``."""
+    """A block store in memory, {path: content}: a ``jobs.samples.sample.Files``."""
 
     def list(self, folder: str) -> list[str]:
         return sorted(path for path in self if path == folder or path.startswith(f"{folder}/"))
@@ -43,8 +43,8 @@ class _Store(dict[str, bytes]):
         return BytesReader(self[path])
 
 
-class _Bench:
-    """Where jobs are tried out; equal inputs are made once, equal jobs measured once."""
+class _Measuring:
+    """Runs jobs and measures them; generates equal inputs once and measures equal jobs once."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -52,10 +52,10 @@ class _Bench:
         self._known: dict[bytes, tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]] = {}
 
     def measure(self, planned: Planned) -> WorkloadJob:
-        """One job."""
+        """The measured stages and files of a planned job."""
         step, wanted = planned.plan.measured, planned.job
         for generate in planned.plan.before:
-            # Steps that read something only check it, and ship none of their own to the job.
+            # Steps that read a file only check it; the job does not depend on their output.
             if not generate.input and not self._store.list(generate.output):
                 self._generate(generate)
         package = step.pack(self._store)

@@ -1,13 +1,13 @@
-"""Several jobs that run at once: which, how large, whose, and when each is submitted.
+"""Mixes: several jobs that run concurrently, each with a size, a user and a submission time.
 
-Three ways to say it, which may be mixed:
+A mix is given in three ways, which may be combined:
 
-    terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with what is special
-    mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   drawn by seed
-    evening.toml                                                 a file with a [[job]] for each
+    terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with their options
+    mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   random jobs, drawn by seed
+    evening.toml                                                 a file with a [[job]] for each job
 
-A file's tables have the keys that follow a job's name above.  Jobs are predicted, as recurring ones
-are, rightly and all of them unless it is said otherwise: recurring=0.5,size_error=0.1,late=0.2.
+The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
+jobs are, and without errors; recurring=0.5,size_error=0.1,late=0.2 changes that.
 Never here: running anything.
 """
 
@@ -32,9 +32,9 @@ from railyard.jobs.workloads.model import Recurrence
 
 MIX = "mix"
 _PARAM = "param."
-#: Text of more letters is no number that anybody means.
+#: Longest text that is read as a number.
 _NUMBER_LETTERS_MAX = 30
-#: More jobs are a workload for the simulator alone.
+#: Most jobs of a mix; the simulator's workloads may have more.
 JOBS_MAX = 10_000
 _Count = Annotated[int, msgspec.Meta(ge=1, le=JOBS_MAX)]
 _Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
@@ -43,28 +43,28 @@ _Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
 class MixJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a mix."""
 
-    name: str  #: unlike any other's: "terasort-3"
-    job: str  #: what ``jobs.catalog.find`` finds: "terasort"
-    submit_s: float  #: from the mix's beginning
-    size_bytes: int  #: of the input that is generated for it; the model's
-    reduces: int | None  #: None: whoever runs it chooses
+    name: str  #: unique: "terasort-3"
+    job: str  #: a name for ``jobs.samples.catalog.find``: "terasort"
+    submit_s: float  #: from the start of the mix
+    size_bytes: int  #: model's bytes of the generated input
+    reduces: int | None  #: None = chosen by size and slots
     user: str
     queue: str
     params: dict[str, str]
-    own_input: bool = False  #: whether its input is made for it alone, though others' be equal
-    recurrence: Recurrence | None = None  #: what is predicted of it; None: nothing
+    own_input: bool = False  #: whether it shares no input, even with jobs that have an equal one
+    recurrence: Recurrence | None = None  #: its forecast; None = it is not predicted
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs, in the order in which they are submitted."""
+    """Jobs in the order of their submission."""
 
-    name: str  #: the words that it was asked for with
+    name: str  #: the words of the command that describe the mix
     jobs: tuple[MixJob, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Defaults:
-    """What holds for jobs of which nothing else is said."""
+    """Options of the jobs that do not have their own."""
 
     size_bytes: int
     reduces: int | None = None
@@ -74,19 +74,19 @@ class Defaults:
 
 
 def user_files(jobs: Iterable[str]) -> list[str]:
-    """The files of users' own among jobs as they are asked for, each once."""
+    """The Python files among the jobs of a command, each once."""
     files = (job.partition(":")[0] for job in jobs)
     return list(dict.fromkeys(file for file in files if file.endswith(".py")))
 
 
 def is_single(words: Sequence[str]) -> bool:
-    """Whether one job is asked for, with nothing special said of it."""
+    """Whether the words are the name of one job, without options."""
     [first, *others] = words
     return not others and first != MIX and "," not in first and not first.endswith(".toml")
 
 
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
-    """The jobs that these words ask for; raises ``UsageError`` for what makes no sense."""
+    """Parse a mix; raises ``UsageError`` for unknown jobs and wrong options."""
     asked: list[MixJob] = []
     for word in words:
         asked += _read(word, defaults, seed)
@@ -95,7 +95,7 @@ def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
     names = Counter(_base_name(one.job) for one in asked)
     seen: Counter[str] = Counter()
     jobs = []
-    for one in sorted(asked, key=lambda one: one.submit_s):  # stable: equal times as they are told
+    for one in sorted(asked, key=lambda one: one.submit_s):  # stable: equal times keep their order
         base = _base_name(one.job)
         seen[base] += 1
         name = base if names[base] == 1 else f"{base}-{seen[base]}"
@@ -104,18 +104,18 @@ def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
     return Mix(name=" ".join(words), jobs=tuple(jobs))
 
 
-class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said of how these jobs are predicted, and of their inputs.
+class _CommonOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of forecasts and inputs.
 
-    Errors are drawn as those of workloads are (``jobs.workloads.population``): a size evenly up to
-    twice ``size_error``, a time evenly up to ``late_by`` before or after that at which a job comes.
+    Errors are drawn as for workloads (``jobs.workloads.population``): a size is off by up to twice
+    ``size_error``, a time by up to ``late_by`` in either direction, both uniformly.
     """
 
-    recurring: float = 1.0  #: share of the jobs that is predicted
+    recurring: float = 1.0  #: share of the jobs that are predicted
     size_error: float = 0.0  #: mean of |predicted / actual size - 1|
-    late: float = 0.0  #: share of the predicted jobs that come at another time than predicted
+    late: float = 0.0  #: share of the predicted jobs that are submitted at another time
     late_by: Duration = 10.0
-    inputs: Literal["shared", "own"] = "shared"  #: "own": made for each job, though equal
+    inputs: Literal["shared", "own"] = "shared"  #: "own": each job has files of its own
 
     def __post_init__(self) -> None:
         for name in ("recurring", "late"):
@@ -123,13 +123,13 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
 
 
-class _Asked(_Known, frozen=True, kw_only=True):
-    """What can be said of a job, in a word or in a file's table."""
+class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
+    """The options of a job, in a word of the command or in a file's table."""
 
     job: str
     size: Size | None = None
     submit: Duration = 0.0
-    times: _Count = 1  #: so many jobs like this
+    times: _Count = 1  #: how many such jobs
     reduces: _Reduces | None = None
     user: str | None = None
     queue: str | None = None
@@ -146,13 +146,13 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     job: list[dict[str, Any]] = []
 
 
-class _Drawn(_Known, frozen=True, kw_only=True):
-    """What can be said of a mix that is drawn; of "a+b" each is equally likely."""
+class _RandomMix(_CommonOptions, frozen=True, kw_only=True):
+    """The options of a random mix; each of "a+b" is equally likely."""
 
     jobs: _Count = 12
     of: str = "terasort+wordcount"
     sizes: str = "500MB+1GB+2GB"
-    window: Duration = 0.0  #: they come at times spread evenly, by chance, over this; 0: at once
+    window: Duration = 0.0  #: submission times are uniform over it; 0 = all jobs at once
     users: _Count = 1
     queues: str = ""
     reduces: _Reduces | None = None
@@ -163,18 +163,18 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
         yield from _from_file(Path(word), defaults, seed)
         return
     name, changes = split_changes(word)
-    told: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in changes:
         if key.startswith(_PARAM):
-            told.setdefault("param", {})[key.removeprefix(_PARAM)] = value
+            options.setdefault("param", {})[key.removeprefix(_PARAM)] = value
         else:
-            told[key] = _as_number(value)
+            options[key] = _as_number(value)
     if name == MIX:
-        shape = build(told, _Drawn, word)
+        shape = build(options, _RandomMix, word)
         drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
         yield from _predicted(drawn, shape, f"{word} {seed}")
     else:
-        asked = build(told | {"job": name}, _Asked, word)
+        asked = build(options | {"job": name}, _JobOptions, word)
         yield from _predicted(_jobs(asked, defaults), asked, f"{word} {seed}")
 
 
@@ -185,12 +185,12 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     for number, table in enumerate(file.job, start=1):
         if number > JOBS_MAX:
             raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
-        asked = build(table, _Asked, f"{path}: job {number}")
+        asked = build(table, _JobOptions, f"{path}: job {number}")
         yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}")
 
 
-def _predicted(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]:
-    """The jobs with what is predicted of them: of exactly the shares of them that are asked for."""
+def _predicted(jobs: list[MixJob], known: _CommonOptions, seed: str) -> Iterator[MixJob]:
+    """The jobs with their forecasts; exactly the shares that are set are predicted and late."""
     dice = random.Random(f"foretold {seed}")
     recurring = set(dice.sample(range(len(jobs)), round(known.recurring * len(jobs))))
     late = set(dice.sample(sorted(recurring), round(known.late * len(recurring))))
@@ -205,7 +205,7 @@ def _predicted(jobs: list[MixJob], known: _Known, seed: str) -> Iterator[MixJob]
         )
 
 
-def _jobs(asked: _Asked, defaults: Defaults) -> list[MixJob]:
+def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
     job = MixJob(
         name="",
         job=asked.job,
@@ -219,7 +219,9 @@ def _jobs(asked: _Asked, defaults: Defaults) -> list[MixJob]:
     return [job] * asked.times
 
 
-def _draw(shape: _Drawn, defaults: Defaults, dice: random.Random, word: str) -> Iterator[MixJob]:
+def _draw(
+    shape: _RandomMix, defaults: Defaults, dice: random.Random, word: str
+) -> Iterator[MixJob]:
     kinds = _alternatives(shape.of, f"{word}: of")
     sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
     queues = shape.queues.split("+") if shape.queues else [defaults.queue]
@@ -250,7 +252,7 @@ def _base_name(job: str) -> str:
 
 
 def _as_number(text: str) -> str | int | float:
-    """A number if the text is one and nothing else."""
+    """The text as a number, if it is one."""
     if len(text) > _NUMBER_LETTERS_MAX:
         return text
     if text.isdecimal():

@@ -1,4 +1,4 @@
-"""What is to be done for each job of a mix, on a real cluster or in the simulator."""
+"""The plan of each job of a mix: the steps to run, on a real cluster or in the simulator."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from railyard.jobs.samples.sample import Plan, Request, default_reduces
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A job of a mix, and what is to be done for it."""
+    """A job of a mix with its plan."""
 
     job: MixJob
     plan: Plan
 
 
 def plan_mix(mix: Mix, topology: Topology, seed: int, folder: str) -> tuple[Planned, ...]:
-    """A plan for each job, below ``folder`` of the block store; equal inputs are made once.
+    """A plan for each job, with files below ``folder``; equal inputs are generated once.
 
-    Raises ``UsageError`` for a job that makes no sense, with its name.
+    Raises ``UsageError`` with the job's name if its options are wrong.
     """
     return tuple(Planned(job=job, plan=_plan(job, topology, seed, folder)) for job in mix.jobs)
 
@@ -31,7 +31,7 @@ def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
     try:
         stored_bytes = topology.stored_size(job.size_bytes)
         parts = -(-stored_bytes // topology.stored_block_bytes)
-        # A small job among others needs fewer reduces than one that has the cluster to itself.
+        # A small job of a mix needs fewer reduces than one that runs alone on the cluster.
         reduces = job.reduces or min(default_reduces(topology), max(1, parts // 2))
         plan = find(job.job).plan(
             Request(

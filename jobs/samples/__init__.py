@@ -1,4 +1,4 @@
-"""The jobs that come with Railyard, by name, with their input and the check of their output.
+"""The jobs that come with Railyard, with generators of their input and checks of their output.
 
 Not here: how jobs are written (``jobs.model``).
 Open ``catalog`` first.

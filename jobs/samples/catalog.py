@@ -19,19 +19,19 @@ from railyard.jobs.samples.textgen import TextGen
 from railyard.jobs.samples.topwords import TopWords
 from railyard.jobs.samples.wordcount import WordCount
 
-#: Lines of the output and the words' counts of the input, to whether the first are right.
+#: Compares the (word, count) lines of an output with the independently counted words of the input.
 _Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
 
 _READ_BYTES = 2**22
-#: How many of the most frequent words are shown.
+#: Number of the most frequent words that are shown.
 _TOP = 10
 _SHOWN_LETTERS_MAX = 40
 
 
 def find(job: str) -> Sample:
-    """The sample of that name, or the job in a user's file: "my_job.py", "my_job.py:LongWords".
+    """The sample with this name, or the job in a user's file: "my_job.py", "my_job.py:LongWords".
 
-    Raises ``UsageError`` for an unknown name (with the nearest) and a file that does not exist.
+    Raises ``UsageError`` for an unknown name, with the nearest one, or a file that does not exist.
     """
     file, _, job_class = job.partition(":")
     if file.endswith(".py"):
@@ -45,7 +45,7 @@ def find(job: str) -> Sample:
 
 
 def user_job(file: Path, job_class: str = "") -> Sample:
-    """The job in a user's file; its plan has one step and no check."""
+    """A job in a user's file; its plan has one step and no check."""
     name = printable(file.stem, _SHOWN_LETTERS_MAX)
 
     def plan(request: Request) -> Plan:
@@ -62,7 +62,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
 
 # The sort benchmark ------------------------------------------------------------------------------
 def plan_terasort(request: Request) -> Plan:
-    """Sort generated records, or the user's."""
+    """Sort generated or given records."""
     if request.input and request.params:
         raise UsageError("terasort: has no parameters for records that are given by --input")
     generate = None if request.input else _generate_records(request)
@@ -124,7 +124,7 @@ def _generate_records(request: Request) -> Step:
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
-    """What TeraValidate wrote, by the first word of its lines."""
+    """TeraValidate's output: {first word of a line: the rests of these lines}."""
     found: dict[bytes, list[str]] = {}
     for line in _lines(files, folder):
         name, _, value = line.partition(b"\t")
@@ -134,7 +134,7 @@ def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
 
 # Words -------------------------------------------------------------------------------------------
 def plan_wordcount(request: Request) -> Plan:
-    """Count the words of generated text, or of the user's."""
+    """Count the words of generated or given text."""
 
     def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
         wrong = sorted(set(found) ^ set(expected.items()))
@@ -155,10 +155,10 @@ def plan_wordcount(request: Request) -> Plan:
 
 
 def plan_topwords(request: Request) -> Plan:
-    """Find the most frequent words of generated text, or of the user's."""
+    """Find the most frequent words of generated or given text."""
 
     def words(text: bytes) -> list[bytes]:
-        # This job takes text as str, so that any white space of Unicode ends a word.
+        # This job reads text as str, so any white space of Unicode ends a word.
         return [word.encode("utf-8", "surrogateescape") for word in _decoded(text).split()]
 
     def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
@@ -181,7 +181,7 @@ def _plan_text(
     step = _measured(name, source, request, pack_job(job, request.params))
 
     def verify(files: Files) -> Verdict:
-        """Compare with counts made here, in one plain pass that shares no code with the job."""
+        """Compare with counts from one simple pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
         for text in _text(files, source):
             expected.update(words(text))
@@ -211,9 +211,9 @@ CATALOG = (
 )
 
 
-# What these share --------------------------------------------------------------------------------
+# Steps of all plans ------------------------------------------------------------------------------
 def _measured(name: str, source: str, request: Request, package: JobPackage) -> Step:
-    """The job that was asked for."""
+    """The step of the requested job."""
     return Step(
         name=name,
         input=source,
@@ -225,7 +225,7 @@ def _measured(name: str, source: str, request: Request, package: JobPackage) -> 
 
 
 def _generating(name: str, request: Request, package: JobPackage) -> Step:
-    """A job that makes the input."""
+    """A step that generates the input."""
     if not request.shared:
         return _helping(name, "", f"{request.folder}/input", package)
     what = "-".join(str(value) for value in package.params.values())
@@ -233,7 +233,7 @@ def _generating(name: str, request: Request, package: JobPackage) -> Step:
 
 
 def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:
-    """A job that prepares or checks."""
+    """A step that prepares or checks, with one reduce."""
     return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
 
 
@@ -242,7 +242,7 @@ def _output(request: Request) -> str:
 
 
 def _text(files: Files, source: str) -> Iterator[bytes]:
-    """The text of a folder's files in pieces that end with a line or with their file."""
+    """The text of a folder's files, in pieces that end at the end of a line or of a file."""
     for path in files.list(source):
         file, unfinished = files.open(path), b""
         for offset in range(0, file.stored_bytes, _READ_BYTES):

@@ -1,4 +1,4 @@
-"""What surrounds a job that a person asks for by name: its input, the jobs to run, the check.
+"""A sample job and its plan: generate the input, run the job, check the output.
 
     plan = jobs.catalog.find("terasort").plan(request)
     for step in plan.steps:                # teragen, terachecksum, terasort, teravalidate
@@ -6,7 +6,7 @@
         ...                                # submit it, wait for its end
     verdict = plan.verify(files)
 
-Sizes here count real bytes.  Never here: running anything.
+Sizes here are in stored bytes.  Never here: running anything.
 """
 
 from __future__ import annotations
@@ -22,95 +22,96 @@ from railyard.jobs.taskio import FileReader
 
 
 class Files(Protocol):
-    """The block store, as whoever submits a job sees it."""
+    """Read access to the block store for a client."""
 
     def list(self, folder: str) -> Sequence[str]:
-        """Paths of the data files in a folder, in order (none whose name begins with "_");
-        of the file itself if it is one.
+        """Sorted paths of the data files in a folder, without names that begin with "_".
+
+        For the path of a file, this path.
         """
         ...
 
     def open(self, path: str) -> FileReader:
-        """A file."""
+        """A reader of a file."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a person asked for."""
+    """The options of a run of a sample."""
 
-    folder: str  #: of the block store; all that is made goes below it
+    folder: str  #: folder of the block store for all files of the run
     input: str = ""  #: the user's file or folder in the block store; "" = generate one
     output: str = ""  #: folder for the output; "" = one below ``folder``
-    #: folder for generated input that others may use too, under a name that tells what it is;
-    #: "" = below ``folder``, for this request alone
+    #: folder for generated input that other runs may reuse, named by its parameters; "" = generate
+    #: it below ``folder``, for this run alone
     shared: str = ""
     stored_bytes: int = 10_000_000  #: size of the generated input
-    parts: int = 1  #: files of the generated input, each made by a task; best one a block
+    parts: int = 1  #: files of the generated input, each written by a task; ideally one per block
     reduces: int = 1
     seed: int = 1
-    params: Mapping[str, Any] = field(default_factory=dict)  #: of the job itself
+    params: Mapping[str, Any] = field(default_factory=dict)  #: parameters of the job
 
 
 def default_reduces(topology: Topology) -> int:
-    """Half of the slots: the other half stays for maps while reduces fetch."""
+    """Half of the slots, so that the other half is left for maps while reduces fetch."""
     return max(1, topology.slots // 2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A job to submit."""
+    """One job of a plan, to be submitted."""
 
     name: str  #: "teragen"
-    input: str  #: file or folder that it reads; "" = none
-    output: str  #: folder that it writes
+    input: str  #: file or folder to read; "" = none
+    output: str  #: folder to write
     reduces: int
-    #: makes the package once the steps before it are done; may read their output
+    #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
-    measured: bool = False  #: whether this is the job that was asked for, not preparation or check
+    measured: bool = False  #: whether this is the requested job, not a preparation or a check
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an output is right."""
+    """The result of checking an output."""
 
     ok: bool
     detail: str  #: one line, for people
-    highlights: tuple[str, ...] = ()  #: lines with what is most interesting in the output
+    highlights: tuple[str, ...] = ()  #: lines about the most interesting part of the output
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All that is to be done for a request."""
+    """The steps and checks of a request."""
 
-    steps: tuple[Step, ...]  #: one after the other
-    input: InputFormat  #: ``plan.input.check(path, length)`` refuses a user's file that is wrong
-    needs_input: bool = False  #: whether the user must give a file, since none can be made
-    #: raises ``UsageError`` if files of so many bytes are no input for what was asked
+    steps: tuple[Step, ...]  #: in the order in which they run
+    input: InputFormat  #: ``plan.input.check(path, length)`` refuses a wrong file of the user's
+    needs_input: bool = False  #: whether the user must give a file, since none can be generated
+    #: raises ``UsageError`` if input files of these sizes in bytes do not fit the request
     check_sizes: Callable[[Sequence[int]], None] | None = None
-    #: checks the output once all steps are done; None: nothing is known of it
+    #: checks the output after all steps; None = it cannot be checked
     verify: Callable[[Files], Verdict] | None = None
 
     @property
     def measured(self) -> Step:
-        """The job that was asked for."""
+        """The step of the requested job."""
         [measured] = [step for step in self.steps if step.measured]
         return measured
 
     @property
     def before(self) -> tuple[Step, ...]:
-        """What is to be done before it.  Steps of other plans with equal output do the same."""
+        """The steps before the measured one; steps of two plans with equal outputs are equal."""
         return self.steps[: self.steps.index(self.measured)]
 
     @property
     def after(self) -> tuple[Step, ...]:
-        """What is to be done once it has ended."""
+        """The steps after the measured one."""
         return self.steps[self.steps.index(self.measured) + 1 :]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A job that can be asked for by name."""
+    """A job that can be run by name."""
 
     name: str
     summary: str  #: one line

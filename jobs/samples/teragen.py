@@ -1,10 +1,10 @@
-"""TeraGen: the records of the sort benchmark, the very bytes that ``gensort`` and Hadoop make.
+"""TeraGen: the records of the sort benchmark, byte for byte those of ``gensort`` and Hadoop.
 
 A record has 100 bytes: a 10-byte random key, the number of its row in hexadecimal, and filler.
-Any row can be made without those before it, so each task makes its own part.
+Any row can be generated without those before it, so each task generates a part.
 
 Source: gensort 1.1 (Nyberg, sortbenchmark.org) and Hadoop's TeraGen.  The random numbers are a
-linear congruential generator modulo 2**128 that is advanced once a row; row 0 has the first.
+linear congruential generator modulo 2**128 that advances once per row; row 0 has the first.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 RECORD_BYTES = 100
 KEY_BYTES = 10
-#: how the sort jobs read their files; blocks of a size that stays in a core's cache
+#: input format of the sort jobs; the blocks fit into a core's cache
 RECORDS = FixedRecords(RECORD_BYTES, block_bytes=2**22)
 
-Bytes = npt.NDArray[np.uint8]  #: records: one a row, 100 columns
+Bytes = npt.NDArray[np.uint8]  #: records: one per row, 100 columns
 Words = npt.NDArray[np.uint64]
 
 # Source: rand16.c of gensort; L'Ecuyer, Mathematics of Computation 68 (1999).
@@ -38,8 +38,8 @@ _INCREMENT = 0x4A696D47726179524950202020202001
 _MASK = 2**128 - 1
 
 _ROWS_AT_ONCE = 2**14
-#: Seeds begin so many rows apart: no two of them share a row of an input below 100 TB.
-_ROWS_A_SEED = 2**40
+#: Distance of the first rows of two seeds: inputs below 100 TB never share a row.
+_ROWS_PER_SEED = 2**40
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _RECORD = struct.Struct(f"{RECORD_BYTES}s")
 
@@ -64,7 +64,7 @@ class TeraGen(Job):
 
 
 class _Generate:
-    """Writes one part."""
+    """Generates the records of one part."""
 
     def __init__(self, job: TeraGen) -> None:
         self._job = job
@@ -75,7 +75,7 @@ class _Generate:
     def _blocks(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
         job = self._job
         first, stop = (job.rows * i // job.parts for i in (task.index, task.index + 1))
-        origin = (job.seed - 1) * _ROWS_A_SEED
+        origin = (job.seed - 1) * _ROWS_PER_SEED
         counters |= {"records": 0, "checksum": 0}
         for row in range(first, stop, _ROWS_AT_ONCE):
             count = min(_ROWS_AT_ONCE, stop - row)
@@ -98,7 +98,7 @@ def generate(first_row: int, rows: int, ascii_only: bool = False) -> Bytes:
 
 
 def checksum(records: Buffer) -> int:
-    """The sum of the records' CRC-32 values, modulo 2**64, as TeraGen and TeraValidate count it."""
+    """The sum of the records' CRC-32 values modulo 2**64, as in TeraGen and TeraValidate."""
     return sum(zlib.crc32(record) for (record,) in _RECORD.iter_unpack(records)) % 2**64
 
 
@@ -129,7 +129,7 @@ def _ascii_records(numbers: Words, high: Words, low: Words) -> Bytes:
 
 
 def _hexadecimal(numbers: Words, digits: int) -> Bytes:
-    """The last ``digits`` hexadecimal digits of each number, a column each."""
+    """The last ``digits`` hexadecimal digits of each number, one per column."""
     shifts = np.arange(4 * (digits - 1), -1, -4, dtype=np.uint64)
     nibbles: npt.NDArray[Any] = (numbers[:, None] >> shifts) & np.uint64(15)
     return _DIGITS[nibbles.astype(np.intp)]
@@ -185,7 +185,7 @@ def _high_product(numbers: Words, factor: np.uint64) -> Words:
 
 
 def _add(left: tuple[Words, Words], right: tuple[Words, Words]) -> tuple[Words, Words]:
-    """Sums, as many as ``left`` has; ``right`` may be longer."""
+    """Sums of ``left`` and the first numbers of ``right``, which may be longer."""
     rows = len(left[0])
     low = left[1] + right[1][:rows]
     return left[0] + right[0][:rows] + (low < left[1]), low

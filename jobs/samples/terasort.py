@@ -1,10 +1,10 @@
-"""TeraSort: orders 100-byte records by their first 10 bytes, with one totally ordered output.
+"""TeraSort: sorts 100-byte records by their first 10 bytes into one totally ordered output.
 
-Reduce i gets the keys from cut i - 1 up to, not including, cut i; the cuts come from a sample of
-the input.  Maps only distribute; reduces sort.
+Reduce i gets the keys from cut i - 1 up to but not including cut i; the cuts come from a sample of
+the input.  Maps only partition; reduces sort.
 
-Source: Hadoop's TeraSort (O'Malley, 2008), whose sampling of 100,000 records from up to 10 places
-is kept.  Chosen here: records of equal keys keep the order in which they arrived.
+Source: Hadoop's TeraSort (O'Malley, 2008).  As there, 100,000 records from up to 10 places are
+sampled.  Chosen here: records with equal keys keep the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResul
 SAMPLED_RECORDS = 100_000
 SAMPLED_PLACES = 10
 
-Keys = npt.NDArray[np.bytes_]  #: whole keys; comparing them compares their bytes
+Keys = npt.NDArray[np.bytes_]  #: whole keys; they compare as byte strings
 Rows = npt.NDArray[np.intp]
 
-#: Output is put together in pieces of so many records, 4 MB.
-_ROWS_A_PIECE = 40_000
+#: Records per piece of the output, 4 MB.
+_ROWS_PER_PIECE = 40_000
 
 
 class TeraSort(Job):
-    """Sorts 100-byte records by their 10-byte keys; `cuts` are the keys at which reduces begin."""
+    """Sorts 100-byte records by their 10-byte keys; `cuts` are the first keys of the reduces."""
 
     input = RECORDS
     cuts: list[bytes]
@@ -50,7 +50,7 @@ class TeraSort(Job):
 
 
 def require_enough(sizes: Sequence[int], partitions: int) -> None:
-    """Raise ``UsageError`` if files of so many bytes have fewer records than partitions."""
+    """Raise ``UsageError`` if files of these sizes in bytes have fewer records than partitions."""
     total = sum(size // RECORD_BYTES for size in sizes)
     if total < partitions:
         raise UsageError(
@@ -59,16 +59,16 @@ def require_enough(sizes: Sequence[int], partitions: int) -> None:
 
 
 def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
-    """The keys that cut the records of these files into ``partitions`` about equal parts.
+    """The keys that cut the records of these files into ``partitions`` of about equal size.
 
-    Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` places, spread evenly.
+    Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` evenly spread places.
     Raises ``UsageError`` if there are fewer records than partitions.
     """
     sizes = [reader.stored_bytes for reader in readers]
     require_enough(sizes, partitions)
     rows = [size // RECORD_BYTES for size in sizes]
     keys = np.sort(np.concatenate([whole_keys(part) for part in _sample(readers, rows)]))
-    # As in Hadoop: even steps through the sorted sample; each cut begins its partition.
+    # As in Hadoop: even steps through the sorted sample; each cut is the first key of a partition.
     return [padded(keys[round(len(keys) * i / partitions)]) for i in range(1, partitions)]
 
 
@@ -78,7 +78,7 @@ def whole_keys(records: Bytes) -> Keys:
 
 
 def key_prefixes(records: Bytes) -> Words:
-    """The first 8 bytes of each key as a number; orders as the bytes do, but for its ties."""
+    """The first 8 bytes of each key as a number, which sorts like the key except for ties."""
     return np.ndarray((len(records),), ">u8", records, 0, (RECORD_BYTES,)).astype(np.uint64)
 
 
@@ -88,19 +88,19 @@ def as_records(data: Buffer) -> Bytes:
 
 
 class Partitioner:
-    """Finds the partition of each record: how many cuts are at most its key."""
+    """Finds the partition of each record: the number of cuts at or below its key."""
 
     def __init__(self, cuts: Sequence[bytes]) -> None:
         self._cuts = np.array(list(cuts), f"S{KEY_BYTES}")
         self._prefixes = np.array([int.from_bytes(cut[:8], "big") for cut in cuts], np.uint64)
-        # Small numbers are sorted in linear time.
+        # numpy sorts small integers in linear time.
         self._kind = np.uint8 if len(cuts) < 256 else np.uint16 if len(cuts) < 2**16 else np.uint32
 
     def numbers(self, records: Bytes) -> npt.NDArray[np.unsignedinteger]:
         """The partition of each record."""
         prefixes = key_prefixes(records)
         numbers = np.searchsorted(self._prefixes, prefixes, side="right")
-        # A prefix that is a cut's as well leaves the last two bytes to decide.
+        # If a prefix equals that of a cut, the last two bytes decide.
         open_rows = np.flatnonzero(np.searchsorted(self._prefixes, prefixes) != numbers)
         if open_rows.size:
             keys = whole_keys(records)[open_rows]
@@ -109,7 +109,7 @@ class Partitioner:
 
 
 def key_order(records: Bytes) -> Rows:
-    """The order of the records by their whole keys; equal keys stay in the order they are in."""
+    """The rows sorted by their whole keys; rows with equal keys keep their order."""
     prefixes = key_prefixes(records)
     order = np.argsort(prefixes)
     ordered = prefixes[order]
@@ -124,7 +124,7 @@ def key_order(records: Bytes) -> Rows:
 
 
 class _Distribute:
-    """Hands each record to the reduce whose range its key is in."""
+    """Partitions the records of its splits by the cuts."""
 
     def __init__(self, cuts: Sequence[bytes]) -> None:
         self._partitioner = Partitioner(cuts)
@@ -145,7 +145,7 @@ class _Distribute:
 
 
 class _Sort:
-    """Sorts what it fetched; the records are put in order while the output is read."""
+    """Sorts the fetched records; they are reordered while the output is read."""
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         parts = [as_records(output) for _, output in fetch(task, io)]
@@ -158,13 +158,13 @@ class _Sort:
 
 def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
     order = key_order(records)
-    for start in range(0, len(order), _ROWS_A_PIECE):
+    for start in range(0, len(order), _ROWS_PER_PIECE):
         io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * start / len(order))
-        yield records.take(order[start : start + _ROWS_A_PIECE], axis=0).data.cast("B")
+        yield records.take(order[start : start + _ROWS_PER_PIECE], axis=0).data.cast("B")
 
 
 def _sample(readers: Sequence[FileReader], rows: Sequence[int]) -> Iterator[Bytes]:
-    """Records from places spread evenly over all the files' rows."""
+    """Records from places that are spread evenly over the rows of all files."""
     total = sum(rows)
     places = min(SAMPLED_PLACES, total)
     wanted = SAMPLED_RECORDS // places
@@ -182,5 +182,5 @@ def _sample(readers: Sequence[FileReader], rows: Sequence[int]) -> Iterator[Byte
 
 
 def padded(key: bytes) -> bytes:
-    """One of ``whole_keys`` with the zero bytes at its end, which numpy leaves out."""
+    """One of ``whole_keys`` with its trailing zero bytes, which numpy removes."""
     return bytes(key).ljust(KEY_BYTES, b"\0")

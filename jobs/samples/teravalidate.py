@@ -1,11 +1,11 @@
-"""TeraValidate: is a sorted output in order, within its files and from file to file?
+"""TeraValidate: checks that an output is sorted, within its files and from file to file.
 
-Each map looks at a split, the one reduce at the borders of what the maps saw, in the order of the
-files' names.  Any "error" line in the output is a fault; "checksum" has the sum of the records'
-CRC-32 values in hexadecimal, and "records" their number: both are to equal the unsorted input's.
+Each map checks a split, and the one reduce the borders between splits in the order of the files'
+names.  Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32
+values in hexadecimal, and "records" their number; both must equal those of the unsorted input.
 
-Source: Hadoop's TeraValidate, which takes a whole file a map and has no "records", and its
-TeraChecksum, which is `ordered=false` here.
+Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
+which is `ordered=false` here.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from railyard.jobs.samples.terasort import as_records, padded, whole_keys
 from railyard.jobs.taskio import Counters, TaskIO, TaskResult
 
 _PART, _ERROR = "part", "error"
-#: How many places of disorder in a block are named; all are counted.
-_ERRORS_NAMED = 10
+#: How many unsorted places of a block are listed; all are counted.
+_ERRORS_LISTED = 10
 
 
 class Part(NamedTuple):
-    """A run of records that a map saw, as it travels to the reduce."""
+    """A map's findings about one block of its split, for the reduce."""
 
     path: str
-    split_offset: int  #: of the split in the file, real bytes
-    number: int  #: within the split
+    split_offset: int  #: offset of the split in the file, in stored bytes
+    number: int  #: of the block within the split
     first_key: bytes
     last_key: bytes
     checksum: int
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 class TeraValidate(Job):
-    """Checks the order of 100-byte records and counts them; `ordered=false` only counts."""
+    """Checks that 100-byte records are sorted, and counts them; `ordered=false` only counts."""
 
     input = RECORDS
     ordered: bool = True
@@ -54,7 +54,7 @@ class TeraValidate(Job):
         )
 
     def reduce(self, key: str, values: Iterable[Any]) -> Iterator[tuple[str, str]]:
-        """Pass errors on; compare the borders of neighbouring parts."""
+        """Yield the maps' errors; compare the borders of neighbouring parts."""
         if key == _ERROR:
             for error in values:
                 yield _ERROR, error
@@ -74,7 +74,7 @@ class TeraValidate(Job):
 
 @dataclass(frozen=True)
 class _Inspect(PairsOperator):
-    """Looks at the order within the blocks of a split and adds up their records."""
+    """Checks the order within the blocks of a split, and counts their records."""
 
     ordered: bool
 
@@ -92,6 +92,6 @@ class _Inspect(PairsOperator):
             if self.ordered:
                 misplaced = np.flatnonzero(keys[1:] < keys[:-1])
                 counters["errors"] += len(misplaced)
-                for row in misplaced[:_ERRORS_NAMED].tolist():
+                for row in misplaced[:_ERRORS_LISTED].tolist():
                     before, after = padded(keys[row]).hex(), padded(keys[row + 1]).hex()
                     yield _ERROR, f"misorder in {split.path} between {before} and {after}"

@@ -1,6 +1,7 @@
-"""Random text: made-up words, the n-th most frequent of which has a share of about 1/n.
+"""TextGen: random text of made-up words with the word frequencies of real text.
 
-What Hadoop's RandomTextWriter is for, but with the word frequencies of real text (Zipf's law).
+By Zipf's law, the n-th most frequent word has a share in proportion to 1/n.  In place of Hadoop's
+RandomTextWriter, where all words are equally frequent.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 _VOCABULARY = 20_000
 _LETTERS_MAX = 14
 _WORDS_AT_ONCE = 2**16
-_WORDS_A_LINE = 12
+_WORDS_PER_LINE = 12
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -43,7 +44,7 @@ class TextGen(Job):
 
 
 class _Generate:
-    """Writes one part."""
+    """Generates the text of one part."""
 
     def __init__(self, job: TextGen) -> None:
         self._job = job
@@ -55,10 +56,10 @@ class _Generate:
 
 
 def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
-    """``size`` bytes of text in pieces, the same for the same ``seed``; the last line is ended."""
+    """``size`` bytes of text in pieces, equal for equal seeds; ends with a newline."""
     dice = np.random.default_rng(seed)
     words = _vocabulary()
-    line_ends = np.arange(_WORDS_A_LINE - 1, _WORDS_AT_ONCE, _WORDS_A_LINE)
+    line_ends = np.arange(_WORDS_PER_LINE - 1, _WORDS_AT_ONCE, _WORDS_PER_LINE)
     while size > 0:
         drawn = words.draws[dice.integers(0, len(words.draws), _WORDS_AT_ONCE, np.uint32)]
         grid = words.letters.take(drawn, axis=0)
@@ -72,18 +73,18 @@ def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
 
 
 class _Words(NamedTuple):
-    """A vocabulary, frequent words first."""
+    """A vocabulary, the most frequent words first."""
 
-    letters: Bytes  #: a word a row, blanks behind it
-    lengths: npt.NDArray[np.int64]
+    letters: Bytes  #: one word per row, padded with blanks
+    lengths: npt.NDArray[np.int64]  #: letters of each word
     used: npt.NDArray[np.bool_]  #: which of ``letters`` are the word and one blank
-    draws: npt.NDArray[np.uint16]  #: each word as often as its share says, of 2**20 in all
+    draws: npt.NDArray[np.uint16]  #: 2**20 rows of words, each in proportion to its share
 
 
 @cache
 def _vocabulary() -> _Words:
     dice = np.random.default_rng(0)
-    # Frequent words are short, as in real text; words that come out equal just add their shares.
+    # Frequent words are short, as in real text.  Words may repeat; then their shares add up.
     mean = np.linspace(4.5, 8.0, _VOCABULARY)
     lengths = np.clip(dice.poisson(mean), 1, _LETTERS_MAX).astype(np.int64)
     letters = dice.integers(ord("a"), ord("z") + 1, (_VOCABULARY, _LETTERS_MAX + 1), np.uint8)

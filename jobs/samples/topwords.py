@@ -1,7 +1,7 @@
-"""TopWords: the most frequent words of a text, a job of three stages.
+"""TopWords: the most frequent words of a text, in three stages; an example of such a job.
 
-``split`` counts words within each split, ``count`` adds the counts up, ``top`` has one task, which
-gets the best of every ``count`` task.  Also the example of how a job of several stages is written.
+``split`` counts words within each split, ``count`` sums the counts up, and ``top`` has one task
+that gets the most frequent words of every ``count`` task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from railyard.jobs.operators import Map, Reduce
 
 
 class TopWords(Job):
-    """Finds the `most` most frequent words; of equally frequent ones, the first in the alphabet."""
+    """Finds the `most` most frequent words; ties are broken in alphabetical order."""
 
     most: int = 10
 
@@ -29,7 +29,7 @@ class TopWords(Job):
         )
 
     def split(self, line: str) -> Iterator[tuple[str, int]]:
-        """Yield each word once."""
+        """Yield each word of a line with a count of one."""
         for word in line.split():
             yield word, 1
 

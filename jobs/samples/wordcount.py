@@ -1,10 +1,10 @@
-"""WordCount: how often does each word occur?
+"""WordCount: counts how often each word occurs.
 
-A word is what ``bytes.split()`` says: bytes between white space (blank, tabs, line ends, FF).
-The output has lines "word<TAB>count", ordered by the words' bytes within each reduce.
+Words are separated as by ``bytes.split()``: by blanks, tabs, line ends and form feeds.  The output
+has lines "word<TAB>count", sorted by the words' bytes within each reduce.
 
-With ``combined=false`` every single occurrence goes through the shuffle, which is what makes
-WordCount heavy on the network.
+With ``combined=false`` every single occurrence goes through the shuffle, which makes WordCount
+heavy on the network.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from railyard.jobs.operators import FETCHED_SHARE, fetch, split_blocks, split_by
 from railyard.jobs.samples.wordtable import WordTable
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Blocks of this size keep the working set in a core's cache; larger ones take up to twice as long.
+#: With this block size the working set fits into a core's cache; larger ones take up to twice as
+#: long.
 _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # words, bytes of the words
-_LINES_A_PIECE = 2**14
+_LINES_PER_PIECE = 2**14
 
 
 class WordCount(Job):
@@ -57,7 +58,7 @@ class _CountSplit:
 
 
 class _ShipWords:
-    """Ships each word of its splits, with a count of one."""
+    """Ships each occurrence of a word in its splits with a count of one."""
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         partitions = _Partitions(task.partitions)
@@ -73,7 +74,7 @@ class _ShipWords:
 
 
 class _Sum:
-    """Adds up the counts of each word."""
+    """Sums up the counts of each word."""
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         sums: dict[bytes, int] = {}
@@ -87,13 +88,13 @@ class _Sum:
 
 
 class _Partitions:
-    """Shuffle output: for each partition blocks of (header, counts, words with blanks between)."""
+    """Shuffle output: per partition, blocks of (header, counts, words separated by blanks)."""
 
     def __init__(self, partitions: int) -> None:
         self.pieces: list[list[Buffer]] = [[] for _ in range(partitions)]
 
     def add(self, words: list[bytes], counts: list[int]) -> None:
-        """Take words with their counts; equal words always go to the same partition."""
+        """Add words with their counts; equal words always go to the same partition."""
         hashes = np.fromiter(map(zlib.crc32, words), np.uint32, len(words))
         numbers = (hashes % len(self.pieces)).astype(np.uint16)
         order = np.argsort(numbers, kind="stable")
@@ -122,7 +123,7 @@ def _shipped(output: memoryview) -> Iterator[tuple[bytes, int]]:
 def _lines(sums: dict[bytes, int], io: TaskIO) -> Iterator[Buffer]:
     words: Iterable[bytes] = iter(sorted(sums))
     done = 0
-    while piece := list(islice(words, _LINES_A_PIECE)):
+    while piece := list(islice(words, _LINES_PER_PIECE)):
         yield b"".join([b"%s\t%d\n" % (word, sums[word]) for word in piece])
         done += len(piece)
         io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(sums))

@@ -109,7 +109,7 @@ def test_ascii_records_are_sorted_as_lines_are():
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "given", "message"),
     [
         ("terasort", {"stored_bytes": 99}, "size = 99: need at least one record"),
         ("terasort", {"params": {"asci": "1"}}, 'unknown parameter of terasort "asci"'),
@@ -119,17 +119,17 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
     ],
 )
-def test_wrong_requests_are_refused(name, given, told):
-    with pytest.raises(UsageError, match=told):
+def test_wrong_requests_are_refused(name, given, message):
+    with pytest.raises(UsageError, match=message):
         find(name).plan(request(**given))
 
 
-def test_an_unknown_job_is_told_with_the_nearest():
+def test_an_unknown_job_is_reported_with_the_nearest():
     with pytest.raises(UsageError, match='unknown job "terasrt": did you mean "terasort"'):
         find("terasrt")
 
 
-def test_a_file_that_is_not_there_is_told():
+def test_a_file_that_is_not_there_is_reported():
     with pytest.raises(UsageError, match=r"nowhere/job.py: no such file"):
         find("nowhere/job.py")
 

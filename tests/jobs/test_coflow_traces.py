@@ -1,4 +1,4 @@
-"""The coflow-benchmark format: what is right, and what is told of what is not."""
+"""The coflow-benchmark format: correct files, and the errors of wrong ones."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_reducer_s_bytes_are_spread_evenly_and_none_is_lost(write):
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "message"),
     [
         ("4 2\n", "4\n", ":1: ends before the number of coflows: need more than 1 words"),
         ("4 2\n", "4 x\n", ":1: number of coflows = 'x': need a whole number >= 0"),
@@ -57,14 +57,14 @@ def test_a_reducer_s_bytes_are_spread_evenly_and_none_is_lost(write):
         (SOUND, "", ":1: ends before the number of ports: need more than 0 words"),
     ],
 )
-def test_a_malformed_line_is_told_with_place_and_mend(write, was, now, told):
+def test_a_malformed_line_is_reported_with_its_place_and_a_correction(write, was, now, message):
     assert was in SOUND
     path = write(SOUND.replace(was, now, 1))
     if (was, now) == ("7 1500 2", "7 1500 3"):  # the third mapper is then the number of reducers
-        told = ":2: number of reducers = '2:3.0': need a whole number >= 1"
+        message = ":2: number of reducers = '2:3.0': need a whole number >= 1"
     with pytest.raises(UsageError) as error:
         load_coflow_benchmark(path)
-    assert f"{path}{told}" in str(error.value)
+    assert f"{path}{message}" in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -80,17 +80,17 @@ def test_files_that_are_no_traces(tmp_path, write):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("coflow-bench:x", 'unknown workload "coflow-bench": did you mean "coflow-benchmark"?'),
         ("coflow-benchmark", "need a file, as in coflow-benchmark:FILE"),
         ("coflow-benchmark:", "need a file, as in coflow-benchmark:FILE"),
     ],
 )
-def test_workloads_that_are_not_there(text, told):
+def test_workloads_that_are_not_there(text, message):
     with pytest.raises(UsageError) as error:
         coflow_trace(text)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_facebook_s_trace_has_the_known_figures(public_trace):

@@ -71,14 +71,14 @@ def test_empty_file_is_refused_by_name(form):
 
 def test_cut_record_is_refused_with_its_offset():
     form = FixedRecords(100)
-    told = r"^/in/data: the record at offset 200 is cut short: 50 of 100 bytes$"
-    with pytest.raises(BadInput, match=told):
+    message = r"^/in/data: the record at offset 200 is cut short: 50 of 100 bytes$"
+    with pytest.raises(BadInput, match=message):
         form.check("/in/data", 250)
     file = BytesReader(bytes(250))
     first = Split(path="/in/data", stored_offset=0, stored_length=200)
     assert sum(len(block) for block in form.blocks(file, first)) == 200
     last = Split(path="/in/data", stored_offset=200, stored_length=50)
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         list(form.blocks(file, last))
 
 

@@ -1,4 +1,4 @@
-"""Shipping jobs as text: what arrives is what was sent, and mistakes are told with their line."""
+"""Shipping jobs as text: they arrive as sent, and mistakes are reported with their line."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_package_cannot_name_any_other_module(module):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("x = 1\ndef map(line:\n    pass\n", r"my_job.py:2: .*never closed: def map\(line:"),
         ("x = 1\n\nprint(y)\n", r"my_job.py:3: NameError: name 'y' is not defined"),
@@ -176,8 +176,8 @@ def test_a_package_cannot_name_any_other_module(module):
         "no stages",
     ],
 )
-def test_a_wrong_file_is_told_in_one_line(write, source, told):
-    with pytest.raises(UsageError, match=told) as error:
+def test_a_wrong_file_is_reported_in_one_line(write, source, message):
+    with pytest.raises(UsageError, match=message) as error:
         pack_file(write(source))
     assert "\n" not in str(error.value)
 
@@ -222,9 +222,9 @@ def test_an_error_in_users_code_shows_their_file_and_line(write):
     file.unlink()
     with pytest.raises(ZeroDivisionError) as error:
         run_locally(load_job(package), {"/in": b"1\n0\n"})
-    told = "".join(traceback.format_exception(error.value))
-    assert f'File "{file}", line 5, in map' in told
-    assert "yield line, 1 / int(line)" in told
+    shown = "".join(traceback.format_exception(error.value))
+    assert f'File "{file}", line 5, in map' in shown
+    assert "yield line, 1 / int(line)" in shown
 
 
 def test_a_failed_module_is_forgotten(write):
@@ -234,7 +234,7 @@ def test_a_failed_module_is_forgotten(write):
     assert set(sys.modules) == before
 
 
-def test_an_error_without_words_is_told_all_the_same(tmp_path):
+def test_an_error_without_a_message_is_reported_too(tmp_path):
     file = tmp_path / "mute.py"
     file.write_text("class Mute(Exception):\n def __str__(self): raise self\nraise Mute()")
     with pytest.raises(UsageError, match=r"mute.py:3: Mute: \(what it says cannot be shown\)"):

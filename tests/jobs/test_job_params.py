@@ -1,4 +1,4 @@
-"""Typed parameters: read from text, checked, told apart."""
+"""Typed parameters: conversion from text, and checks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_text_becomes_the_declared_type(name, text, value):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"letters": "many"}, r"Sized: letters = 'many': need a whole number"),
         ({"letters": "1.5"}, r"Sized: letters = '1.5': need a whole number"),
@@ -65,8 +65,8 @@ def test_text_becomes_the_declared_type(name, text, value):
         ({"input": 3}, r'unknown parameter of Sized "input"'),
     ],
 )
-def test_wrong_parameters_are_told_in_one_line(given, told):
-    with pytest.raises(UsageError, match=told) as error:
+def test_wrong_parameters_are_reported_in_one_line(given, message):
+    with pytest.raises(UsageError, match=message) as error:
         Sized(**given)
     assert "\n" not in str(error.value)
 
@@ -77,7 +77,7 @@ def test_a_parameter_without_a_default_must_be_given():
     assert Strict(language="en").language == "en"
 
 
-def test_a_jobs_own_check_is_told_with_its_name():
+def test_a_jobs_own_check_is_reported_with_its_name():
     with pytest.raises(UsageError, match='Strict: language = "english": need two letters'):
         Strict(language="english")
 

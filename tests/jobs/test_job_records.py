@@ -33,7 +33,7 @@ PAIRS = st.sampled_from(KEYS).flatmap(lambda keys: st.lists(st.tuples(keys, VALU
 
 
 def shuffle(pairs, partitions=3, combine=None, spill=250_000, outputs=2):
-    """What each partition's reader gets of pairs that several tasks wrote."""
+    """The groups of each partition, of pairs that several tasks wrote."""
     fetched = [[] for _ in range(partitions)]
     for task in range(outputs):
         writer = RunWriter(partitions, partition_by_hash, combine)
@@ -127,7 +127,7 @@ def job_with(**functions) -> Job:
 
 
 @pytest.mark.parametrize(
-    ("functions", "told"),
+    ("functions", "message"),
     [
         ({"map": lambda self, line: 3}, r"gave 3: need it to yield \(key, value\) pairs"),
         ({"map": lambda self, line: line}, r"gave 'b': need it to yield \(key, value\) pairs"),
@@ -147,12 +147,12 @@ def job_with(**functions) -> Job:
         ({"reduce": lambda self, key, values: [key]}, r"gave 'b': need a \(key, value\) pair"),
     ],
 )
-def test_what_no_job_may_do_is_told(functions, told):
-    with pytest.raises(JobError, match=told):
+def test_broken_rules_of_jobs_are_reported(functions, message):
+    with pytest.raises(JobError, match=message):
         run_locally(job_with(**functions), {"/in": b"b"}, reduces=2)
 
 
-def test_keys_that_compare_within_each_map_but_not_across_are_told():
+def test_keys_that_compare_within_each_map_but_not_across_are_reported():
     class Mixed(Job):
         def map(self, line):
             yield (line if line == "a" else 1), 1

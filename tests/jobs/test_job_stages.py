@@ -117,7 +117,7 @@ def test_stages_tell_the_resource_manager_what_it_needs():
 
 
 @pytest.mark.parametrize(
-    ("stages", "told"),
+    ("stages", "message"),
     [
         ([], "a job has no stages"),
         ([StageSpec(name="m1")], 'stage "m1": need a name of small letters only'),
@@ -137,8 +137,8 @@ def test_stages_tell_the_resource_manager_what_it_needs():
         ),
     ],
 )
-def test_stages_that_are_no_graph_are_refused(stages, told):
-    with pytest.raises(UsageError, match=told):
+def test_stages_that_are_no_graph_are_refused(stages, message):
+    with pytest.raises(UsageError, match=message):
         check_stages(stages)
 
 

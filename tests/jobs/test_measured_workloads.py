@@ -1,4 +1,4 @@
-"""Real jobs as workloads: the sizes that the simulator is told are those of the jobs themselves."""
+"""Real jobs as workloads: the simulator gets the sizes that the jobs really have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Mixes of jobs: what words and files ask for."""
+"""Mixes of jobs: parsing of words and files, forecasts, plans."""
 
 import pytest
 
@@ -69,8 +69,8 @@ def test_a_drawn_mix_depends_on_its_seed_only():
 def test_all_jobs_are_predicted_rightly_unless_it_is_said_otherwise():
     for job in mix("mix,jobs=5,window=9s", "terasort,submit=2s"):
         assert job.recurrence is not None
-        told = (job.recurrence.name, job.recurrence.size_ratio, job.recurrence.submit_s)
-        assert told == (job.name, 1.0, job.submit_s)
+        past = (job.recurrence.name, job.recurrence.size_ratio, job.recurrence.submit_s)
+        assert past == (job.name, 1.0, job.submit_s)
         assert not job.own_input
     [own] = mix("terasort,recurring=0,inputs=own")
     assert own.recurrence is None
@@ -80,12 +80,12 @@ def test_all_jobs_are_predicted_rightly_unless_it_is_said_otherwise():
 def test_so_large_a_share_is_predicted_and_so_wrongly():
     word = "mix,jobs=40,window=60s,recurring=0.5,size_error=0.1,late=0.25,late_by=3s"
     jobs = mix(word)
-    told = [(job, job.recurrence) for job in jobs if job.recurrence is not None]
+    predicted = [(job, job.recurrence) for job in jobs if job.recurrence is not None]
     assert jobs == mix(word)
-    assert len(told) == 20
-    ratios = [past.size_ratio for _, past in told]
+    assert len(predicted) == 20
+    ratios = [past.size_ratio for _, past in predicted]
     assert 0.8 <= min(ratios) < 0.95 < 1.05 < max(ratios) <= 1.2
-    off_s = [abs(past.submit_s - job.submit_s) for job, past in told]
+    off_s = [abs(past.submit_s - job.submit_s) for job, past in predicted]
     assert sum(off > 0 for off in off_s) == 5
     assert max(off_s) <= 3
     plain = mix("mix,jobs=40,window=60s")
@@ -108,10 +108,10 @@ WRONG = {
 
 @pytest.mark.parametrize(("word", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_words(word, words):
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         mix(word)
-    assert words in str(told.value)
-    assert str(told.value).startswith(word.split("=")[0].split(",")[0])
+    assert words in str(error.value)
+    assert str(error.value).startswith(word.split("=")[0].split(",")[0])
 
 
 def test_a_wrong_file_names_the_job(tmp_path):

@@ -122,7 +122,7 @@ def test_partition_is_the_number_of_cuts_up_to_the_key(keys, cuts):
     assert numbers.tolist() == [sum(cut <= key for cut in cuts) for key in keys]
 
 
-def test_many_partitions_are_told_apart():
+def test_many_partitions_are_distinguished():
     cuts = sorted(bytes(key) for key in generate(0, 400)[:, :10])
     numbers = Partitioner(cuts).numbers(generate(1000, 500))
     expected = [sum(cut <= key for cut in cuts) for key in keys_of(bytes(generate(1000, 500).data))]
@@ -248,9 +248,9 @@ def test_a_swap_at_a_border_of_splits_is_found(ordered, border):
 def test_files_in_the_wrong_order_are_found(ordered):
     halves = [b"".join(ordered[15_000:]), b"".join(ordered[:15_000])]
     found, errors = validate({"/out/part-0": halves[0], "/out/part-1": halves[1]})
-    (told,) = found["error"]
-    assert "in /out/part-0 is followed by" in told
-    assert told.endswith("in /out/part-1")
+    (line,) = found["error"]
+    assert "in /out/part-0 is followed by" in line
+    assert line.endswith("in /out/part-1")
     assert errors == 1
 
 

@@ -81,7 +81,7 @@ def coflow_file(tmp_path):
 
 @pytest.fixture
 def asked_for(swim_file, workflow_file, coflow_file):
-    """How each workload of the list is asked for, with small files."""
+    """{Workload: its text with a small file}, for all of the list."""
     files = {"FILE.tsv": swim_file, "FILE.json": workflow_file, "FILE.txt": coflow_file}
     small = {"co-scheduler": ",jobs=40", "shadow-facebook": ",jobs=50"}
     return {

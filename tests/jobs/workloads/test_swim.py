@@ -1,4 +1,4 @@
-"""SWIM traces: what becomes of a line, the known figures of the public files, wrong lines."""
+"""SWIM traces: the jobs of their lines, the known figures of the public files, wrong lines."""
 
 import math
 
@@ -85,7 +85,7 @@ GOOD = "job0\t49\t49\t740773\t2339561\t627471\njob1\t101\t52\t736346\t1700537\t4
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "message"),
     [
         ("job1\t101", "job1 101", ":2: has 5 fields: need 6, with tabs between: job id, submit"),
         ("\t432269", "", ":2: has 5 fields: need 6"),
@@ -101,12 +101,12 @@ GOOD = "job0\t49\t49\t740773\t2339561\t627471\njob1\t101\t52\t736346\t1700537\t4
         (GOOD, "\n\n", ": has no jobs: need a line for each"),
     ],
 )
-def test_a_malformed_line_is_told_with_place_and_mend(tmp_path, was, now, told):
+def test_a_malformed_line_is_reported_with_its_place_and_a_correction(tmp_path, was, now, message):
     path = tmp_path / "t.tsv"
     path.write_text(GOOD.replace(was, now, 1))
     with pytest.raises(UsageError) as error:
         load_swim(path)
-    assert f"{path}{told}" in str(error.value)
+    assert f"{path}{message}" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -1,4 +1,4 @@
-"""WfFormat: what becomes of a workflow, in each schema, and what is told of a wrong file."""
+"""WfFormat: workflows of each schema as jobs, and the errors of wrong files."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def test_older_schemas_give_the_same_job(made, workflow, version):
     assert made(old) == made(workflow)
 
 
-def test_parents_can_be_told_by_files_alone(made, workflow):
+def test_parents_can_be_given_by_files_alone(made, workflow):
     for task in workflow["workflow"]["specification"]["tasks"]:
         task["parents"] = task["children"] = []
     b0 = made(workflow).jobs[0].stages[3]
@@ -139,7 +139,7 @@ def _file(**changes):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (_task(1, parents=["x"]), 'task b0: parent "x" does not exist: need the id of a task'),
         (_task(1, parents=["x\ny"]), 'task b0: parent "x y" does not exist: need the id of a task'),
@@ -159,19 +159,19 @@ def _file(**changes):
         (lambda data: data["workflow"]["specification"].update(tasks=[]), "has no tasks"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(tmp_path, workflow, change, told):
+def test_what_is_wrong_is_reported_in_one_line(tmp_path, workflow, change, message):
     change(workflow)
     path = tmp_path / "w.json"
     path.write_text(json.dumps(workflow))
     with pytest.raises(UsageError) as error:
         load_wfformat(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b'{"name": "x",\n "workflow": }', ":2: is no JSON"),
         (b"\xff\xfe", ":1: is no JSON"),
@@ -179,9 +179,9 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, workflow, change, told):
         (b"[]", ": is no WfFormat: Expected object, got array"),
     ],
 )
-def test_files_that_are_no_workflows(tmp_path, data, told):
+def test_files_that_are_no_workflows(tmp_path, data, message):
     path = tmp_path / "w.json"
     path.write_bytes(data)
     with pytest.raises(UsageError) as error:
         load_wfformat(path)
-    assert f"{path}{told}" in str(error.value)
+    assert f"{path}{message}" in str(error.value)

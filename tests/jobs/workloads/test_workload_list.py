@@ -1,4 +1,4 @@
-"""What holds for every workload of the list; and what is told of a wrong name or option."""
+"""Properties of every workload of the list, and the errors of wrong names and options."""
 
 import hashlib
 import os
@@ -72,15 +72,15 @@ def test_figures_are_the_published_ones(name, seed):
 
 def test_same_seed_same_jobs_in_any_process(asked_for):
     texts = list(asked_for.values())
-    told = []
+    digests = []
     for hash_seed in ("0", "1"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             [sys.executable, "-c", _DIGESTS, *texts],
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        told.append(done.stdout.split())
-    assert told[0] == told[1] == [digest(text, 7) for text in texts]
+        digests.append(done.stdout.split())
+    assert digests[0] == digests[1] == [digest(text, 7) for text in texts]
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -101,7 +101,7 @@ def test_more_users_leave_sizes_and_times_alone():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("corral-w4", 'unknown workload "corral-w4": did you mean "corral-w3"?'),
         ("swim", "workload swim: need a file, as in swim:FILE.tsv"),
@@ -128,8 +128,8 @@ def test_more_users_leave_sizes_and_times_alone():
         ("wfcommons:/no/such.json", "/no/such.json: cannot be read: No such file"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(text, told):
+def test_what_is_wrong_is_reported_in_one_line(text, message):
     with pytest.raises(UsageError) as error:
         workload(text, 1)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""What a job of a workload is: sizes that add up, a graph that runs, mistakes that are told."""
+"""Jobs of a workload: sizes add up, the graph can run, and mistakes are reported."""
 
 import msgspec
 import pytest
@@ -90,7 +90,7 @@ def test_weights_spread_what_is_fetched():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (changed("m", tasks=3), "job j: stage m: tasks = 3: need 4, as many as its files have"),
         (changed("m", files=("/no",)), "stage m: files = '/no': need a file of the job"),
@@ -112,10 +112,10 @@ def test_weights_spread_what_is_fetched():
         ),
     ],
 )
-def test_a_job_that_cannot_run_is_told(wrong, told):
+def test_a_job_that_cannot_run_is_reported(wrong, message):
     with pytest.raises(UsageError) as error:
         check_workload([wrong])
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_names_are_unique_and_shared_files_are_alike():
