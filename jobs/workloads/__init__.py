@@ -1,9 +1,9 @@
-"""Jobs over time, by size and shape, without code or data: traces and generators.
+"""Workloads: jobs over time by size and shape, without code or data; traces and generators.
 
 Not here: real jobs (``jobs.samples``, ``jobs.mixes``).
 Open ``model`` first; ``catalog`` finds a workload by its name and options.
 
-Each family of workloads is a file that says what its source leaves open and what was chosen.
+Each family of workloads has a file that says what its source leaves open and what was chosen here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, load_coflow_benchmark
 
-#: kind of workload -> how a file of it is read
+#: {kind of coflow trace: function that reads a file of it}
 COFLOW_TRACES: dict[str, Callable[[Path], CoflowTrace]] = {
     "coflow-benchmark": load_coflow_benchmark,
 }
 
 
 def coflow_trace(text: str) -> CoflowTrace:
-    """The trace that "coflow-benchmark:FILE" names.
+    """Read the trace named by text such as "coflow-benchmark:FILE".
 
-    Raises ``UsageError`` for an unknown kind, a missing file name and a file that is not right.
+    Raises ``UsageError`` for an unknown kind, a missing file name or a malformed file.
     """
     kind, colon, file = text.partition(":")
     if kind not in COFLOW_TRACES:

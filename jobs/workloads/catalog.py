@@ -1,7 +1,7 @@
-"""The list of workloads, and how one is asked for: "corral-w1", "swim:FILE.tsv,jobs=1000,users=20".
+"""The list of workloads, and the parser of "corral-w1" or "swim:FILE.tsv,jobs=1000,users=20".
 
-A name, a file where it needs one, and changes to its options with commas between; sizes, rates and
-times with units.  ``railyard workloads`` lists names, sources and options.
+The text is a name, a file if the workload reads one, and options separated by commas; sizes, rates
+and times have units.  ``railyard workloads`` lists names, sources and options.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of workload."""
+    """A workload of the list, before its options are chosen."""
 
     about: str
     source: str
     options: type[Population]
-    #: (options, seed), or (path, options, seed) if it reads a file
+    #: called with (options, seed), or (path, options, seed) if it reads a file
     make: Callable[..., Workload]
-    file: str = ""  #: what its file is called, such as "FILE.tsv"; "" = it reads none
+    file: str = ""  #: placeholder of its file, such as "FILE.tsv"; "" = it reads none
 
     def defaults(self) -> list[str]:
-        """What can be changed, and what it is otherwise: "block=256MB"; None is up to others."""
+        """All options with their defaults: "block=256MB"; None = the topology's."""
         hints = typing.get_type_hints(self.options, include_extras=True)
         fields = msgspec.structs.fields(self.options)
-        return [f"{field.name}={_told(field.default, hints[field.name])}" for field in fields]
+        return [f"{field.name}={_shown(field.default, hints[field.name])}" for field in fields]
 
 
-def _told(value: Any, kind: Any) -> str:
+def _shown(value: Any, kind: Any) -> str:
     if kind == Size:
         return format_size(value).replace(" ", "")
     return f"{value:g}s" if kind == Duration else str(value)
@@ -81,7 +81,7 @@ def _told(value: Any, kind: Any) -> str:
 _CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
 _TETRIUM = "Hung et al., EuroSys 2018 (Tetrium)"
 
-#: name -> what it is
+#: {name: family}
 FAMILIES: dict[str, Family] = {
     "swim": Family(
         "a trace of input, shuffle and output bytes, such as Facebook's of 2009 and 2010",
@@ -104,7 +104,7 @@ FAMILIES: dict[str, Family] = {
         w1,
     ),
     "corral-w2": Family(
-        "400 jobs as Yahoo's: 90 % tiny, two of 5.5 TB", f"{_CORRAL}, 6.1 (b)", W2Options, w2
+        "400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB", f"{_CORRAL}, 6.1 (b)", W2Options, w2
     ),
     "corral-w3": Family(
         "200 jobs with Microsoft Cosmos' percentiles", f"{_CORRAL}, Table 1", CorralOptions, w3
@@ -119,7 +119,7 @@ FAMILIES: dict[str, Family] = {
         "100 recurring jobs and 50 ad hoc ones of W1", f"{_CORRAL}, 6.4", MixOptions, mix
     ),
     "corral-recurring": Family(
-        "20 jobs that come each day, predicted from the days before",
+        "20 jobs that recur each day, predicted from the days before",
         f"{_CORRAL}, 2",
         RecurringOptions,
         recurring,
@@ -173,10 +173,10 @@ FAMILIES: dict[str, Family] = {
 
 
 def workload(text: str, seed: int) -> Workload:
-    """The jobs that "NAME", "NAME:FILE" or one of them with ",KEY=VALUE,..." asks for.
+    """The workload of the text "NAME" or "NAME:FILE", perhaps with ",KEY=VALUE,...".
 
     The same text and seed give the same jobs.  Raises ``UsageError`` for an unknown name or
-    option, an impossible value, and a file that is missing or not right.
+    option, an impossible value, and a file that is missing or malformed.
     """
     base, changes = split_changes(text)
     name, _, file = base.partition(":")
@@ -186,8 +186,8 @@ def workload(text: str, seed: int) -> Workload:
     if bool(file) != bool(family.file):
         right = f"a file, as in {name}:{family.file}" if family.file else f"{name} without a file"
         raise UsageError(f"workload {text}: need {right}")
-    told: dict[str, Any] = {key: number_or_text(value) for key, value in changes}
-    options = build(told, family.options, f"workload {name}")
+    given: dict[str, Any] = {key: number_or_text(value) for key, value in changes}
+    options = build(given, family.options, f"workload {name}")
     made = family.make(Path(file), options, seed) if file else family.make(options, seed)
     for job in made.jobs:
         most = max(stage.tasks for stage in job.stages)

@@ -1,8 +1,9 @@
-"""A workload of fewer, larger tasks: the same jobs, bytes and times, less for a simulator to do.
+"""Makes a workload coarser: fewer, larger tasks, so that it is simulated faster.
 
-``grain`` tasks become one that works on all their data.  On nodes with a ``grain``-th of the slots,
-each ``grain`` times as fast, a stage takes about as long as before; the flows of a shuffle become
-``grain`` times fewer.  What is lost is what a job of few tasks gains from having several.
+``grain`` tasks become one that works on all their data; jobs, bytes and submission times stay.  On
+nodes with a ``grain``-th of the slots, each ``grain`` times as fast, a stage takes about as long as
+before, and the flows of a shuffle become ``grain`` times fewer.  What is lost is the parallelism of
+jobs with few tasks.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, Work
 
 
 def coarser(workload: Workload, grain: int) -> Workload:
-    """The workload with ``grain`` tasks made one; rates of its own are that many times faster."""
+    """The workload with ``grain`` tasks merged into one; its own rates are multiplied by it."""
     if grain == 1:
         return workload
     return Workload(
         name=workload.name,
         source=workload.source,
         jobs=tuple(_job(job, grain) for job in workload.jobs),
-        figures=workload.figures,
+        statistics=workload.statistics,
         sites=workload.sites,
     )
 
@@ -33,7 +34,7 @@ def _job(job: WorkloadJob, grain: int) -> WorkloadJob:
 
 
 def _file(file: InputFile, grain: int) -> InputFile:
-    """With larger blocks; where each of them is known to be no longer makes sense."""
+    """The file with larger blocks, and without ``nodes``, which were those of the old blocks."""
     return msgspec.structs.replace(file, block_bytes=file.block_bytes * grain, nodes=())
 
 

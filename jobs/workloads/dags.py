@@ -1,6 +1,6 @@
-"""Jobs of many stages: chains and trees of them, each stage read by one other.
+"""Jobs of many stages: chains and trees, in which each stage is read by one other.
 
-All tasks of a stage fetch alike; so that a stage has one number of partitions, none is read twice.
+Since no stage has two readers, each has one number of partitions.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from railyard.jobs.workloads.model import InputFile, WorkStage
 from railyard.jobs.workloads.shapes import stage_name
 
 
-class Node(NamedTuple):
-    """A stage to be: what it reads, and how much comes out of it for a byte that goes in."""
+class StageNode(NamedTuple):
+    """A stage of the graph, before its sizes are known."""
 
-    reads: tuple[int, ...]  #: numbers of earlier stages; none: it reads ``file``
-    selectivity: float
+    reads: tuple[int, ...]  #: numbers of earlier stages; () = it reads ``file``
+    selectivity: float  #: output bytes / input bytes
     file: InputFile | None = None
-    tasks: int = 0  #: 0 = a task for each ``part_bytes``
+    tasks: int = 0  #: 0 = one task for each ``part_bytes`` of input
 
 
 def stages_of(
-    nodes: list[Node],
+    nodes: list[StageNode],
     part_bytes: int,
     rates: tuple[float | None, float | None] = (None, None),
     tasks_max: int = 1000,
 ) -> tuple[WorkStage, ...]:
-    """The stages; one that fetches has a task for each ``part_bytes``, 1 to ``tasks_max``."""
+    """The stages with their bytes and tasks.
+
+    A stage that fetches has a task for each ``part_bytes``, 1 to ``tasks_max``.  ``rates`` are the
+    bytes/s of a task that reads a file, and of one that fetches; None = the topology's.
+    """
     stages: list[WorkStage] = []
     for number, node in enumerate(nodes):
         input_bytes = sum(stages[read].output_bytes for read in node.reads)
@@ -49,19 +53,19 @@ def stages_of(
     return tuple(stages)
 
 
-def chain(selectivities: list[float], file: InputFile) -> list[Node]:
-    """Stages in sequence; the first reads the file."""
+def chain(selectivities: list[float], file: InputFile) -> list[StageNode]:
+    """A sequence of stages with these selectivities; the first reads the file."""
     first, *others = selectivities
     return [
-        Node((), first, file),
-        *(Node((before,), each) for before, each in enumerate(others)),
+        StageNode((), first, file),
+        *(StageNode((before,), each) for before, each in enumerate(others)),
     ]
 
 
 def random_tree(rng: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-    """What each of ``count`` stages reads: nothing yet, or one or two that nobody reads yet.
+    """For each of ``count`` stages the earlier ones that it reads: none, or up to two unread ones.
 
-    The last one reads all that are left, so that it is one job.
+    The last stage reads all that are still unread, so that the graph is connected.
     """
     unread: list[int] = []
     reads: list[tuple[int, ...]] = []

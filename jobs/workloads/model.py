@@ -1,10 +1,10 @@
 """A workload: jobs as they are submitted over time, by size and shape, without code or data.
 
-A job reads files block by block, and its stages hand their output to one another: the same graph
-that ``jobs.model.StageSpec`` describes, with bytes and times on it.  All bytes are the model's
-(before scaling); times are seconds of the model's clock.
+A job reads files block by block, and its stages read one another's output: the graph of
+``jobs.model.StageSpec`` with bytes and times.  All sizes are in the model's bytes, before scaling,
+and all times in seconds of the model's clock.
 
-Never here: where bytes or tasks go.  That is up to the block store and the schedulers.
+Never here: placement of data and tasks, which the block store and the schedulers decide.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from railyard.jobs.model import StageSpec, check_stages
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is in the block store before its job comes."""
+    """An input file, which is in the block store before its job is submitted."""
 
-    path: str  #: jobs that name the same path share the file, and say the same of it
-    folder: str = ""  #: what it is a part of, if where that goes is decided as a whole
+    path: str  #: jobs with the same path share the file, and must have equal ``InputFile``s
+    folder: str = ""  #: folder of data that is placed as a whole; "" = the file is placed alone
     size_bytes: int  #: > 0
     block_bytes: int  #: a task reads one block; the last may be shorter
-    #: how much of it is in rack (or site) r0, r1, ...; sums to 1; () = wherever the policy says
+    #: share of the file in rack (or site) r0, r1, ...; sums to 1; () = the data policy decides
     shares: tuple[float, ...] = ()
-    #: the nodes that hold each block, where that is known, as from another run; () = it is not
+    #: the nodes of each block, if they are known from another run; () = they are not
     nodes: tuple[tuple[NodeId, ...], ...] = ()
 
     @property
     def blocks(self) -> int:
-        """How many blocks it has, and so tasks that read it."""
+        """Number of blocks, and so of the tasks that read the file."""
         return -(-self.size_bytes // self.block_bytes)
 
     def block_sizes(self) -> list[int]:
-        """The bytes of each block."""
+        """Size of each block in bytes."""
         full, rest = divmod(self.size_bytes, self.block_bytes)
         return [self.block_bytes] * full + ([rest] if rest else [])
 
 
 class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage: either it reads files, or stages listed before it, or nothing at all."""
+    """A stage, which reads files, or earlier stages, or nothing."""
 
     name: str  #: small letters only: "m" and "r" in plain MapReduce
-    reads: tuple[str, ...] = ()  #: names of stages; each task fetches its part of their outputs
+    reads: tuple[str, ...] = ()  #: names of stages; each task fetches a partition of their outputs
     files: tuple[str, ...] = ()  #: paths of the job's files
-    tasks: int  #: >= 1; as many as the files have blocks, if it reads files
-    #: of all its tasks: what each of its readers fetches, or what is stored if nobody reads it
+    tasks: int  #: >= 1; one per block if it reads files
+    #: total of all tasks; fetched whole by each reader, or stored if no stage reads it
     output_bytes: int
-    #: a task takes ``task_s`` and besides its input / ``rate``, from when it has its input until it
-    #: has its output; None = the topology's compute rate
+    #: once a task has its input, it computes for ``task_s`` + input bytes / ``rate_bytes_per_s``;
+    #: a rate of None = the topology's
     task_s: float = 0.0
     rate_bytes_per_s: float | None = None
-    weights: tuple[float, ...] = ()  #: how what it fetches is spread over its tasks; () = evenly
+    weights: tuple[float, ...] = ()  #: proportions of the tasks' fetched bytes; () = equal
 
     def parts(self, size_bytes: int) -> list[int]:
-        """``size_bytes`` over its tasks, by their weights; exact in total.  O(tasks)."""
+        """``size_bytes`` split over the tasks by their weights; the sum is exact.  O(tasks)."""
         if self.weights:
             return split_by(size_bytes, self.weights)
         part, odd = divmod(size_bytes, self.tasks)
@@ -67,54 +67,53 @@ class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that comes again and again, and what can be told of it from earlier days.
+    """An instance of a recurring job, and its forecast from earlier days.
 
-    What the earlier days predict is this job with all its sizes times ``size_ratio``, at
-    ``submit_s``.
+    The forecast is this job with all sizes multiplied by ``size_ratio``, submitted at ``submit_s``.
     """
 
-    name: str  #: of the recurring job; its instances share it
-    day: int = 0  #: of this instance; 0 is a Monday
-    size_ratio: float = 1.0  #: predicted bytes / bytes that come
-    submit_s: float = 0.0  #: when it was predicted to come
+    name: str  #: name of the recurring job, shared by its instances
+    day: int = 0  #: day of this instance; 0 is a Monday
+    size_ratio: float = 1.0  #: predicted bytes / actual bytes
+    submit_s: float = 0.0  #: predicted time of submission
 
 
 class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job of a workload: who submits it when, what it reads and what its stages do."""
+    """A job of a workload, with its user, its submission time, its stages and its files."""
 
-    name: str  #: unlike any other job's of the workload
+    name: str  #: unique in the workload
     user: str
     queue: str
-    submit_s: float  #: from the workload's beginning
+    submit_s: float  #: from the start of the workload
     stages: tuple[WorkStage, ...]  #: each after those that it reads
     files: tuple[InputFile, ...] = ()
-    output_replication: int = 0  #: copies of what it writes; 0 = as many as the block store keeps
-    recurrence: Recurrence | None = None  #: None: ad hoc, nothing is known of it before it comes
+    output_replication: int = 0  #: replicas of its output; 0 = the block store's default
+    recurrence: Recurrence | None = None  #: None = an ad hoc job, which is not predicted
 
     @property
     def input_bytes(self) -> int:
-        """What it reads from the block store."""
+        """Bytes read from the block store."""
         return sum(file.size_bytes for file in self.files)
 
     @property
     def shuffle_bytes(self) -> int:
-        """What its stages fetch from one another."""
+        """Bytes that all stages fetch from one another."""
         sizes = {stage.name: stage.output_bytes for stage in self.stages}
         return sum(sizes[read] for stage in self.stages for read in stage.reads)
 
     @property
     def output_bytes(self) -> int:
-        """What it writes to the block store, before replication."""
+        """Bytes written to the block store, before replication."""
         read = {name for stage in self.stages for name in stage.reads}
         return sum(stage.output_bytes for stage in self.stages if stage.name not in read)
 
     @property
     def tasks(self) -> int:
-        """Of all stages."""
+        """Number of tasks of all stages."""
         return sum(stage.tasks for stage in self.stages)
 
     def stage_input_bytes(self) -> dict[str, int]:
-        """What each stage reads or fetches, by its name."""
+        """{Stage: bytes that it reads or fetches}."""
         outputs = {stage.name: stage.output_bytes for stage in self.stages}
         files = {file.path: file.size_bytes for file in self.files}
         return {
@@ -124,7 +123,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def specs(self) -> tuple[StageSpec, ...]:
-        """Its stages as the ResourceManager knows them."""
+        """The stages as the ResourceManager knows them."""
         return tuple(
             StageSpec(
                 name=stage.name,
@@ -135,10 +134,10 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def predicted(self) -> WorkloadJob | None:
-        """The job that a planner expects; None if it expects none.
+        """The job as predicted; None if it is not.
 
-        All sizes are in proportion, and so are numbers of tasks that read blocks; other numbers of
-        tasks are configured, and known.
+        All sizes and the numbers of tasks that read blocks are off by the ratio; other numbers of
+        tasks are configured, and so known.
         """
         past = self.recurrence
         if past is None:
@@ -161,19 +160,19 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A statistic of a workload, next to what was published of it."""
+class Statistic:
+    """A statistic of a workload, with its published value."""
 
     name: str  #: "input, p50"
-    unit: str  #: "bytes", "s", "share", or what is counted
+    unit: str  #: "bytes", "s", "share", or "" for a count
     measured: float
     published: tuple[float, float] | None = None  #: least and most; equal if it is one number
-    tolerance: float = 0.0  #: by how much of it the measured one may lie outside
-    note: str = ""  #: where it is published, or why it isn't met
+    tolerance: float = 0.0  #: share of the published value by which the measured one may differ
+    note: str = ""  #: section or table where it is published
 
     @property
     def holds(self) -> bool:
-        """Whether it is as published, within the tolerance."""
+        """Whether the measured value is the published one, within the tolerance."""
         if self.published is None:
             return True
         least, most = self.published
@@ -182,27 +181,27 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Jobs in the order in which they come, where they are from, and how like that they are."""
+    """Jobs in the order of their submission, their source, and their statistics."""
 
     name: str
     source: str  #: paper and section, or file
     jobs: tuple[WorkloadJob, ...]
-    figures: tuple[Figure, ...] = ()
-    sites: int = 0  #: how many racks or sites the shares of its files speak of; 0 = none
+    statistics: tuple[Statistic, ...] = ()
+    sites: int = 0  #: number of racks or sites in its files' ``shares``; 0 = there are none
 
     @property
     def tasks(self) -> int:
-        """Of all jobs."""
+        """Number of tasks of all jobs."""
         return sum(job.tasks for job in self.jobs)
 
 
 def split_by(size_bytes: int, weights: Sequence[float]) -> list[int]:
-    """Whole bytes in proportion to the weights, exact in total: the largest rests get one more."""
+    """Whole bytes in proportion to the weights; the largest remainders are rounded up."""
     total = math.fsum(weights)
     wanted = [size_bytes * (weight / total) for weight in weights]
     parts = [int(part) for part in wanted]
     left = size_bytes - sum(parts)
-    if left < 0 or left > len(parts):  # floats end at 2**53: the largest bears the difference
+    if left < 0 or left > len(parts):  # floats are exact up to 2**53: adjust the largest part
         parts[parts.index(max(parts))] += left
         return parts
     by_rest = sorted(range(len(parts)), key=lambda at: (parts[at] - wanted[at], at))
@@ -212,7 +211,7 @@ def split_by(size_bytes: int, weights: Sequence[float]) -> list[int]:
 
 
 def check_workload(jobs: Sequence[WorkloadJob]) -> None:
-    """Raise ``UsageError`` unless each job can be run; one line that names the job."""
+    """Raise a one-line ``UsageError`` with the job's name unless each job can be run."""
     names: set[str] = set()
     shared: dict[str, InputFile] = {}
     for job in jobs:

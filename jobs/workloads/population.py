@@ -1,7 +1,7 @@
-"""Who submits jobs, and when: users, queues, arrivals, and which jobs come again and again.
+"""The users, queues, arrivals and forecasts of a workload's jobs.
 
-Seeded throughout, each purpose with dice of its own: another number of users leaves sizes and
-arrivals as they are.
+All are drawn by seed, each from a random generator of its own: changing the number of users, for
+instance, changes no sizes and no arrivals.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Arrivals = Literal["batch", "uniform", "poisson", "trace"]
 
 
 class Population(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that all workloads have; each has defaults and further options of its own."""
+    """The options of all workloads; each workload has defaults and further options of its own."""
 
     users: int = 1
-    queues: int = 1  #: each user has one
+    queues: int = 1  #: each user has one of them
     arrivals: Arrivals = "uniform"
-    window: Duration = 3600.0  #: uniform: over how long; trace: squeezed into that long, 0 = as is
-    gap: Duration = 0.0  #: poisson: the mean between two jobs; 0 = window / jobs
-    recurring: float = 0.0  #: share of the jobs that were predicted
-    #: mean of |predicted / actual size - 1|; Corral, section 2: 6.5 %.  Drawn evenly up to twice
-    #: that: 0.25 is the "up to 50 %" of its Fig. 13(a)
+    window: Duration = 3600.0  #: length of uniform or rescaled trace arrivals; 0 = as traced
+    gap: Duration = 0.0  #: mean time between two jobs of poisson arrivals; 0 = window / jobs
+    recurring: float = 0.0  #: share of the jobs that are predicted
+    #: mean of |predicted / actual size - 1|; 6.5 % in Corral, section 2.  Drawn uniformly up to
+    #: twice that: 0.25 is the "up to 50 %" of its Fig. 13(a)
     size_error: float = 0.065
-    late: float = 0.0  #: share of the jobs that come at another time than predicted: Fig. 13(b)
-    late_by: Duration = 240.0  #: they come up to so much earlier or later
-    output_replication: int = 0  #: copies of what jobs write; 0 = as many as the block store keeps
-    grain: int = 1  #: so many tasks are made one: see ``coarse.py``
+    late: float = 0.0  #: share of the jobs submitted at another time than predicted: Fig. 13(b)
+    late_by: Duration = 240.0  #: they are submitted up to this much earlier or later
+    output_replication: int = 0  #: replicas of the jobs' output; 0 = the block store's default
+    grain: int = 1  #: how many tasks are merged into one; see ``coarse.py``
 
     def __post_init__(self) -> None:
         for name in ("users", "queues", "grain"):
@@ -46,27 +46,27 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape(NamedTuple):
-    """A job without its user, its queue and its time."""
+    """A job before it has a user, a queue and a submission time."""
 
     name: str
     stages: tuple[WorkStage, ...]
     files: tuple[InputFile, ...] = ()
-    arrive_s: float | None = None  #: as its trace, or its paper, has it
-    past: Recurrence | None = None  #: what earlier days tell of it, if that was made already
+    arrive_s: float | None = None  #: arrival in its trace or paper; None = there is none
+    past: Recurrence | None = None  #: its forecast, if the workload has made one
 
 
 def dice(seed: int, purpose: str) -> np.random.Generator:
-    """The dice for one purpose: the same on every machine."""
+    """The random generator for one purpose; its numbers are the same on every machine."""
     return np.random.Generator(np.random.PCG64([seed, zlib.crc32(purpose.encode())]))
 
 
 def populate(
     shapes: Sequence[Shape], options: Population, seed: int, label: str = ""
 ) -> tuple[WorkloadJob, ...]:
-    """Jobs of all shapes, in the order in which they come.
+    """A job of each shape, in the order of their submission.
 
-    ``label`` tells the dice of several populations of one workload apart.  Raises ``UsageError``
-    if times of a trace are asked for and there are none.
+    ``label`` makes the random numbers differ between several populations of one workload.  Raises
+    ``UsageError`` if arrivals are "trace" and the shapes have none.
     """
     count = len(shapes)
     predicted_s = arrivals_s(shapes, options, dice(seed, f"{label}arrivals"))
@@ -74,7 +74,7 @@ def populate(
     users = dice(seed, f"{label}users").integers(options.users, size=count).tolist()
     recurs, ratios = _recurring(count, options, dice(seed, f"{label}recurring"))
     planned_s, submits_s = predicted_s.tolist(), come_s.tolist()
-    user_of: dict[str, int] = {}  #: of a recurring job: the same each time
+    user_of: dict[str, int] = {}  #: {recurring job: user of all its instances}
     jobs = []
     for at in np.argsort(come_s, kind="stable").tolist():
         shape, user, past = shapes[at], users[at], None
@@ -98,12 +98,12 @@ def populate(
 
 
 def queue_name(user: int, queues: int) -> str:
-    """The queue of a user, by number."""
+    """The queue of a user; both are numbered from 0."""
     return "default" if queues == 1 else f"q{user % queues}"
 
 
 def merged(*populations: Iterable[WorkloadJob]) -> tuple[WorkloadJob, ...]:
-    """All of them in the order in which they come."""
+    """The jobs of all populations in the order of their submission."""
     every = [job for jobs in populations for job in jobs]
     return tuple(sorted(every, key=lambda job: job.submit_s))
 
@@ -111,7 +111,7 @@ def merged(*populations: Iterable[WorkloadJob]) -> tuple[WorkloadJob, ...]:
 def arrivals_s(
     shapes: Sequence[Shape], options: Population, rng: np.random.Generator
 ) -> np.ndarray:
-    """When each comes, in seconds from the beginning."""
+    """The arrival of each job, in seconds from the start."""
     count = len(shapes)
     if options.arrivals == "batch":
         return np.zeros(count)
@@ -132,7 +132,7 @@ def arrivals_s(
 def _perturbed(
     predicted_s: np.ndarray, options: Population, rng: np.random.Generator
 ) -> np.ndarray:
-    """Corral, section 6.5: a share of the jobs comes up to so much earlier or later."""
+    """Submission times: a share of the jobs is early or late, as in Corral, section 6.5."""
     count = len(predicted_s)
     late = rng.permutation(count) < round(options.late * count)
     delays_s = rng.uniform(-options.late_by, options.late_by, count)
@@ -143,9 +143,9 @@ def _perturbed(
 def _recurring(
     count: int, options: Population, rng: np.random.Generator
 ) -> tuple[list[bool], list[float]]:
-    """Which jobs recur, exactly that share of them, and by how much each is predicted wrongly.
+    """Which jobs recur, exactly the set share, and predicted / actual size of each job.
 
-    The jobs are the same whatever the error: it is what is predicted that is off.
+    The jobs themselves do not depend on the error, only their forecasts do.
     """
     recurs = rng.permutation(count) < round(options.recurring * count)
     most = 2 * options.size_error

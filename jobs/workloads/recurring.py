@@ -1,14 +1,14 @@
-"""The same jobs day after day, and what their earlier days predict.
+"""Jobs that recur every day, with forecasts from their earlier days.
 
 Source: Corral (Jalaparti et al., SIGCOMM 2015), section 2 and Fig. 1: twenty business-critical jobs
-over a month, each at its time of the day; a day's input is predicted as the mean of the same job's
-on earlier days, on weekdays only or on weekends only.  That is off by 6.5 % on average; shuffle and
-output are as predictable.
+over a month, each at its time of the day.  A day's input is predicted as the mean of the same job's
+input on earlier weekdays, or on earlier weekends.  The forecast is off by 6.5 % on average; shuffle
+and output are as predictable.
 
-Left open there, chosen here: how many earlier days count (``history``, 10); the first two weeks
-are history only and are not submitted.  A job's size is lognormal around its level, weekends at 0.4
-to 1.2 of the weekdays' one, and varies by what makes the error come out.  Levels are 3 GB to 20 TB
-("several gigabytes to tens of terabytes").  Jobs are else like W1's: selectivities of 1/4 to 4.
+Left open there, chosen here: the number of earlier days (``history``, 10).  The first two weeks are
+history only and are not submitted.  A job's size is lognormal around its level, with the variance
+that gives the published error.  A weekend's level is 0.4 to 1.2 times that of weekdays.  Levels are
+3 GB to 20 TB ("several gigabytes to tens of terabytes").  Selectivities are those of W1, 1/4 to 4.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.figures import figure, mean
-from railyard.jobs.workloads.model import Figure, Recurrence, Workload, WorkloadJob
+from railyard.jobs.workloads.model import Recurrence, Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import log_uniform, map_reduce
+from railyard.jobs.workloads.statistics import mean, statistic
 
 _DAY_S = 86_400.0
-_WARM_UP_DAYS = 14  #: so that each kind of day has been there
-_NORMAL_MEAN_ABS = (2 / np.pi) ** 0.5  #: mean of a standard normal's absolute value,
-_DEVIATION = (np.pi / 2 - 1) ** 0.5  #: and its standard deviation relative to that
+_WARM_UP_DAYS = 14  #: history before the first submitted day
+_NORMAL_MEAN_ABS = (2 / np.pi) ** 0.5  #: mean of a standard normal variable's absolute value
+_DEVIATION = (np.pi / 2 - 1) ** 0.5  #: standard deviation of that value, relative to its mean
 
 
 class RecurringOptions(Population, frozen=True, kw_only=True):
-    """Twenty jobs, a day of them after the days that are history."""
+    """Twenty jobs on one day."""
 
     jobs: int = 20
-    days: int = 1  #: how many are submitted
-    history: int = 10  #: at most so many earlier days of the same kind are averaged
+    days: int = 1  #: number of days after the history
+    history: int = 10  #: at most how many earlier days of the same kind are averaged
     largest: Size = 20_000_000_000_000
     smallest: Size = 3_000_000_000
     block: Size = 256_000_000
@@ -54,14 +54,14 @@ class RecurringOptions(Population, frozen=True, kw_only=True):
 
 
 def is_weekend(day: int) -> bool:
-    """Whether a day is one; day 0 is a Monday."""
+    """Whether a day is a Saturday or a Sunday; day 0 is a Monday."""
     return day % 7 >= 5
 
 
 def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
-    """What the sizes of days 0 to ``day`` - 1 say of ``day``: the mean of the last of its kind.
+    """The predicted size on ``day``: the mean of the last ``history`` earlier days of its kind.
 
-    Raises ``ValueError`` if there was none.
+    Raises ``ValueError`` if there are none.
     """
     kind = [size for at, size in enumerate(sizes_bytes[:day]) if is_weekend(at) == is_weekend(day)]
     if not kind:
@@ -70,13 +70,13 @@ def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
 
 
 def recurring(options: RecurringOptions, seed: int) -> Workload:
-    """Instances of recurring jobs, with what their earlier days predict of them."""
+    """Instances of recurring jobs, with forecasts from their earlier days."""
     rng = dice(seed, "history")
     levels = log_uniform(rng, options.smallest, options.largest, options.jobs)
     weekends = rng.uniform(0.4, 1.2, options.jobs)
     to_shuffle, to_output = (log_uniform(rng, 0.25, 4.0, options.jobs) for _ in range(2))
     times_s = rng.uniform(0.0, _DAY_S, options.jobs)
-    # A day and the mean of n like it differ by sqrt(1 + 1/n) times the noise of a day.
+    # The difference of a day and the mean of n others has sqrt(1 + 1/n) times the noise of a day.
     noise = options.size_error / _NORMAL_MEAN_ABS / (1 + 1 / options.history) ** 0.5
     shapes: list[Shape] = []
     for number in range(options.jobs):
@@ -101,13 +101,13 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
         name="corral-recurring",
         source="Corral (Jalaparti et al., SIGCOMM 2015), section 2",
         jobs=jobs,
-        figures=(_error(jobs),),
+        statistics=(_error(jobs),),
     )
 
 
-def _error(jobs: Sequence[WorkloadJob]) -> Figure:
-    """The mean of |predicted / actual size - 1|; by chance within 4 standard deviations."""
+def _error(jobs: Sequence[WorkloadJob]) -> Statistic:
+    """The mean of |predicted / actual size - 1|, which may be off by 4 standard deviations."""
     ratios = [job.recurrence.size_ratio for job in jobs if job.recurrence is not None]
     off = mean([abs(ratio - 1) for ratio in ratios])
     chance = 4 * _DEVIATION / max(1, len(ratios)) ** 0.5
-    return figure("error of predicted sizes", "share", off, 0.065, chance, "section 2")
+    return statistic("error of predicted sizes", "share", off, 0.065, chance, "section 2")

@@ -1,8 +1,8 @@
-"""The sample jobs as workloads: what ``railyard run`` would do, by size.
+"""The sample jobs as workloads, with the sizes that ``railyard run`` would have.
 
-How much a job hands on and writes is a share of its input, as measured on the generated input of
-the real jobs (10 GB on hybrid-8x4): TeraSort keeps every byte; WordCount's maps, with a combiner,
-hand on half of theirs, and its reduces keep 4 % of that.
+Shuffle and output are shares of the input, as measured on real jobs with 10 GB of generated input
+on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner, ship half of their
+input, and its reduces write 4 % of that.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SAMPLES = {
 
 
 def is_sample(name: str) -> bool:
-    """Whether there is such a job."""
+    """Whether a sample job has this name."""
     return name in _SAMPLES
 
 
 def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) -> Workload:
-    """One job at 0 s; the catalog generates its input in as many files as it has blocks.
+    """One job at 0 s, with as many input files as the input has blocks.
 
-    Raises ``UsageError`` for an unknown name and for sizes below one.
+    Raises ``UsageError`` for an unknown name, or sizes below one.
     """
     if name not in _SAMPLES:
         raise unknown_name("workload", name, _SAMPLES)
@@ -58,7 +58,7 @@ def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) 
 
 
 def _files(name: str, size_bytes: int, block_bytes: int, parts: int) -> tuple[InputFile, ...]:
-    """As many files as blocks, equally large but for rounding: what generating tasks write."""
+    """``parts`` input files of equal size up to rounding, as generating tasks write them."""
     part, odd = divmod(size_bytes, parts)
     return tuple(
         InputFile(

@@ -1,6 +1,6 @@
-"""How generators draw sizes and put stages together.
+"""Helpers of the generators: distributions of sizes, and MapReduce jobs.
 
-Never here: a workload's own numbers.
+Never here: the numbers of a certain workload.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def map_reduce(
 ) -> Shape:
     """A MapReduce job; without ``reduces`` its maps write the output.
 
-    ``rates`` are those of maps and reduces; ``reduce_s`` is what a reduce takes besides, as
-    ``task_s`` is for a map (default: the same).  Without input it has one map that reads nothing.
+    ``rates`` are the bytes/s of maps and of reduces.  ``task_s`` is the constant part of a map's
+    computing time, ``reduce_s`` that of a reduce (default: the same).  Without input there is one
+    map, which reads nothing.
     """
     files: tuple[InputFile, ...] = ()
     if input_bytes:
@@ -64,7 +65,7 @@ def map_reduce(
 
 
 def stage_name(number: int) -> str:
-    """Small letters only: a, b, ..., z, ba, bb, ..."""
+    """The name of a stage, of small letters only: a, b, ..., z, ba, bb, ..."""
     number, letter = divmod(number, 26)
     name = chr(ord("a") + letter)
     while number:
@@ -74,33 +75,33 @@ def stage_name(number: int) -> str:
 
 
 def log_uniform(rng: np.random.Generator, least: float, most: float, count: int) -> np.ndarray:
-    """Between two sizes, each order of magnitude alike."""
+    """``count`` numbers from ``least`` to ``most``; their logarithms are uniform."""
     return np.exp(rng.uniform(math.log(least), math.log(most), count))
 
 
 def strata(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Numbers of 0 to 1 in any order, one around the middle of each ``count``-th part.
+    """Stratified random ranks, 0 to 1: one near the middle of each ``count``-th, in random order.
 
-    Percentiles of what is made of them are those of the distribution, even if there are few.
+    Even a small sample drawn by them has nearly the percentiles of its distribution.
     """
     return (rng.permutation(count) + rng.uniform(0.3, 0.7, count)) / count
 
 
 def by_percentiles(ranks: np.ndarray, p50: float, p95: float) -> np.ndarray:
-    """The lognormal distribution with these percentiles, at ``ranks`` of 0 to 1."""
+    """Quantiles at ``ranks`` of 0 to 1 of the lognormal distribution with these percentiles."""
     sigma = math.log(p95 / p50) / _NORMAL.inv_cdf(0.95)
     return p50 * np.exp(sigma * scores(ranks))
 
 
 def scores(ranks: np.ndarray) -> np.ndarray:
-    """The standard normal distribution at ``ranks`` of 0 to 1."""
+    """The quantiles of the standard normal distribution at ``ranks`` of 0 to 1."""
     return np.array([_NORMAL.inv_cdf(rank) for rank in ranks.tolist()])
 
 
-def alike(rng: np.random.Generator, ranks: np.ndarray, correlation: float) -> np.ndarray:
-    """Other ranks, one in each equal part too, that go along with ``ranks``.
+def correlated_ranks(rng: np.random.Generator, ranks: np.ndarray, correlation: float) -> np.ndarray:
+    """Stratified ranks that are correlated with ``ranks``.
 
-    ``correlation`` is that of the normal scores before they are ranked.
+    ``correlation`` is that of their normal scores before they are ranked.
     """
     count = len(ranks)
     rest = math.sqrt(1 - correlation**2)
@@ -111,9 +112,9 @@ def alike(rng: np.random.Generator, ranks: np.ndarray, correlation: float) -> np
 
 
 def zipf_shares(rng: np.random.Generator, sites: int, variation: float) -> tuple[float, ...]:
-    """Shares of ``sites``, in any order, by Zipf's law, with this coefficient of variation.
+    """Shares of ``sites`` by Zipf's law, in random order, with this coefficient of variation.
 
-    It can't be more than that of a single site that has everything, sqrt(sites - 1).
+    ``variation`` is at most sqrt(sites - 1), when a single site has everything.
     """
     exponents, variations = _zipf_variations(sites)
     weights = _zipf_weights(sites, np.interp(variation, variations, exponents))
@@ -127,7 +128,7 @@ def _zipf_weights(sites: int, exponent: float) -> np.ndarray:
 
 @functools.cache
 def _zipf_variations(sites: int) -> tuple[np.ndarray, np.ndarray]:
-    """Exponents from 0 (all alike) up, and the coefficient of variation of each."""
+    """Zipf exponents, from 0 for equal shares, and the coefficient of variation of each."""
     exponents = np.linspace(0.0, 16.0, 1601)
     weights = [_zipf_weights(sites, exponent) for exponent in exponents.tolist()]
     return exponents, np.array([each.std() / each.mean() for each in weights])

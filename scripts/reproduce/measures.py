@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from railyard.cluster.units import format_duration, format_size
-from railyard.jobs.workloads.figures import percentile
+from railyard.jobs.workloads.statistics import percentile
 
 Summary = dict[str, Any]
 Job = dict[str, Any]

@@ -93,7 +93,7 @@ def test_workloads_that_are_not_there(text, message):
     assert message in str(error.value)
 
 
-def test_facebook_s_trace_has_the_known_figures(public_trace):
+def test_facebook_s_trace_has_the_known_statistics(public_trace):
     trace = coflow_trace(f"coflow-benchmark:{public_trace(FACEBOOK)}")
     assert (trace.racks, len(trace.coflows), trace.width) == (150, 526, 706_397)
     total = sum(coflow.size_bytes for coflow in trace.coflows)

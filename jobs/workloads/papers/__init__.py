@@ -1,4 +1,4 @@
-"""The workloads of the five papers, as generators.
+"""Generators of the workloads of the five papers.
 
 Not here: traces.
 Open ``corral`` first.

@@ -4,13 +4,13 @@ Source: Jalaparti et al., SIGCOMM 2015, section 6.1 and Table 1; 6.2.1 (W2), 6.4
 the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in 60 min, since 4 min
 are 6.67 times the gap between two of them (6.5).
 
-Left open there, chosen here.  All: a map reads up to 256 MB; jobs recur unless told otherwise; task
-rates are the topology's.  W1: a third of the jobs each is small (5 to 50 tasks), medium (51 to 500)
-and large (1,000 to 2,000), each order of magnitude alike; the selectivities of maps and of reduces
-are drawn apart; a reduce fetches as much as a map reads.  W2: what is between the tiny jobs and the
-two large ones reads 200 MB to 200 GB and shuffles 1/4 to twice that; a reduce fetches 1 GB.  W3:
-lognormal, sizes go along with one another (correlation 0.9); tasks are maps and reduces in
-proportion to input and intermediate data; the output is 1/4 to all of the intermediate data.
+Left open there, chosen here.  All: a map reads up to 256 MB; by default all jobs recur; task rates
+are the topology's.  W1: a third of the jobs is small (5 to 50 tasks), a third medium (51 to 500)
+and a third large (1,000 to 2,000), log-uniform within each; the selectivities of maps and reduces
+are independent; a reduce fetches as much as a map reads.  W2: the jobs between the tiny ones and
+the two large ones read 200 MB to 200 GB and shuffle 1/4 to twice that; a reduce fetches 1 GB.  W3:
+sizes are lognormal and correlated (0.9); the tasks are split into maps and reduces in proportion to
+input and intermediate data; the output is 1/4 to all of the intermediate data.
 """
 
 from __future__ import annotations
@@ -19,10 +19,16 @@ import numpy as np
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.figures import figure, percentile, share
-from railyard.jobs.workloads.model import Figure, Workload, WorkloadJob
+from railyard.jobs.workloads.model import Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, merged, populate
-from railyard.jobs.workloads.shapes import alike, by_percentiles, log_uniform, map_reduce, strata
+from railyard.jobs.workloads.shapes import (
+    by_percentiles,
+    correlated_ranks,
+    log_uniform,
+    map_reduce,
+    strata,
+)
+from railyard.jobs.workloads.statistics import percentile, share, statistic
 
 _PAPER = "Corral (Jalaparti et al., SIGCOMM 2015)"
 _GB = 10**9
@@ -30,12 +36,12 @@ _MB = 10**6
 
 
 class CorralOptions(Population, frozen=True, kw_only=True):
-    """What W1, W2 and W3 have in common."""
+    """The common options of W1, W2 and W3."""
 
     jobs: int = 200
     block: Size = 256_000_000
     recurring: float = 1.0
-    largest: int = 2000  #: tasks of the largest jobs of W1
+    largest: int = 2000  #: most tasks of a job of W1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +51,7 @@ class CorralOptions(Population, frozen=True, kw_only=True):
 
 
 class W1Options(CorralOptions, frozen=True, kw_only=True):
-    """W1 as simulated."""
+    """W1 as in the paper's simulation."""
 
     window: Duration = 900.0
 
@@ -68,30 +74,33 @@ class MixOptions(CorralOptions, frozen=True, kw_only=True):
 
 
 # W1 ----------------------------------------------------------------------------------------------
-#: least and most tasks of a job
+#: (least, most) tasks of a job
 _SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
 
 
 def w1(options: W1Options, seed: int) -> Workload:
-    """Quantcast-like, with job sizes and selectivities varied."""
+    """Like Quantcast's workload, with varied job sizes and selectivities."""
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     jobs = populate(shapes, options, seed)
     return Workload(
-        name="corral-w1", source=f"{_PAPER}, section 6.1 (a)", jobs=jobs, figures=_w1_figures(jobs)
+        name="corral-w1",
+        source=f"{_PAPER}, section 6.1 (a)",
+        jobs=jobs,
+        statistics=_w1_statistics(jobs),
     )
 
 
 def w1_shapes(
     count: int, block_bytes: int, seed: int, prefix: str = "w1", largest: int = _LARGE[1]
 ) -> list[Shape]:
-    """W1's jobs; those of another ``prefix`` are others."""
+    """Jobs of W1; ``prefix`` is that of their names, and changes the random numbers."""
     rng = dice(seed, prefix)
     kinds = rng.permutation(count) % 3
     sizes = (_SMALL, _MEDIUM, (_LARGE[0], largest))
     tasks = np.choose(kinds, [log_uniform(rng, *size, count) for size in sizes])
-    # Within 4:1 to 1:4 in whole bytes and blocks too.
+    # Leaves room for rounding to whole bytes within 4:1 to 1:4.
     to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
-    fill = rng.uniform(0.0, 1.0, count)  # of each job's last block
+    fill = rng.uniform(0.0, 1.0, count)  # how full each job's last block is
     shapes = []
     for at in range(count):
         wanted = round(tasks[at])
@@ -111,29 +120,29 @@ def w1_shapes(
     return shapes
 
 
-def _w1_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+def _w1_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
     tasks = [job.tasks for job in jobs]
     ratios = [job.shuffle_bytes / job.input_bytes for job in jobs]
     ratios += [job.output_bytes / job.shuffle_bytes for job in jobs]
     odd = [50 < count <= 500 or count <= 50 or count >= 1000 for count in tasks]
     return (
-        figure("small jobs (<= 50 tasks)", "share", share([n <= 50 for n in tasks])),
-        figure("medium jobs (<= 500)", "share", share([50 < n <= 500 for n in tasks])),
-        figure("large jobs (>= 1000)", "share", share([n >= 1000 for n in tasks])),
-        figure("jobs of these sizes", "share", share(odd), 1.0, note="section 6.1"),
-        figure("selectivity, least", "", min(ratios), (0.25, 4.0), 0.01, "section 6.1"),
-        figure("selectivity, most", "", max(ratios), (0.25, 4.0), 0.01, "section 6.1"),
+        statistic("small jobs (<= 50 tasks)", "share", share([n <= 50 for n in tasks])),
+        statistic("medium jobs (<= 500)", "share", share([50 < n <= 500 for n in tasks])),
+        statistic("large jobs (>= 1000)", "share", share([n >= 1000 for n in tasks])),
+        statistic("jobs of these sizes", "share", share(odd), 1.0, note="section 6.1"),
+        statistic("selectivity, least", "", min(ratios), (0.25, 4.0), 0.01, "section 6.1"),
+        statistic("selectivity, most", "", max(ratios), (0.25, 4.0), 0.01, "section 6.1"),
     )
 
 
 # W2 ----------------------------------------------------------------------------------------------
 _LARGE_INPUT_BYTES = 5_500 * _GB
-_LARGE_SHUFFLE = 1.8  #: of the input
-_TINY = 0.9
+_LARGE_SHUFFLE = 1.8  #: shuffle / input of a large job
+_TINY = 0.9  #: share of tiny jobs
 
 
 def w2(options: W2Options, seed: int) -> Workload:
-    """SWIM Yahoo-like: nearly all jobs tiny, two enormous."""
+    """Like SWIM's Yahoo workload: nearly all jobs are tiny, two are enormous."""
     require(options.jobs >= 10, "jobs", options.jobs, "a whole number >= 10")
     count, rng = options.jobs, dice(seed, "w2")
     tiny = round(_TINY * count)
@@ -168,31 +177,31 @@ def w2(options: W2Options, seed: int) -> Workload:
         )
     jobs = populate(shapes, options, seed)
     source = f"{_PAPER}, sections 6.1 (b) and 6.2.1"
-    return Workload(name="corral-w2", source=source, jobs=jobs, figures=_w2_figures(jobs))
+    return Workload(name="corral-w2", source=source, jobs=jobs, statistics=_w2_statistics(jobs))
 
 
-def _w2_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
     large = sorted(jobs, key=lambda job: job.input_bytes)[-2:]
     tiny = [j.input_bytes < 200 * _MB and j.shuffle_bytes < 75 * _MB for j in jobs]
     more = [job.shuffle_bytes / job.input_bytes for job in large]
     where = "section 6.2.1"
     return (
-        figure("jobs", "", len(jobs), 400, note="section 6.1 (b)"),
-        figure("tiny (< 200 MB in, < 75 MB shuffle)", "share", share(tiny), 0.9, 0.02, where),
-        figure("large, least input", "bytes", large[0].input_bytes, 5.5e12, 0.02, where),
-        figure("large, most input", "bytes", large[1].input_bytes, 5.5e12, 0.02, where),
-        figure("large, shuffle / input", "", max(more), 1.8, 0.01, where),
+        statistic("jobs", "", len(jobs), 400, note="section 6.1 (b)"),
+        statistic("tiny (< 200 MB in, < 75 MB shuffle)", "share", share(tiny), 0.9, 0.02, where),
+        statistic("large, least input", "bytes", large[0].input_bytes, 5.5e12, 0.02, where),
+        statistic("large, most input", "bytes", large[1].input_bytes, 5.5e12, 0.02, where),
+        statistic("large, shuffle / input", "", max(more), 1.8, 0.01, where),
     )
 
 
 # W3 ----------------------------------------------------------------------------------------------
 def w3(options: CorralOptions, seed: int) -> Workload:
-    """Microsoft Cosmos-like: the percentiles of Table 1."""
+    """Like Microsoft Cosmos' workload: the percentiles of Table 1."""
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
     inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
-    shuffles = by_percentiles(alike(rng, ranks, 0.9), 6 * _GB, 71.5 * _GB)
-    tasks = by_percentiles(alike(rng, ranks, 0.9), 180, 2060)
+    shuffles = by_percentiles(correlated_ranks(rng, ranks, 0.9), 6 * _GB, 71.5 * _GB)
+    tasks = by_percentiles(correlated_ranks(rng, ranks, 0.9), 180, 2060)
     to_output = log_uniform(rng, 0.25, 1.0, count)
     shapes = []
     for at in range(count):
@@ -215,11 +224,11 @@ def w3(options: CorralOptions, seed: int) -> Workload:
         name="corral-w3",
         source=f"{_PAPER}, section 6.1 (c) and Table 1",
         jobs=jobs,
-        figures=_w3_figures(jobs),
+        statistics=_w3_statistics(jobs),
     )
 
 
-def _w3_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
     tasks = [job.tasks for job in jobs]
     inputs = [job.input_bytes for job in jobs]
     shuffles = [job.shuffle_bytes for job in jobs]
@@ -229,15 +238,15 @@ def _w3_figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
         ("intermediate data", "bytes", shuffles, 6e9, 71.5e9),
     )
     return tuple(
-        figure(f"{name}, p{percent}", unit, percentile(values, percent), told, 0.08, "Table 1")
+        statistic(f"{name}, p{percent}", unit, percentile(values, percent), known, 0.08, "Table 1")
         for name, unit, values, *both in rows
-        for percent, told in zip((50, 95), both, strict=True)
+        for percent, known in zip((50, 95), both, strict=True)
     )
 
 
 # The mix -----------------------------------------------------------------------------------------
 def mix(options: MixOptions, seed: int) -> Workload:
-    """Recurring jobs over an hour and ad hoc ones in a batch, all of W1."""
+    """Recurring jobs over an hour and a batch of ad hoc jobs, all of W1."""
     ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     planned = populate(shapes, options, seed)
@@ -248,10 +257,10 @@ def mix(options: MixOptions, seed: int) -> Workload:
         name="corral-mix",
         source=f"{_PAPER}, section 6.4",
         jobs=jobs,
-        figures=(
-            figure("recurring jobs", "", len(known), 100, note="section 6.4"),
-            figure("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
-            figure(
+        statistics=(
+            statistic("recurring jobs", "", len(known), 100, note="section 6.4"),
+            statistic("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
+            statistic(
                 "last recurring job",
                 "s",
                 max(late_s, default=0.0),
@@ -263,7 +272,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
 
 
 def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
-    """Jobs of W1 that nobody predicted, all at once."""
+    """Jobs of W1 that are not predicted, all submitted at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"
     plain = Population(users=options.users, queues=options.queues, arrivals=batch)

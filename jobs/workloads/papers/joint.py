@@ -3,13 +3,13 @@
 Source: "Joint scheduling of tasks and network flows", section V and Table 2: 200 jobs of the
 Facebook traces of 2009; topology ``joint-16x6``.
 
-Left open there, chosen here.  "Job size 1210" is read as seconds of all tasks: 93 tasks of 13 s,
-lognormal with a median of 20.  60 to 90 % of them are maps.  Maps take 1 to 25 s, reduces too,
-alike within a job.  The gap is normal with a deviation of 5 s, cut at 0.  The 196 MB are the mean,
-over jobs, of what a map sends to a reduce: as a mean over all edges they would be far more than the
-2 Gbps of the root can carry.  Small jobs have the large edges: what a job shuffles does not grow
-with its tasks.  A map's input is as large as its output, up to 256 MB, and the job's output half of
-what it shuffles.
+Left open there, chosen here.  "Job size 1210" is read as seconds of all tasks: 93 tasks of 13 s;
+their number is lognormal with a median of 20.  60 to 90 % of them are maps.  All maps of a job take
+the same 1 to 25 s, and so do its reduces.  The gap is normal with a standard deviation of 5 s, cut
+at 0.  The 196 MB are the mean over jobs of the bytes from a map to a reduce; as a mean over all
+edges, they would exceed the 2 Gbps of the root by far.  A job's shuffle does not grow with its
+tasks, so small jobs have the large edges.  A map reads as much as it outputs, up to 256 MB, and the
+job's output is half of its shuffle.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.figures import figure, mean
-from railyard.jobs.workloads.model import Figure, Workload, WorkloadJob
+from railyard.jobs.workloads.model import Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, dice, populate
 from railyard.jobs.workloads.shapes import by_percentiles, map_reduce, strata
+from railyard.jobs.workloads.statistics import mean, statistic
 
 _JOB_TASK_S = 1210.0
 _TASK_S = 13.0
@@ -31,7 +31,7 @@ _MEDIAN_TASKS = 20.0
 
 
 class JointOptions(Population, frozen=True, kw_only=True):
-    """Table 2."""
+    """The settings of Table 2."""
 
     jobs: int = 200
     gap: Duration = 15.0
@@ -80,12 +80,12 @@ def joint(options: JointOptions, seed: int) -> Workload:
         )
     jobs = populate(shapes, options, seed)
     return Workload(
-        name="joint", source="Joint, section V and Table 2", jobs=jobs, figures=_figures(jobs)
+        name="joint", source="Joint, section V and Table 2", jobs=jobs, statistics=_statistics(jobs)
     )
 
 
 def _task_counts(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Lognormal, with the mean that the job size and the task time give; at least 2."""
+    """Tasks per job: lognormal, with the mean job size / mean task time; at least 2."""
     wanted = _JOB_TASK_S / _TASK_S
     sigma = math.sqrt(2 * math.log(wanted / _MEDIAN_TASKS))
     p95 = _MEDIAN_TASKS * math.exp(1.645 * sigma)
@@ -94,17 +94,17 @@ def _task_counts(rng: np.random.Generator, count: int) -> np.ndarray:
     return counts
 
 
-def _figures(jobs: tuple[WorkloadJob, ...]) -> tuple[Figure, ...]:
+def _statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
     tasks = sum(job.tasks for job in jobs)
     worked_s = sum(stage.tasks * stage.task_s for job in jobs for stage in job.stages)
     edges = [job.shuffle_bytes / (job.stages[0].tasks * job.stages[1].tasks) for job in jobs]
     first_s, last_s = jobs[0].submit_s, jobs[-1].submit_s
     gap_s = (last_s - first_s) / max(1, len(jobs) - 1)
     return (
-        figure("jobs", "", len(jobs), 200, note="Table 2"),
-        figure("job size, mean", "s", worked_s / len(jobs), _JOB_TASK_S, 0.03, "Table 2"),
-        figure("gap, mean", "s", gap_s, 15.0, 0.1, "Table 2"),
-        figure("task, mean", "s", worked_s / tasks, 13.0, 0.001, "Table 2"),
-        figure("edge, mean over jobs", "bytes", mean(edges), 196e6, 0.001, "Table 2"),
-        figure("shuffle of a job, mean", "bytes", mean([job.shuffle_bytes for job in jobs])),
+        statistic("jobs", "", len(jobs), 200, note="Table 2"),
+        statistic("job size, mean", "s", worked_s / len(jobs), _JOB_TASK_S, 0.03, "Table 2"),
+        statistic("gap, mean", "s", gap_s, 15.0, 0.1, "Table 2"),
+        statistic("task, mean", "s", worked_s / tasks, 13.0, 0.001, "Table 2"),
+        statistic("edge, mean over jobs", "bytes", mean(edges), 196e6, 0.001, "Table 2"),
+        statistic("shuffle of a job, mean", "bytes", mean([job.shuffle_bytes for job in jobs])),
     )

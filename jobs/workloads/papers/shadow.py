@@ -2,12 +2,12 @@
 
 Source: Shadow, section 5.3 and Table 2; 5.1 (slots); topology ``shadow-4x13``.
 
-Left open there, chosen here.  Blocks are 256 MB, so that 120 GB are 469 maps: one wave on its 624
-map slots; reduces are as many as its reduce slots, 156.  How much each application shuffles and
-writes is not told, except that there are no combiners and that Sequence-Count is the one for which
-the shuffle matters most: see the table below.  The applications run alone there, here 10 min apart.
-Facebook: a job's gap to the one before it is that of the trace, all sizes times what makes the
-input 730 GB in all; its cluster (600 nodes, 2010) is that of none of the public files exactly.
+Left open there, chosen here.  Blocks have 256 MB, so that 120 GB are 469 maps, one wave on the 624
+map slots; there are as many reduces as reduce slots, 156.  The shuffle and output of the
+applications are those of the table below; the paper says only that there are no combiners, and that
+the shuffle matters most for Sequence-Count.  There, the applications run alone; here, 10 min apart.
+Facebook: the gaps between jobs are those of the trace, and all sizes are scaled so that the total
+input is 730 GB; none of the public files is exactly from the paper's cluster (600 nodes, 2010).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 
 from railyard.cluster.errors import UsageError, require, unknown_name
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.figures import figure
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.population import Arrivals, Population, populate
 from railyard.jobs.workloads.shapes import map_reduce
+from railyard.jobs.workloads.statistics import statistic
 from railyard.jobs.workloads.traces.swim import SwimOptions, load_swim, sample, shape_of
 
 _REDUCES = 156  #: 3 slots on each of 52 nodes
 _APART_S = 600.0
-#: application -> shuffle / input, output / input
+#: {application: (shuffle / input, output / input)}
 _APPLICATIONS = {
     "sequence-count": (1.5, 0.5),
     "wordcount": (1.2, 0.02),
@@ -79,16 +79,16 @@ def shadow(options: ShadowOptions, seed: int) -> Workload:
         name="shadow",
         source="Shadow, section 5.3 and Table 2",
         jobs=jobs,
-        figures=(
-            figure("applications", "", len(jobs), 6, note="Table 2"),
-            figure("input of each", "bytes", jobs[0].input_bytes, 120e9, note="Table 2"),
-            figure("map slots for a wave", "", maps, (1, 624), note="section 5.1"),
+        statistics=(
+            statistic("applications", "", len(jobs), 6, note="Table 2"),
+            statistic("input of each", "bytes", jobs[0].input_bytes, 120e9, note="Table 2"),
+            statistic("map slots for a wave", "", maps, (1, 624), note="section 5.1"),
         ),
     )
 
 
 def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:
-    """Jobs of a SWIM trace, with its gaps and a total of its own."""
+    """Jobs of a SWIM trace with its gaps, scaled to a total input."""
     chosen = sample(load_swim(path), options.jobs, seed, str(path))
     traced_bytes = sum(job.input_bytes for job in chosen)
     if not traced_bytes:
@@ -109,8 +109,8 @@ def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Wo
         name="shadow-facebook",
         source="Shadow, section 5.3",
         jobs=jobs,
-        figures=(
-            figure("jobs", "", len(jobs), 50, note="section 5.3"),
-            figure("input", "bytes", total, 730e9, 0.001, "Table 2"),
+        statistics=(
+            statistic("jobs", "", len(jobs), 50, note="section 5.3"),
+            statistic("input", "bytes", total, 730e9, 0.001, "Table 2"),
         ),
     )

@@ -1,16 +1,15 @@
-"""Tetrium's workloads: jobs of many stages whose input lies skewed over sites.
+"""Tetrium's workloads: jobs of many stages, with inputs skewed over sites.
 
 Source: Hung et al., EuroSys 2018.  ``tetrium``: section 6.1, the trace-driven simulation on 50
 sites (topology ``tetrium-50``).  ``tetrium-tpcds`` and ``tetrium-bigdata``: section 6.2, queries of
 6 to 16 and of 2 to 5 stages in sequence, on 8 or 30 sites.
 
 Left open there (the trace is not public), chosen here.  A job's graph is a tree of 2 to 16 stages.
-A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), each order
-of magnitude alike.  Intermediate data is 1/10 to twice the input (Fig. 12(a) speaks of more than
-the input at the high end); later stages hand on 20 to 100 % of what they get.  How unevenly an
-input lies over the sites, its coefficient of variation, is anything up to 2.5 (Fig. 12(b) goes
-beyond 2), by Zipf's law, with the sites in any order.  Arrivals: Poisson, 10 s apart.  Stragglers
-are the simulator's.
+A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), log-uniform.
+Intermediate data is 1/10 to twice the input (in Fig. 12(a) it exceeds the input at the high end);
+later stages output 20 to 100 % of their input.  The shares of the sites in an input follow Zipf's
+law, in random order, with a coefficient of variation of up to 2.5 (Fig. 12(b) exceeds 2).  Arrivals
+are Poisson, 10 s apart.  Stragglers are a setting of the simulator.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ import numpy as np
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.dags import Node, chain, random_tree, stages_of
-from railyard.jobs.workloads.figures import figure, mean
-from railyard.jobs.workloads.model import Figure, InputFile, Workload, WorkloadJob
+from railyard.jobs.workloads.dags import StageNode, chain, random_tree, stages_of
+from railyard.jobs.workloads.model import InputFile, Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import log_uniform, zipf_shares
+from railyard.jobs.workloads.statistics import mean, statistic
 
 _PAPER = "Tetrium (Hung et al., EuroSys 2018)"
 
 
 class TetriumOptions(Population, frozen=True, kw_only=True):
-    """The simulation's."""
+    """The settings of the paper's simulation."""
 
     jobs: int = 200
     sites: int = 50
@@ -39,7 +38,7 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
     stages_max: int = 16
     maps_max: int = 1000
     block: Size = 100_000_000
-    variation: float = 2.5  #: the most that inputs are skewed: coefficient of variation over sites
+    variation: float = 2.5  #: largest coefficient of variation of an input's shares over sites
     arrivals: Arrivals = "poisson"
     gap: Duration = 10.0
 
@@ -75,7 +74,7 @@ class BigDataOptions(TpcdsOptions, frozen=True, kw_only=True):
 
 
 def tetrium(options: TetriumOptions, seed: int) -> Workload:
-    """Trees of stages, as a production trace may have them."""
+    """Jobs that are trees of stages, as a production trace may have."""
     rng = dice(seed, "tetrium")
     shapes = []
     for number in range(options.jobs):
@@ -85,13 +84,13 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
         nodes = []
         for at, read in enumerate(reads):
             file = None if read else _file(f"t{number}-{at}", maps, options, rng)
-            nodes.append(Node(read, _selectivity(rng, first=not read), file))
+            nodes.append(StageNode(read, _selectivity(rng, first=not read), file))
         shapes.append(_shape(f"t{number}", nodes, options))
     return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16), 50)
 
 
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
-    """Long sequences of stages."""
+    """Queries that are long sequences of stages."""
     shapes = _sequences("ds", options, seed)
     return _workload(
         "tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16), (8, 30)
@@ -99,7 +98,7 @@ def tpcds(options: TpcdsOptions, seed: int) -> Workload:
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
-    """Short sequences of stages: scans, joins, aggregations."""
+    """Queries that are short sequences of stages: scans, joins, aggregations."""
     shapes = _sequences("bd", options, seed)
     return _workload(
         "tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5), (8, 30)
@@ -138,7 +137,7 @@ def _file(name: str, maps: float, options: TetriumOptions, rng: np.random.Genera
     )
 
 
-def _shape(name: str, nodes: list[Node], options: TetriumOptions) -> Shape:
+def _shape(name: str, nodes: list[StageNode], options: TetriumOptions) -> Shape:
     files = tuple(node.file for node in nodes if node.file is not None)
     return Shape(name, stages_of(nodes, options.block, tasks_max=options.maps_max), files)
 
@@ -153,25 +152,25 @@ def _workload(
     sites: int | tuple[int, int],
 ) -> Workload:
     jobs, where = populate(shapes, options, seed), source.rpartition(", ")[2]
-    figures = (
-        figure("sites", "", options.sites, sites, note=where),
-        *_figures(jobs, stages, where),
+    statistics = (
+        statistic("sites", "", options.sites, sites, note=where),
+        *_statistics(jobs, stages, where),
     )
-    return Workload(name=name, source=source, jobs=jobs, figures=figures, sites=options.sites)
+    return Workload(name=name, source=source, jobs=jobs, statistics=statistics, sites=options.sites)
 
 
-def _figures(
+def _statistics(
     jobs: tuple[WorkloadJob, ...], stages: tuple[int, int], where: str
-) -> tuple[Figure, ...]:
+) -> tuple[Statistic, ...]:
     counts = [len(job.stages) for job in jobs]
     shares = [file.shares for job in jobs for file in job.files]
     skews = [float(np.std(each) * len(each)) for each in shares]
     between = [job.stages[0].output_bytes / job.files[0].size_bytes for job in jobs]
     return (
-        figure("stages of a job, least", "", min(counts), stages, note=where),
-        figure("stages of a job, most", "", max(counts), stages, note=where),
-        figure("skew of inputs over sites, mean", "", mean(skews)),
-        figure("skew of inputs over sites, most", "", max(skews)),
-        figure("first intermediate data / input, least", "", min(between)),
-        figure("first intermediate data / input, most", "", max(between)),
+        statistic("stages of a job, least", "", min(counts), stages, note=where),
+        statistic("stages of a job, most", "", max(counts), stages, note=where),
+        statistic("skew of inputs over sites, mean", "", mean(skews)),
+        statistic("skew of inputs over sites, most", "", max(skews)),
+        statistic("first intermediate data / input, least", "", min(between)),
+        statistic("first intermediate data / input, most", "", max(between)),
     )

@@ -1,14 +1,15 @@
-"""TPC-H-like queries, beside a batch of MapReduce jobs.
+"""TPC-H-like queries, together with a batch of MapReduce jobs.
 
-Source: Corral (Jalaparti et al., SIGCOMM 2015), section 6.3: 15 queries by Hive, each of which
-reads from a database of 200 GB, uniform in 25 min, recurring; and a batch of ad hoc jobs of W1.
+Source: Corral (Jalaparti et al., SIGCOMM 2015), section 6.3: 15 recurring Hive queries on a
+database of 200 GB, submitted uniformly over 25 min; and a batch of ad hoc jobs of W1.
 
-Left open there, chosen here: which 15 of the 22 queries (by seed) and how many jobs of W1 (20).
-A query scans its tables whole, in blocks of 256 MB, and filters (5 to 40 % are left; Hive's scans
-of ORC read less, too); joins one after the other, the largest table first, through a shuffle each
-(30 to 100 % left); then it groups (1 to 20 %) and sorts (all) in one task.  A task fetches 256 MB.
-The tables of a few kB, nation and region, are sent along with a query and left out.
-Queries share the database's files, unless each is to have its own: ``tables=own``.
+Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1 (20).
+A query scans its tables whole, in blocks of 256 MB, and filters, which leaves 5 to 40 % (Hive's
+scans of ORC read less too).  It joins one table after the other, the largest first, each through a
+shuffle, which leaves 30 to 100 %.  Then it groups, which leaves 1 to 20 %, and sorts in one task,
+which leaves all.  A task fetches 256 MB.  The tables nation and region have a few kB, are shipped
+with a query, and are left out.  The queries share the database's files, or with ``tables=own`` each
+has its own.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
-from railyard.jobs.workloads.dags import Node, stages_of
-from railyard.jobs.workloads.figures import figure
+from railyard.jobs.workloads.dags import StageNode, stages_of
 from railyard.jobs.workloads.model import InputFile, Workload
 from railyard.jobs.workloads.papers.corral import CorralOptions, ad_hoc_batch
 from railyard.jobs.workloads.population import Shape, dice, merged, populate
+from railyard.jobs.workloads.statistics import statistic
 
-#: table -> its share of the database, by the specification's row counts and row lengths
+#: {table: its share of the database}, by the specification's row counts and row lengths
 _TABLES = {
     "lineitem": 0.698,
     "orders": 0.160,
@@ -35,7 +36,7 @@ _TABLES = {
     "part": 0.0078,
     "supplier": 0.0012,
 }
-#: query -> the tables that it reads, by their initials (ps: partsupp, p: part)
+#: {query: initials of the tables that it reads} (ps: partsupp, p: part)
 _QUERIES = {
     1: "l", 2: "p s ps", 3: "c o l", 4: "o l", 5: "c o l s", 6: "l", 7: "s l o c",
     8: "p s l o c", 9: "p s l ps o", 10: "c o l", 11: "ps s", 12: "o l", 13: "c o",
@@ -48,13 +49,13 @@ _INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", 
 
 
 class TpchOptions(CorralOptions, frozen=True, kw_only=True):
-    """15 queries over 25 min."""
+    """15 queries over 25 min by default."""
 
     jobs: int = 15
     window: Duration = 1500.0
     database: Size = 200_000_000_000
-    ad_hoc: int = 20  #: jobs of W1 besides, in a batch
-    tables: Literal["shared", "own"] = "shared"  #: whose files a query reads
+    ad_hoc: int = 20  #: size of the batch of W1
+    tables: Literal["shared", "own"] = "shared"  #: "own": each query has its own copy of the files
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +64,7 @@ class TpchOptions(CorralOptions, frozen=True, kw_only=True):
 
 
 def tpch(options: TpchOptions, seed: int) -> Workload:
-    """Queries and, as a background, jobs of W1."""
+    """Queries, and a batch of W1 in the background."""
     rng = dice(seed, "tpch")
     tables = {
         name: InputFile(
@@ -86,10 +87,10 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
         name="corral-tpch",
         source="Corral (Jalaparti et al., SIGCOMM 2015), section 6.3",
         jobs=merged(ad_hoc_batch(options.ad_hoc, options, seed), queries),
-        figures=(
-            figure("queries", "", len(queries), 15, note="section 6.3"),
-            figure("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),
-            figure(
+        statistics=(
+            statistic("queries", "", len(queries), 15, note="section 6.3"),
+            statistic("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),
+            statistic(
                 "database",
                 "bytes",
                 sum(table.size_bytes for table in tables.values()),
@@ -115,14 +116,14 @@ def _query(
     part_bytes: int,
     rng: np.random.Generator,
 ) -> Shape:
-    """Scans, joins, a grouping and a sort."""
+    """A query: scans, joins, a grouping and a sort."""
     read = [tables[_INITIALS[initial]] for initial in _QUERIES[number].split()]
     read.sort(key=lambda table: -table.size_bytes)
-    nodes = [Node((), float(rng.uniform(0.05, 0.4)), table) for table in read]
+    nodes = [StageNode((), float(rng.uniform(0.05, 0.4)), table) for table in read]
     left = 0
     for right in range(1, len(read)):
-        nodes.append(Node((left, right), float(rng.uniform(0.3, 1.0))))
+        nodes.append(StageNode((left, right), float(rng.uniform(0.3, 1.0))))
         left = len(nodes) - 1
-    nodes.append(Node((left,), float(rng.uniform(0.01, 0.2))))
-    nodes.append(Node((len(nodes) - 1,), 1.0, tasks=1))
+    nodes.append(StageNode((left,), float(rng.uniform(0.01, 0.2))))
+    nodes.append(StageNode((len(nodes) - 1,), 1.0, tasks=1))
     return Shape(name, stages_of(nodes, part_bytes), tuple(read))

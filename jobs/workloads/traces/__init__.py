@@ -1,4 +1,4 @@
-"""Files of users and of public traces, read as workloads.
+"""Readers of trace files as workloads.
 
 Not here: generators.
 Open ``swim`` first.

@@ -1,9 +1,9 @@
-"""A trace of coflows as jobs of one shuffle each.
+"""A trace of coflows as jobs with one shuffle each.
 
 Source: coflow-benchmark (see ``coflows.py``).  Left open there, chosen here: maps and reduces do
-not compute, and nothing is stored.  A map reads a file of 1 MB that lies in its mapper's rack, so
-that a scheduler that seeks locality puts it there; reduces go where the scheduler puts them, so
-that racks get more or less than in the trace.
+not compute, and the jobs have no output.  A map reads a block of 1 MB in its mapper's rack, so that
+a scheduler with data locality places it there.  Reduces are placed by the scheduler, so racks may
+receive more or less than in the trace.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 
 from railyard.cluster.errors import require_count
 from railyard.cluster.tomlfile import Duration
-from railyard.jobs.workloads.figures import figure
 from railyard.jobs.workloads.model import InputFile, Workload, WorkStage
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
+from railyard.jobs.workloads.statistics import statistic
 from railyard.jobs.workloads.traces.coflows import TraceCoflow, load_coflow_benchmark
 
 _MB = 10**6
 
 
 class CoflowOptions(Population, frozen=True, kw_only=True):
-    """The coflows at their times."""
+    """All coflows at their arrivals."""
 
-    jobs: int = 0  #: the first so many; 0 = all
+    jobs: int = 0  #: number of coflows, from the first; 0 = all
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
 
@@ -34,24 +34,24 @@ class CoflowOptions(Population, frozen=True, kw_only=True):
 
 
 def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
-    """A job for each coflow."""
+    """The workload with a job for each coflow."""
     trace = load_coflow_benchmark(path)
     if options.jobs:
         trace = trace.first(options.jobs)
     shapes = [_shape(at, coflow, trace.racks) for at, coflow in enumerate(trace.coflows)]
     jobs = populate(shapes, options, seed)
     flows = sum(job.stages[0].tasks * job.stages[1].tasks for job in jobs)
-    told_bytes = sum(coflow.size_bytes for coflow in trace.coflows)
+    traced_bytes = sum(coflow.size_bytes for coflow in trace.coflows)
     return Workload(
         name=trace.name,
         source="coflow-benchmark (Chowdhury)",
         jobs=jobs,
         sites=trace.racks,
-        figures=(
-            figure("coflows", "", len(jobs), len(trace.coflows), note="the trace"),
-            figure("flows", "", flows, trace.width, note="the trace"),
-            figure(
-                "bytes", "bytes", sum(j.shuffle_bytes for j in jobs), told_bytes, note="the trace"
+        statistics=(
+            statistic("coflows", "", len(jobs), len(trace.coflows), note="the trace"),
+            statistic("flows", "", flows, trace.width, note="the trace"),
+            statistic(
+                "bytes", "bytes", sum(j.shuffle_bytes for j in jobs), traced_bytes, note="the trace"
             ),
         ),
     )

@@ -1,13 +1,13 @@
-"""Coflow traces: who sends how much to whom and when, without the jobs around it.
+"""Coflow traces: senders, receivers, bytes and arrivals of coflows, without their jobs.
 
-The format of coflow-benchmark (github.com/coflow/coflow-benchmark), in which the usual trace comes,
-an hour on 150 racks at Facebook in 2010:
+The format is that of coflow-benchmark (github.com/coflow/coflow-benchmark), which has the commonly
+used trace of an hour on 150 racks at Facebook in 2010:
 
     ports coflows                                                    (first line)
     id arrival_ms mappers rack... reducers rack:megabytes...         (one line each)
 
-A reducer's bytes come in even parts from all mappers.  A megabyte is 10**6 bytes here, as
-everywhere in this project.
+Each mapper sends an equal part of a reducer's bytes.  A megabyte is 10**6 bytes, as everywhere in
+this project.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class TraceCoflow:
 
     name: str
     arrival_s: float
-    mappers: tuple[int, ...]  #: their racks
-    reducers: tuple[tuple[int, int], ...]  #: their racks, and the bytes that each gets
+    mappers: tuple[int, ...]  #: rack of each mapper
+    reducers: tuple[tuple[int, int], ...]  #: (rack, bytes received) of each reducer
 
     @property
     def size_bytes(self) -> int:
-        """All that it sends."""
+        """Bytes of all flows."""
         return sum(size for _, size in self.reducers)
 
     @property
     def width(self) -> int:
-        """How many flows it has."""
+        """Number of flows."""
         return len(self.mappers) * len(self.reducers)
 
     def flows(self) -> Iterator[tuple[int, int, int]]:
-        """Each flow as rack, rack, bytes.  Of bytes that can't be even, the first get one more."""
+        """(Source rack, destination rack, bytes) of each flow; odd bytes go to the first flows."""
         count = len(self.mappers)
         for dst, size_bytes in self.reducers:
             part, odd = divmod(size_bytes, count)
@@ -62,16 +62,16 @@ class CoflowTrace:
 
     @property
     def width(self) -> int:
-        """How many flows there are in all."""
+        """Number of flows of all coflows."""
         return sum(coflow.width for coflow in self.coflows)
 
     def first(self, count: int) -> CoflowTrace:
-        """The same with only so many coflows."""
+        """The trace with only the first ``count`` coflows."""
         return CoflowTrace(name=self.name, racks=self.racks, coflows=self.coflows[:count])
 
 
 def load_coflow_benchmark(path: Path) -> CoflowTrace:
-    """Read a trace; raises ``UsageError`` "file:line: what is wrong: need what is right"."""
+    """Read a trace; raises ``UsageError`` with file, line, the error and what is needed."""
     lines = read_text_file(path, "coflow-benchmark trace", "ascii").splitlines()
     head = _Line(f"{path}:1", lines[0] if lines else "")
     racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
@@ -106,7 +106,7 @@ def _coflow(line: _Line, racks: int) -> TraceCoflow:
 
 
 class _Line:
-    """A line's words, taken one after the other; each taker says what it looks for."""
+    """The words of a line, read one after the other; ``what`` names the word in errors."""
 
     def __init__(self, where: str, text: str) -> None:
         self._where = where

@@ -1,18 +1,18 @@
 """SWIM: jobs by their input, shuffle and output bytes, as traced at Facebook in 2009 and 2010.
 
-Source: Chen et al., MASCOTS 2011, and the files of the SWIM project (UC Berkeley).  A file has a
-line a job, with tabs between:
+Source: Chen et al., MASCOTS 2011, and the files of the SWIM project (UC Berkeley).  A file has one
+line per job, with fields separated by tabs:
 
     id   submit time (s)   gap since the job before (s)   input bytes   shuffle bytes   output bytes
 
-Left open there (a file has neither tasks nor times), chosen here, each an option:
-``block``: a map reads 256 MB, as Co-scheduler's example of 10 GB and 40 maps has it; a job without
-input has one map that reads nothing.  ``reduce_size``: a reduce gets 1 GB, as in the same example
-(10 reduces), at most ``reduces_max`` a job; a job without shuffle has no reduce, and its maps write
-the output.  ``start``: a task takes 1 s besides its bytes, about what a JVM takes to start.
-``map_rate``, ``reduce_rate``: the topology's, unless told.  ``shuffle_min``: jobs that shuffle less
-are left out; three of four shuffle nothing.  ``times``: each job with that many times its bytes,
-and as many tasks, each of them larger.
+Left open there (a file has neither tasks nor computing times), chosen here, each an option:
+``block``: a map reads 256 MB, as in Co-scheduler's example of 10 GB and 40 maps; a job without
+input has one map, which reads nothing.  ``reduce_size``: a reduce fetches 1 GB, as in the same
+example (10 reduces), with at most ``reduces_max`` per job; a job without shuffle has no reduces,
+and its maps write the output.  ``start``: a task takes 1 s plus the time for its bytes, about what
+a JVM needs to start.  ``map_rate``, ``reduce_rate``: by default the topology's.  ``shuffle_min``:
+jobs that shuffle less are left out; three of four shuffle nothing.  ``times``: factor of all bytes;
+the number of tasks stays.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.shown import shown_value
 from railyard.cluster.tomlfile import Duration, Rate, Size
 from railyard.cluster.units import SIZE_BYTES_MAX, format_size, whole_number
-from railyard.jobs.workloads.figures import figure, share
-from railyard.jobs.workloads.model import Figure, Workload
+from railyard.jobs.workloads.model import Statistic, Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import map_reduce
+from railyard.jobs.workloads.statistics import share, statistic
 
 _FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
-_NAME = re.compile(r"[\w-][\w.-]{0,200}")  # it names a file as well
-#: Co-scheduler's elephant threshold, from which on a job counts as shuffle-heavy.
+_NAME = re.compile(r"[\w-][\w.-]{0,200}")  # also used as the name of a file
+#: Co-scheduler's elephant threshold: jobs that shuffle more are shuffle-heavy.
 HEAVY_BYTES = 1_125_000_000
 
 
 class SwimOptions(Population, frozen=True, kw_only=True):
-    """How a trace becomes jobs; see the top of this file."""
+    """The choices of the top of this file."""
 
-    jobs: int = 0  #: so many of them, by seed; 0 = all
+    jobs: int = 0  #: size of a random sample of the jobs; 0 = all
     shuffle_min: Size = 0
     times: float = 1.0
     block: Size = 256_000_000
@@ -66,7 +66,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
 class CoSchedulerOptions(SwimOptions, frozen=True, kw_only=True):
     """Co-scheduler, section V-A: 1,000 jobs, 20 users, uniform in 90 min, half of them recurring.
 
-    Left open there, chosen here: task times; it replayed the jobs on a node of its own.
+    Left open there, chosen here: task times; the paper replayed the jobs on a node of its own.
     """
 
     jobs: int = 1000
@@ -90,7 +90,7 @@ class SwimJob(NamedTuple):
 def load_swim(path: Path) -> list[SwimJob]:
     """Read a trace, in the order of its lines.
 
-    Raises ``UsageError`` "file:line: what is wrong: need what is right".
+    Raises ``UsageError`` with file, line, the error and what is needed.
     """
     text = read_text_file(path, "SWIM trace", "ascii")
     jobs: list[SwimJob] = []
@@ -135,7 +135,7 @@ def _wrong(
 
 
 def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
-    """The jobs of a trace, or so many of them."""
+    """The jobs of a trace, or a sample of them."""
     traced = load_swim(path)
     least_bytes = options.shuffle_min
     eligible = [job for job in traced if job.shuffle_bytes >= least_bytes]
@@ -146,28 +146,28 @@ def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
         name=path.name,
         source="Chen et al., MASCOTS 2011 (SWIM)",
         jobs=populate(shapes, options, seed),
-        figures=_figures(traced, eligible, chosen, path.name),
+        statistics=_statistics(traced, eligible, chosen, path.name),
     )
 
 
 def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload:
-    """Co-scheduler's choice of a trace's jobs."""
+    """A sample of a trace's jobs as in the Co-scheduler paper."""
     made = swim(path, options, seed)
     jobs, where = made.jobs, "section V"
     recurring = share([job.recurrence is not None for job in jobs])
-    figures = (
-        figure("jobs", "", len(jobs), 1000, note=where),
-        figure("users", "", len({job.user for job in jobs}), 20, note=where),
-        figure("last job", "s", jobs[-1].submit_s, (0.0, 5400.0), note=where),
-        figure("recurring", "share", recurring, 0.5, note=where),
-        *made.figures,
+    statistics = (
+        statistic("jobs", "", len(jobs), 1000, note=where),
+        statistic("users", "", len({job.user for job in jobs}), 20, note=where),
+        statistic("last job", "s", jobs[-1].submit_s, (0.0, 5400.0), note=where),
+        statistic("recurring", "share", recurring, 0.5, note=where),
+        *made.statistics,
     )
     source = f"Co-scheduler, section V-A, of {path.name}"
-    return dataclasses.replace(made, name="co-scheduler", source=source, figures=figures)
+    return dataclasses.replace(made, name="co-scheduler", source=source, statistics=statistics)
 
 
 def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJob]:
-    """``count`` of the jobs, each as likely, in the order of the trace; all if ``count`` is 0."""
+    """A uniform sample of ``count`` jobs in the order of the trace; all if ``count`` is 0."""
     if not count:
         return jobs
     right = f"at most the {len(jobs)} jobs of {where}"
@@ -177,7 +177,7 @@ def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJ
 
 
 def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
-    """A job with its tasks."""
+    """A line of a trace as a job with tasks."""
     reduces = min(options.reduces_max, -(-job.shuffle_bytes // options.reduce_size))
 
     def times(size_bytes: int) -> int:
@@ -196,34 +196,34 @@ def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
     )
 
 
-#: file -> what is known of the whole trace: jobs, bytes of shuffle, maps of 256 MB
+#: {file: (jobs, shuffle bytes, maps of 256 MB) of the whole public trace}
 _KNOWN = {
     "FB-2009_samples_24_times_1hr_0.tsv": (5894, 22.2e12, 110_483),
     "FB-2010_samples_24_times_1hr_0.tsv": (24_442, 438e12, 4_248_112),
 }
 
 
-def _figures(
+def _statistics(
     traced: list[SwimJob], eligible: list[SwimJob], chosen: list[SwimJob], file: str
-) -> tuple[Figure, ...]:
-    """Those of the sample next to those of all that it is of."""
+) -> tuple[Statistic, ...]:
+    """Statistics of the sample, compared with those of the whole trace."""
     known = _KNOWN.get(file)
-    figures = [
-        figure("jobs in the file", "", len(traced), known and known[0]),
+    statistics = [
+        statistic("jobs in the file", "", len(traced), known and known[0]),
         _chance("jobs that shuffle", eligible, chosen, 0),
         _chance("jobs that shuffle > 1.125 GB", eligible, chosen, HEAVY_BYTES),
     ]
     if known and len(chosen) == len(traced):
         shuffled = sum(job.shuffle_bytes for job in chosen)
         maps = sum(max(1, -(-job.input_bytes // 256_000_000)) for job in chosen)
-        figures.append(figure("shuffle of the file", "bytes", shuffled, known[1], 0.01))
-        figures.append(figure("maps at 256 MB", "", maps, known[2]))
-    return tuple(figures)
+        statistics.append(statistic("shuffle of the file", "bytes", shuffled, known[1], 0.01))
+        statistics.append(statistic("maps at 256 MB", "", maps, known[2]))
+    return tuple(statistics)
 
 
-def _chance(name: str, traced: list[SwimJob], chosen: list[SwimJob], above_bytes: int) -> Figure:
-    """The share of jobs that shuffle more; by chance a sample's is within 3 standard deviations."""
+def _chance(name: str, traced: list[SwimJob], chosen: list[SwimJob], above_bytes: int) -> Statistic:
+    """The share of jobs that shuffle more; a sample's may be off by 3 standard deviations."""
     of_all = share([job.shuffle_bytes > above_bytes for job in traced])
     of_these = share([job.shuffle_bytes > above_bytes for job in chosen])
     deviation = math.sqrt((1 - of_all) / of_all / len(chosen)) if of_all else 0.0
-    return figure(name, "share", of_these, of_all, 3 * deviation, "the whole file")
+    return statistic(name, "share", of_these, of_all, 3 * deviation, "the whole file")

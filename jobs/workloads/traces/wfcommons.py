@@ -1,13 +1,13 @@
-"""A WfCommons workflow as a job: a stage for each of its tasks.
+"""A WfCommons workflow as a job with a stage for each of its tasks.
 
 Source: Coleman et al., FGCS 2022 (WfCommons); format: ``wfformat.py``.
 
-Left open there, chosen here.  A stage has one output, which each of its readers fetches whole; a
-task's is the mean of what its children read of it, so that the bytes between tasks are right in
-total; without children, it is what the task writes, and it is stored.  Files that no task writes
-are in the block store; a stage without computing reads those that the same tasks read, and sends
-them on.  A task takes its traced time besides fetching; without times, its bytes at the topology's
-rate.  Cores and memory are not modelled: a task has a slot.
+Left open there, chosen here.  A stage has one output, which each of its readers fetches whole.  For
+a task with children it is the mean of the bytes that they read from it, so that the total of all
+bytes between tasks is right; otherwise it is the size of the task's files, and is stored.  Files
+that no task writes are in the block store.  Those with the same readers are read by one stage,
+which does not compute and passes them on.  A task computes for its traced time; if there are no
+times, for its bytes at the topology's rate.  Cores and memory are not modelled: a task has a slot.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from pathlib import Path
 
 from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Size
-from railyard.jobs.workloads.figures import figure
 from railyard.jobs.workloads.model import (
-    Figure,
     InputFile,
+    Statistic,
     Workload,
     WorkloadJob,
     WorkStage,
@@ -29,11 +28,12 @@ from railyard.jobs.workloads.model import (
 )
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
 from railyard.jobs.workloads.shapes import stage_name
-from railyard.jobs.workloads.traces.wfformat import Flow, load_wfformat
+from railyard.jobs.workloads.statistics import statistic
+from railyard.jobs.workloads.traces.wfformat import Workflow, load_wfformat
 
 
 class WfCommonsOptions(Population, frozen=True, kw_only=True):
-    """The workflow once, or several times."""
+    """The workflow runs once by default."""
 
     jobs: int = 1
     block: Size = 256_000_000
@@ -46,33 +46,36 @@ class WfCommonsOptions(Population, frozen=True, kw_only=True):
 
 
 def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
-    """A workflow's runs, which share its input files."""
-    flow = load_wfformat(path)
-    stages, files = _stages(flow, options.block)
-    name = re.sub(r"[^\w.-]+", "_", flow.name)
+    """Runs of a workflow, which share its input files."""
+    workflow = load_wfformat(path)
+    stages, files = _stages(workflow, options.block)
+    name = re.sub(r"[^\w.-]+", "_", workflow.name)
     shapes = [Shape(f"{name}-{number}", stages, files) for number in range(options.jobs)]
     jobs = populate(shapes, options, seed)
     check_workload(jobs)
     return Workload(
-        name=flow.name,
+        name=workflow.name,
         source=f"WfCommons, {path.name}",
         jobs=jobs,
-        figures=_figures(flow, jobs[0]),
+        statistics=_statistics(workflow, jobs[0]),
     )
 
 
-def _stages(flow: Flow, block_bytes: int) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
-    """Stages that send inputs on, then one for each task."""
-    sources = _sources(flow)
+def _stages(
+    workflow: Workflow, block_bytes: int
+) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
+    """Stages that pass on input files, then one stage for each task."""
+    sources = _sources(workflow)
     files: list[InputFile] = []
     stages: list[WorkStage] = []
-    names: dict[str, str] = {}  #: task -> stage
-    fed: dict[str, list[str]] = {task.id: [] for task in flow.tasks}  #: task -> its sources
+    names: dict[str, str] = {}  #: {task: its stage}
+    #: {task: stages of its input files}
+    fed: dict[str, list[str]] = {task.id: [] for task in workflow.tasks}
     for readers, read in sources.items():
         inputs = [
             InputFile(
                 path=f"/workload/input-{number}",  # ids may be URLs and the like
-                size_bytes=flow.sizes_bytes[file],
+                size_bytes=workflow.sizes_bytes[file],
                 block_bytes=block_bytes,
             )
             for number, file in enumerate(read, start=len(files))
@@ -90,8 +93,8 @@ def _stages(flow: Flow, block_bytes: int) -> tuple[tuple[WorkStage, ...], tuple[
                 rate_bytes_per_s=math.inf,
             )
         )
-    outputs = _outputs(flow)
-    for task in flow.tasks:
+    outputs = _outputs(workflow)
+    for task in workflow.tasks:
         names[task.id] = stage_name(len(stages))
         stages.append(
             WorkStage(
@@ -106,13 +109,13 @@ def _stages(flow: Flow, block_bytes: int) -> tuple[tuple[WorkStage, ...], tuple[
     return tuple(stages), tuple(files)
 
 
-def _sources(flow: Flow) -> dict[tuple[str, ...], list[str]]:
-    """The tasks that read the same inputs of the workflow -> those inputs; none of 0 bytes."""
-    written = {file for task in flow.tasks for file in task.outputs}
+def _sources(workflow: Workflow) -> dict[tuple[str, ...], list[str]]:
+    """{Tasks that read the same input files: these files}, without files of 0 bytes."""
+    written = {file for task in workflow.tasks for file in task.outputs}
     readers: dict[str, list[str]] = {}
-    for task in flow.tasks:
+    for task in workflow.tasks:
         for file in task.inputs:
-            if file not in written and flow.sizes_bytes[file]:
+            if file not in written and workflow.sizes_bytes[file]:
                 readers.setdefault(file, []).append(task.id)
     together: dict[tuple[str, ...], list[str]] = {}
     for file, by in readers.items():
@@ -120,41 +123,41 @@ def _sources(flow: Flow) -> dict[tuple[str, ...], list[str]]:
     return together
 
 
-def _edges(flow: Flow) -> dict[str, list[int]]:
-    """What each child of a task reads of it, in bytes."""
-    outputs = {task.id: set(task.outputs) for task in flow.tasks}
-    edges: dict[str, list[int]] = {task.id: [] for task in flow.tasks}
-    for task in flow.tasks:
+def _edges(workflow: Workflow) -> dict[str, list[int]]:
+    """{Task: bytes that each of its children reads from it}."""
+    outputs = {task.id: set(task.outputs) for task in workflow.tasks}
+    edges: dict[str, list[int]] = {task.id: [] for task in workflow.tasks}
+    for task in workflow.tasks:
         for parent in task.parents:
-            read = [flow.sizes_bytes[file] for file in task.inputs if file in outputs[parent]]
+            read = [workflow.sizes_bytes[file] for file in task.inputs if file in outputs[parent]]
             edges[parent].append(sum(read))
     return edges
 
 
-def _outputs(flow: Flow) -> dict[str, int]:
-    edges = _edges(flow)
+def _outputs(workflow: Workflow) -> dict[str, int]:
+    edges = _edges(workflow)
     return {
         task.id: round(sum(edges[task.id]) / len(edges[task.id]))
         if edges[task.id]
-        else sum(flow.sizes_bytes[file] for file in task.outputs)
-        for task in flow.tasks
+        else sum(workflow.sizes_bytes[file] for file in task.outputs)
+        for task in workflow.tasks
     }
 
 
-def _figures(flow: Flow, job: WorkloadJob) -> tuple[Figure, ...]:
-    between = sum(sum(edges) for edges in _edges(flow).values())
+def _statistics(workflow: Workflow, job: WorkloadJob) -> tuple[Statistic, ...]:
+    between = sum(sum(edges) for edges in _edges(workflow).values())
     sent_on = {stage.name for stage in job.stages if stage.files}
     sizes = {stage.name: stage.output_bytes for stage in job.stages}
     fetched = sum(
         sizes[read] for stage in job.stages for read in stage.reads if read not in sent_on
     )
-    worked_s = sum(task.runtime_s or 0.0 for task in flow.tasks)
-    rounding = len(flow.tasks) / between if between else 0.0
-    figures = [
-        figure("tasks of the workflow", "", len(flow.tasks)),
-        figure("bytes between tasks", "bytes", fetched, between, rounding, "the file"),
-        figure("time of all tasks", "s", worked_s),
+    worked_s = sum(task.runtime_s or 0.0 for task in workflow.tasks)
+    rounding = len(workflow.tasks) / between if between else 0.0
+    statistics = [
+        statistic("tasks of the workflow", "", len(workflow.tasks)),
+        statistic("bytes between tasks", "bytes", fetched, between, rounding, "the file"),
+        statistic("time of all tasks", "s", worked_s),
     ]
-    if flow.makespan_s is not None:
-        figures.append(figure("makespan as traced", "s", flow.makespan_s))
-    return tuple(figures)
+    if workflow.makespan_s is not None:
+        statistics.append(statistic("makespan as traced", "s", workflow.makespan_s))
+    return tuple(statistics)

@@ -1,10 +1,11 @@
-"""Reading WfFormat: the JSON in which WfCommons keeps scientific workflows.
+"""Reads WfFormat, the JSON format of WfCommons for scientific workflows.
 
-Schema 1.5 (and 1.6) has ``workflow.specification`` (tasks, files) and ``workflow.execution``
-(times); up to 1.4 a task under ``workflow.tasks`` has all of its own: files with a ``link``, a
-runtime.  Parents are told by id or, in older files, by name.  Source: wfcommons/WfFormat on GitHub.
+Schemas 1.5 and 1.6 have ``workflow.specification`` (tasks, files) and ``workflow.execution``
+(times).  Up to 1.4, each task under ``workflow.tasks`` has its own files, with a ``link``, and its
+runtime.  Parents are given by id or, in older files, by name.  Source: wfcommons/WfFormat on
+GitHub.
 
-Never here: what a simulator makes of it.
+Never here: the conversion to a workload.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from railyard.cluster.files.inputfile import read_file
 from railyard.cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
 
 
-class FlowTask(NamedTuple):
+class WorkflowTask(NamedTuple):
     """A task of a workflow."""
 
     id: str
-    parents: tuple[str, ...]  #: ids, in the order in which they are told
-    runtime_s: float | None  #: None: the file has no times
+    parents: tuple[str, ...]  #: ids, in the order of the file
+    runtime_s: float | None  #: None = the file has no times
     inputs: tuple[str, ...]  #: file ids
     outputs: tuple[str, ...]
 
 
-class Flow(NamedTuple):
-    """A workflow: tasks, each after its parents, and the bytes of files."""
+class Workflow(NamedTuple):
+    """A workflow: tasks, each after its parents, and {file: bytes}."""
 
     name: str
-    tasks: tuple[FlowTask, ...]
+    tasks: tuple[WorkflowTask, ...]
     sizes_bytes: dict[str, int]
     makespan_s: float | None
 
@@ -90,7 +91,7 @@ class _Workflow(msgspec.Struct):
     specification: _Specification | None = None
     execution: _Execution | None = None
     tasks: list[_Task] = []
-    jobs: list[_Task] = []  # what tasks were called up to schema 1.2
+    jobs: list[_Task] = []  # the name of ``tasks`` up to schema 1.2
     makespan_s: float | None = msgspec.field(name="makespanInSeconds", default=None)
 
 
@@ -99,8 +100,8 @@ class _Instance(msgspec.Struct):
     name: str = "workflow"
 
 
-def load_wfformat(path: Path) -> Flow:
-    """Read a workflow; raises ``UsageError``, one line that starts with the file's name."""
+def load_wfformat(path: Path) -> Workflow:
+    """Read a workflow; raises a one-line ``UsageError`` that starts with the file's name."""
     data = read_file(path)
     try:
         instance = msgspec.json.decode(data, type=_Instance)
@@ -112,12 +113,12 @@ def load_wfformat(path: Path) -> Flow:
         raise UsageError(f"{path}: its lists and objects are nested too deeply") from None
     try:
         return _flow(instance)
-    except UsageError as error:  # with names as the file has them
+    except UsageError as error:  # names in the file may have newlines
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
 
 
 def _place(data: bytes) -> str:
-    """Where it ceases to be JSON, as ":line"."""
+    """The line of the first JSON error as ":line"; "" if it is not known."""
     try:
         json.loads(data)
     except json.JSONDecodeError as error:
@@ -127,25 +128,25 @@ def _place(data: bytes) -> str:
     return ""
 
 
-def _flow(instance: _Instance) -> Flow:
+def _flow(instance: _Instance) -> Workflow:
     workflow = instance.workflow
-    told = (
+    listed = (
         workflow.specification.tasks if workflow.specification else workflow.tasks or workflow.jobs
     )
-    if not told:
+    if not listed:
         right = "workflow.specification.tasks (or workflow.tasks, up to schema 1.4)"
         raise UsageError(f"has no tasks: need {right}")
-    ids = _ids(told)
+    ids = _ids(listed)
     files = workflow.specification.files if workflow.specification else []
     sizes: dict[str, int] = {}
     for file in files:
         sizes[file.id] = _size(file.size_in_bytes, file.id)
-    for task in told:
+    for task in listed:
         for ref in task.files:
             size = ref.size if ref.size_in_bytes is None else ref.size_in_bytes
             sizes.setdefault(_file_id(ref), _size(size or 0.0, _file_id(ref)))
     times_s = _times(workflow.execution, ids)
-    tasks = {task.id: task for task in _tasks(told, ids, times_s)}
+    tasks = {task.id: task for task in _tasks(listed, ids, times_s)}
     for made in tasks.values():
         for name in (*made.inputs, *made.outputs):
             if name not in sizes:
@@ -153,28 +154,30 @@ def _flow(instance: _Instance) -> Flow:
                 raise UsageError(f'task {made.id}: file "{name}" has no size: {right}')
     execution = workflow.execution
     makespan_s = execution.makespan_s if execution else workflow.makespan_s
-    return Flow(instance.name, tuple(_in_order(tasks)), sizes, makespan_s)
+    return Workflow(instance.name, tuple(_in_order(tasks)), sizes, makespan_s)
 
 
-def _ids(told: list[_Task]) -> dict[str, str]:
-    """What a task may be called -> its id: the id itself and, where they are unique, the name."""
+def _ids(listed: list[_Task]) -> dict[str, str]:
+    """{Id or unique name of a task: its id}."""
     ids: dict[str, str] = {}
-    for number, task in enumerate(told):
+    for number, task in enumerate(listed):
         own = task.id or task.name
         if not own:
             raise UsageError(f"task {number}: has neither id nor name: need one")
         if own in ids:
             raise UsageError(f"task {own}: there are two of that id: need one each")
         ids[own] = own
-    times = Counter(task.name for task in told)
-    for task in told:
+    times = Counter(task.name for task in listed)
+    for task in listed:
         if task.name and times[task.name] == 1:
             ids.setdefault(task.name, task.id)
     return ids
 
 
-def _tasks(told: list[_Task], ids: dict[str, str], times_s: dict[str, float]) -> list[FlowTask]:
-    by_id = {ids[task.id or task.name]: task for task in told}
+def _tasks(
+    listed: list[_Task], ids: dict[str, str], times_s: dict[str, float]
+) -> list[WorkflowTask]:
+    by_id = {ids[task.id or task.name]: task for task in listed}
     inputs = {own: _links(task, task.input_files, "input") for own, task in by_id.items()}
     outputs = {own: _links(task, task.output_files, "output") for own, task in by_id.items()}
     parents: dict[str, dict[str, None]] = {own: {} for own in by_id}
@@ -189,7 +192,7 @@ def _tasks(told: list[_Task], ids: dict[str, str], times_s: dict[str, float]) ->
             if makers.get(file, own) != own:
                 parents[own][makers[file]] = None
     return [
-        FlowTask(
+        WorkflowTask(
             own, tuple(parents[own]), _runtime_s(own, task, times_s), inputs[own], outputs[own]
         )
         for own, task in by_id.items()
@@ -197,20 +200,23 @@ def _tasks(told: list[_Task], ids: dict[str, str], times_s: dict[str, float]) ->
 
 
 def _makers(outputs: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """The task that writes a file, where it is only one: if there are more, parents must tell."""
+    """{File: the task that writes it}, for files with a single writer.
+
+    For the readers of other files, the file must list the parents.
+    """
     times = Counter(file for files in outputs.values() for file in files)
     return {file: own for own, files in outputs.items() for file in files if times[file] == 1}
 
 
 def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None:
-    told_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
-    if told_s is not None and not 0 <= told_s <= DURATION_S_MAX:
-        raise UsageError(f"task {own}: runtime = {told_s}: need seconds >= 0, at most 10**9")
-    return told_s
+    runtime_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
+    if runtime_s is not None and not 0 <= runtime_s <= DURATION_S_MAX:
+        raise UsageError(f"task {own}: runtime = {runtime_s}: need seconds >= 0, at most 10**9")
+    return runtime_s
 
 
 def _links(task: _Task, listed: list[str], link: str) -> tuple[str, ...]:
-    """The files of a task that are its "input" or its "output", each once."""
+    """The files of a task with this link, "input" or "output", each once."""
     old = [_file_id(ref) for ref in task.files if ref.link == link]
     return tuple(dict.fromkeys([*listed, *old]))
 
@@ -240,8 +246,8 @@ def _times(execution: _Execution | None, ids: dict[str, str]) -> dict[str, float
     return times_s
 
 
-def _in_order(tasks: dict[str, FlowTask]) -> Iterable[FlowTask]:
-    """Each task after its parents."""
+def _in_order(tasks: dict[str, WorkflowTask]) -> Iterable[WorkflowTask]:
+    """The tasks sorted so that each comes after its parents."""
     graph = TopologicalSorter({task.id: task.parents for task in tasks.values()})
     try:
         return [tasks[own] for own in graph.static_order()]

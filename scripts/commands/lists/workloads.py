@@ -12,7 +12,7 @@ from railyard.scripts.simulating.fetch import fetch
 from railyard.scripts.terminal.options import SEED
 
 if TYPE_CHECKING:
-    from railyard.jobs.workloads.model import Figure, Workload
+    from railyard.jobs.workloads.model import Statistic, Workload
 
 
 @click.group(invoke_without_command=True)
@@ -50,7 +50,7 @@ def _table(made: Workload, seed: int) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from railyard.jobs.workloads.figures import general
+    from railyard.jobs.workloads.statistics import general
     from railyard.scripts.terminal.tables import cell, plain_console
 
     title = f"{made.name}, seed {seed}\n{made.source}"
@@ -59,25 +59,25 @@ def _table(made: Workload, seed: int) -> None:
     table.add_column("here", justify="right")
     table.add_column("published", justify="right")
     table.add_column("")
-    for figure in made.figures:
-        here = _value(figure.measured, figure.unit)
-        table.add_row(cell(figure.name), here, *_published(figure))
+    for statistic in made.statistics:
+        here = _value(statistic.measured, statistic.unit)
+        table.add_row(cell(statistic.name), here, *_published(statistic))
     table.add_section()
-    named = {figure.name for figure in made.figures}
-    for figure in general(made.jobs):
-        if figure.name not in named:
-            table.add_row(figure.name, _value(figure.measured, figure.unit))
+    named = {statistic.name for statistic in made.statistics}
+    for statistic in general(made.jobs):
+        if statistic.name not in named:
+            table.add_row(statistic.name, _value(statistic.measured, statistic.unit))
     plain_console().print(table)
 
 
-def _published(figure: Figure) -> tuple[str, str]:
+def _published(statistic: Statistic) -> tuple[str, str]:
     """The published number and its source, or by how much it is missed."""
-    if figure.published is None:
-        return "", figure.note
-    least, most = (_value(value, figure.unit) for value in figure.published)
+    if statistic.published is None:
+        return "", statistic.note
+    least, most = (_value(value, statistic.unit) for value in statistic.published)
     words = least if least == most else f"{least} to {most}"
-    missed = "" if figure.holds else f"missed by more than {figure.tolerance:.1%}; "
-    return words, missed + figure.note
+    missed = "" if statistic.holds else f"missed by more than {statistic.tolerance:.1%}; "
+    return words, missed + statistic.note
 
 
 def _value(value: float, unit: str) -> str:

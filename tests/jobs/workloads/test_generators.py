@@ -1,4 +1,4 @@
-"""What the papers say of their workloads, beyond the figures that each reports itself."""
+"""What the papers say of their workloads, beyond the statistics that each reports itself."""
 
 import math
 
@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.dags import random_tree
 from railyard.jobs.workloads.population import dice
-from railyard.jobs.workloads.shapes import alike, by_percentiles, stage_name, strata, zipf_shares
+from railyard.jobs.workloads.shapes import (
+    by_percentiles,
+    correlated_ranks,
+    stage_name,
+    strata,
+    zipf_shares,
+)
 
 SEEDS = range(3)
 
@@ -141,7 +147,7 @@ def test_strata_hit_the_percentiles():
     ranks = strata(rng, 200)
     values = by_percentiles(ranks, 180, 2060)
     assert np.percentile(values, [50, 95]) == pytest.approx([180, 2060], rel=0.05)
-    others = alike(rng, ranks, 0.9)
+    others = correlated_ranks(rng, ranks, 0.9)
     assert np.percentile(others, [50, 95]) == pytest.approx([0.5, 0.95], abs=0.01)
     assert np.corrcoef(ranks, others)[0, 1] > 0.8
 

@@ -1,4 +1,4 @@
-"""SWIM traces: the jobs of their lines, the known figures of the public files, wrong lines."""
+"""SWIM traces: the jobs of their lines, the known statistics of the public files, wrong lines."""
 
 import math
 
@@ -67,7 +67,7 @@ def test_shadow_s_facebook_jobs_keep_their_gaps(swim_file):
     ("year", "jobs", "shuffling", "heavy", "shuffle_bytes", "maps"),
     [(2009, 5894, 0.25, 338, 22.2e12, 110_483), (2010, 24_442, 0.66, 2194, 438e12, 4_248_112)],
 )
-def test_facebook_s_traces_have_the_known_figures(
+def test_facebook_s_traces_have_the_known_statistics(
     public_trace, year, jobs, shuffling, heavy, shuffle_bytes, maps
 ):
     trace = public_trace(f"swim/FB-{year}_samples_24_times_1hr_0.tsv")
@@ -78,7 +78,7 @@ def test_facebook_s_traces_have_the_known_figures(
     assert sum(size > 1_125_000_000 for size in shuffles) == heavy
     assert sum(shuffles) == pytest.approx(shuffle_bytes, rel=0.003)
     assert sum(job.stages[0].tasks for job in made.jobs) == maps
-    assert all(figure.holds for figure in made.figures)
+    assert all(statistic.holds for statistic in made.statistics)
 
 
 GOOD = "job0\t49\t49\t740773\t2339561\t627471\njob1\t101\t52\t736346\t1700537\t432269\n"

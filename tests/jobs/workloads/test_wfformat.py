@@ -40,11 +40,11 @@ def test_each_task_is_a_stage_and_inputs_are_sent_on(made, workflow):
     assert job.input_bytes == 5_500_000_000
 
 
-def test_figures_tell_the_bytes_between_tasks(made, workflow):
-    figures = {figure.name: figure for figure in made(workflow).figures}
-    assert figures["bytes between tasks"].measured == 60 + 18
-    assert figures["bytes between tasks"].holds
-    assert figures["makespan as traced"].measured == 7.5
+def test_statistics_have_the_bytes_between_tasks(made, workflow):
+    statistics = {statistic.name: statistic for statistic in made(workflow).statistics}
+    assert statistics["bytes between tasks"].measured == 60 + 18
+    assert statistics["bytes between tasks"].holds
+    assert statistics["makespan as traced"].measured == 7.5
 
 
 def test_several_runs_share_the_inputs(made, workflow):

@@ -66,7 +66,7 @@ def test_jobs_of_any_seed_are_sound(name, seed, options):
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("seed", range(5))
 def test_figures_are_the_published_ones(name, seed):
-    missed = [figure for figure in workload(name, seed).figures if not figure.holds]
+    missed = [statistic for statistic in workload(name, seed).statistics if not statistic.holds]
     assert not missed
 
 
