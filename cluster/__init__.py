@@ -1,5 +1,5 @@
-"""What all parts share: topology, units, configuration, messages, transport and processes.
+"""The foundation of all parts: topology, units, configuration, messages, transport and processes.
 
-Not here: what one part alone needs, and imports of any other part.
+Not here: code that only one part needs, and imports of any other part.
 Open ``topology`` first.
 """

@@ -1,6 +1,6 @@
-"""Work that would keep an event loop waiting, such as fsync: done by a few threads beside it.
+"""A thread pool for work that would block the event loop, such as fsync.
 
-Nothing else runs in threads: what is done here must not touch what the loop's handlers touch.
+Nothing else runs in threads: such work must not touch the state of the loop's handlers.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from railyard.cluster.messaging.reactor import Reactor
 
 
 class Background:
-    """Does work in at most ``threads`` threads, and says in the loop how it ended."""
+    """Does work in at most ``threads`` threads and calls back in the event loop."""
 
     def __init__(self, reactor: Reactor, threads: int) -> None:
         self._reactor = reactor
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background")
-        #: what ended: whom to tell, and what went wrong
+        #: finished work: (callback, exception or None)
         self._ended: deque[tuple[Callable[[OSError | None], None], Exception | None]] = deque()
         self._readable, self._writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         reactor.add(self._readable, self._deliver)
 
     def do(self, work: Callable[[], None], on_end: Callable[[OSError | None], None]) -> None:
-        """Do ``work`` soon; then ``on_end`` is called in the loop, with the error if there is one.
+        """Do ``work`` in a thread, then call ``on_end`` in the loop with its ``OSError`` or None.
 
-        Only ``OSError`` is given to it; all else is raised in the loop.
+        Any other exception is raised in the loop.
         """
         self._pool.submit(self._work, work, on_end)
 
     def close(self) -> None:
-        """Wait for what is being done, and tell nobody any more."""
+        """Wait for the running work and drop the rest; no callback is made any more."""
         self._reactor.remove(self._readable)
         self._pool.shutdown(cancel_futures=True)
         os.close(self._readable)
@@ -46,7 +46,7 @@ class Background:
         except Exception as caught:
             error = caught
         self._ended.append((on_end, error))
-        with contextlib.suppress(BlockingIOError):  # the pipe is full of news already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the loop wakes anyway
             os.write(self._writable, b"\0")
 
     def _deliver(self) -> None:

@@ -1,11 +1,10 @@
-"""Types of what messages carry: every number finite and bounded, every text and collection short.
+"""Types of message fields: every number is finite and bounded, every text and collection limited.
 
-Whatever arrives is checked against them before any of our code sees it: a value out of its bounds
-is refused by name.  Not a number (NaN) is within no bounds.  Values that are made within a process
-are not checked, and cost nothing.
+Messages are checked against them as they are decoded: a value out of bounds, NaN included, is
+refused with the name of its field.  Values made within a process are not checked and cost nothing.
 
-Message modules take the names of things (``NodeId`` and so on) from here, not from ``cluster.ids``:
-they are the same types, of limited length.
+Message modules import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types are
+the same, but limited in length.
 """
 
 from __future__ import annotations
@@ -16,49 +15,49 @@ from msgspec import Meta
 
 from railyard.cluster import ids
 
-#: The most that one figure of bytes may be: an exbibyte.
+#: Maximum of one number of bytes: an exbibyte.
 BYTES_MAX = 2**60
-#: The most tasks that a stage may have, and so the most partitions, outputs and winners.
+#: Maximum number of tasks of a stage, and so of its partitions, outputs and winners.
 TASKS_MAX = 2**20
-#: The most entries of a collection whose number follows from nothing else.
+#: Maximum number of entries of a collection that has no limit of its own.
 ENTRIES_MAX = 2**20
-#: No time is further away: three centuries, which a float still counts in microseconds.
+#: Maximum of a time in seconds: three centuries, which a float still resolves to microseconds.
 SECONDS_MAX = 1e10
 
 # Numbers -----------------------------------------------------------------------------------------
-StoredBytes = Annotated[int, Meta(ge=0, le=BYTES_MAX)]  #: real bytes, and offsets of such
+StoredBytes = Annotated[int, Meta(ge=0, le=BYTES_MAX)]  #: real bytes, and offsets in them
 ModelBytes = Annotated[int, Meta(ge=0, le=BYTES_MAX)]  #: bytes of the model
-Count = Annotated[int, Meta(ge=0, le=2**53)]  #: how many of something
-Tasks = Annotated[int, Meta(ge=0, le=TASKS_MAX)]  #: how many tasks, or which
+Count = Annotated[int, Meta(ge=0, le=2**53)]  #: a number of things
+Tasks = Annotated[int, Meta(ge=0, le=TASKS_MAX)]  #: a number of tasks, or a task's index
 Slots = Annotated[int, Meta(ge=0, le=2**16)]
 Replicas = Annotated[int, Meta(ge=0, le=2**16)]
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: of a block, or of a file being written
-Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: what users count
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, or of an open file
+Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: value of a user's counter
 Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-WaitStatus = Annotated[int, Meta(ge=0, le=2**16 - 1)]  #: as of ``os.waitpid``
+WaitStatus = Annotated[int, Meta(ge=0, le=2**16 - 1)]  #: from ``os.waitpid``
 Checksum = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Seconds = Annotated[float, Meta(ge=0, le=SECONDS_MAX)]  #: a duration, or a time of some clock
+Seconds = Annotated[float, Meta(ge=0, le=SECONDS_MAX)]  #: a duration, or a time on some clock
 Share = Annotated[float, Meta(ge=0, le=1)]
-#: A flow's part of a link's bandwidth among others, or a job's among its user's.  Sums and ratios
-#: of such weights and of any sizes stay far from what floats cannot hold.
+#: Weight of a flow at a link, or of a job among its user's jobs.  Sums of weights, and ratios of
+#: any size to a weight, stay far below a float's limits.
 Weight = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Rank = Annotated[float, Meta(ge=-1e18, le=1e18)]
-#: Flow schedulers that go by priority serve the smaller first, compared item by item; none first.
+#: Flow schedulers with priorities serve the smallest first, compared item by item; () comes first.
 Priority = Annotated[tuple[Rank, ...], Meta(max_length=8)]
 BytesPerS = Annotated[float, Meta(ge=0, le=1e18)]
-#: Where no limit may be told as well, as inf.
+#: A rate; inf = unlimited.
 BytesPerSOrInf = Annotated[float, Meta(ge=0)]
 BytesOrInf = Annotated[float, Meta(ge=0)]
-#: A time, or inf where there is none.
+#: A time; inf = never.
 SecondsOrInf = Annotated[float, Meta(ge=0)]
 
 # Texts -------------------------------------------------------------------------------------------
 Name = Annotated[str, Meta(max_length=255)]
-Path = Annotated[str, Meta(max_length=2**14)]  #: ``dfs.paths`` says what is too long
-#: Why something is so, in words; ``cluster.shown.shortened`` cuts what is told in it.
+Path = Annotated[str, Meta(max_length=2**14)]  #: ``dfs.paths`` has a lower limit
+#: A reason in words; ``cluster.shown.shortened`` cuts longer ones.
 TEXT_LETTERS_MAX = 16_384
 Text = Annotated[str, Meta(max_length=TEXT_LETTERS_MAX)]
-#: What is put together of several reasons is cut to this first.
+#: Each part of a text made from several reasons is cut to this first.
 REASON_LETTERS_MAX = 2000
 
 # Names of things ---------------------------------------------------------------------------------
@@ -72,17 +71,17 @@ FlowId = Annotated[ids.FlowId, _ID]
 CoflowId = Annotated[ids.CoflowId, _ID]
 
 # Collections -------------------------------------------------------------------------------------
-#: For ``Annotated[tuple[...], OF_TASKS]`` and the like: how many entries there may be.
+#: Limits on the number of entries, as in ``Annotated[tuple[...], OF_TASKS]``.
 OF_TASKS = Meta(max_length=TASKS_MAX)
 ENTRIES = Meta(max_length=ENTRIES_MAX)
-#: What grows with the topology or with a person's patience: racks, nodes, stages, replicas, paths.
+#: For collections that grow with the topology or are typed by hand: racks, nodes, stages, paths.
 FEW = Meta(max_length=2**14)
-#: For the first replica, the second, ...: racks for it.
+#: For each replica, the first to the last: its racks.
 ReplicaRacks = Annotated[tuple[Annotated[tuple[RackId, ...], FEW], ...], FEW]
 
 
 def finite_s(seconds: float, what: str) -> float:
-    """``seconds``, if that is a time which a clock can reach; ``ValueError`` otherwise."""
-    if -SECONDS_MAX <= seconds <= SECONDS_MAX:  # which NaN is not
+    """Return ``seconds`` if finite and within +-``SECONDS_MAX``; otherwise raise ``ValueError``."""
+    if -SECONDS_MAX <= seconds <= SECONDS_MAX:  # False for NaN
         return seconds
     raise ValueError(f"{what} = {seconds!r}: need seconds, finite and at most {SECONDS_MAX:g}")

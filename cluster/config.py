@@ -1,4 +1,4 @@
-"""What a cluster is started with: its topology, its schedulers, its seed, what writes promise."""
+"""The configuration of a cluster: its topology, schedulers, seed and durability."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TransportKind = Literal["ipc", "tcp"]
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that a daemon needs to know; written to the run folder as ``cluster.json``."""
+    """A cluster's configuration, read by every daemon; ``cluster.json`` in the run folder."""
 
     topology: Topology
     scheduler: str = "fair"
@@ -25,7 +25,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     seed: int = 1
     transport: TransportKind = "ipc"
     durability: Durability = "safe"
-    #: serve what only tests ask for (``LoseNode``), and let clients say what only daemons may
+    #: serve messages for tests (``LoseNode``), and accept daemons' messages from clients
     for_tests: bool = False
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
     scheduler_options: dict[str, str | int | float | bool] = {}
@@ -39,16 +39,16 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def load(cls, folder: RunFolder) -> ClusterConfig:
         """Read it from the run folder."""
         path = folder.path / "cluster.json"
-        # Python's own reader, since it knows the Infinity that an unlimited rate is written as.
+        # Python's own parser, since it accepts the Infinity of an unlimited rate.
         return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), cls)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Daemon:
-    """A daemon's view of where it runs: the argument of every daemon's ``main``."""
+    """A daemon's name, run folder and configuration: the argument of every daemon's ``main``."""
 
     role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode"
     name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", "datanode-r0"
     folder: RunFolder
     config: ClusterConfig
-    ready: Callable[[], None]  #: to be called once, when registered and able to serve
+    ready: Callable[[], None]  #: to be called once, when the daemon has registered and can serve

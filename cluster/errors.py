@@ -1,6 +1,6 @@
-"""The families of errors, and the words they are told in.
+"""The classes of errors, and the wording of their messages.
 
-* ``UsageError``: a person asked for something wrong.  One line, no traceback, exit status 2.
+* ``UsageError``: a user's mistake.  One line, no traceback, exit status 2.
 * ``PeerError``: a message from another process was wrong.  Refused, logged, counted, survived.
 * ``InvariantError``: our own state is wrong.  Stops the process: going on could lose data.
 """
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from railyard.cluster.shown import printable, shown_value
 
-#: Names in errors: enough to recognize one by.
+#: Letters of a name that an error shows.
 _NAME_LETTERS_MAX = 80
-#: Of nothing that people ask for there can be more: jobs, users, tasks of a stage.
+#: Maximum of any count that users give: jobs, users, tasks of a stage.
 COUNT_MAX = 1_000_000
 
 
@@ -23,23 +23,23 @@ class RailyardError(Exception):
 
 
 class UsageError(RailyardError):
-    """A person's mistake: says what was wrong, where, and what would be right, in one line."""
+    """A user's mistake: one line that says what was wrong, where, and what would be right."""
 
 
 class PeerError(RailyardError):
-    """Another process sent something that cannot be done.  Answered with a refusal."""
+    """Another process sent a wrong message.  Answered with a refusal."""
 
 
 class PeerUnable(PeerError):
-    """What was asked for is right, but cannot be done, perhaps just now: the disk is full."""
+    """The request is valid but cannot be carried out, perhaps only for now: the disk is full."""
 
 
 class Refused(RailyardError):
-    """The other side answered a request of ours with a refusal (its reason is the text)."""
+    """The other side refused our request; the text is its reason."""
 
 
 class NotDone(Refused):
-    """The other side could not do what was asked, though it was asked rightly."""
+    """The other side could not carry out our request, though the request was valid."""
 
 
 class PeerLost(RailyardError):
@@ -47,14 +47,14 @@ class PeerLost(RailyardError):
 
 
 class ClusterFailed(RailyardError):
-    """A cluster did not start, or one of the daemons that it needs died."""
+    """A cluster did not start, or a critical daemon died."""
 
 
 class InvariantError(RailyardError):
     """A rule that the code itself guarantees does not hold.
 
-    ``about``: the names of what it is about, such as a node and a job.  Whoever keeps a history
-    adds the last events that touched them.
+    ``about`` has the ids of the node, job and so on that it concerns.  Whoever keeps a history adds
+    the last events that concerned them.
     """
 
     def __init__(self, text: str, about: Iterable[str] = ()) -> None:
@@ -62,7 +62,7 @@ class InvariantError(RailyardError):
         self.about = tuple(about)
 
     def add_events(self, lines: Iterable[str]) -> None:
-        """Add what led there to the text, a line for each event."""
+        """Append the events that led to the error to its text, a line each."""
         self.args = ("\n".join([str(self), *lines]),)
 
 
@@ -73,19 +73,19 @@ def require(holds: bool, where: str, value: object, right: str) -> None:
 
 
 def require_count(name: str, count: int, least: int = 1, most: int = COUNT_MAX) -> None:
-    """Raise ``UsageError`` unless there can be so many of something."""
+    """Raise ``UsageError`` unless ``least <= count <= most``."""
     require(count >= least, name, count, f"a whole number >= {least}")
     require(count <= most, name, count, f"at most {most}")
 
 
 def require_name(where: str, name: str) -> None:
-    """Raise ``UsageError`` unless people and terminals can read what somebody is to be called."""
+    """Raise ``UsageError`` unless a name is printable and of a sensible length."""
     right = f"1 to {_NAME_LETTERS_MAX} letters that can be read"
     require(0 < len(name) <= _NAME_LETTERS_MAX and name.isprintable(), where, name, right)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that does not exist: the nearest right one, then all of them."""
+    """The error for a name that does not exist: suggests the most similar one, then lists all."""
     names = sorted(known)
     near = difflib.get_close_matches(name[:_NAME_LETTERS_MAX], names, n=1, cutoff=0.5)
     hint = f': did you mean "{near[0]}"?' if near else "."

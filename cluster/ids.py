@@ -1,8 +1,8 @@
-"""How things are called: r0, r0n1, j3, j3.m7, j3.m7.0.
+"""Ids of racks, nodes, jobs, stages, tasks and attempts: r0, r0n1, j3, j3.m, j3.m7, j3.m7.0.
 
-A rack is ``r0``; a node is ``r0n1``; a job ``j3``; a stage of it ``j3.m`` (its name is made of
+A rack is ``r0``; a node ``r0n1``; a job ``j3``; its stage ``j3.m`` (the stage's name consists of
 letters: ``m`` and ``r`` in plain MapReduce); a task ``j3.m7``; an attempt of it ``j3.m7.0``.
-They are plain strings with a type of their own, so that a mistake is seen by the type checker.
+Ids are strings with types of their own, so that the type checker finds mix-ups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     AttemptId = NewType("AttemptId", str)
     FlowId = NewType("FlowId", str)
     CoflowId = NewType("CoflowId", str)
-else:  # a million names are made in a simulation: str(...) is a tenth of NewType's call
+else:  # a simulation makes millions of ids: str(...) takes a tenth of the time of NewType's call
     RackId = NodeId = JobId = StageId = TaskId = AttemptId = FlowId = CoflowId = str
 
 STAGE_NAME = re.compile(r"[a-z]+")
@@ -30,28 +30,28 @@ _ATTEMPT = re.compile(r"(((j\d+)\.([a-z]+))(\d+))\.(\d+)")
 
 
 def is_job(name: str) -> bool:
-    """Whether that is a job's name, and so no path to somewhere else."""
+    """Whether ``name`` is a job id, and so cannot be a path."""
     return _JOB.fullmatch(name) is not None
 
 
 def is_attempt(name: str) -> bool:
-    """Whether that is an attempt's name."""
+    """Whether ``name`` is an attempt id."""
     return _ATTEMPT.fullmatch(name) is not None
 
 
 def rack_id(index: int) -> RackId:
-    """Rack number ``index``."""
+    """The id of rack number ``index``."""
     return RackId(f"r{index}")
 
 
 def node_id(rack: RackId, index: int) -> NodeId:
-    """Node number ``index`` of a rack."""
+    """The id of node number ``index`` of a rack."""
     return NodeId(f"{rack}n{index}")
 
 
 @functools.lru_cache(maxsize=2**16)
 def rack_of(node: NodeId) -> RackId:
-    """The rack of a node; ``ValueError`` if that is no node's name."""
+    """The rack of a node; raises ``ValueError`` if ``node`` is not a node id."""
     match = _NODE.fullmatch(node)
     if match is None:
         raise ValueError(f'"{node}" is no node: need rack and node such as r0n1')
@@ -59,17 +59,17 @@ def rack_of(node: NodeId) -> RackId:
 
 
 def stage_id(job: JobId, name: str) -> StageId:
-    """The stage called ``name`` of a job."""
+    """The id of a job's stage called ``name``."""
     return StageId(f"{job}.{name}")
 
 
 def task_id(stage: StageId, index: int) -> TaskId:
-    """Task number ``index`` of a stage."""
+    """The id of task number ``index`` of a stage."""
     return TaskId(f"{stage}{index}")
 
 
 def attempt_id(task: TaskId, number: int) -> AttemptId:
-    """Attempt number ``number`` of a task."""
+    """The id of attempt number ``number`` of a task."""
     return AttemptId(f"{task}.{number}")
 
 
@@ -84,7 +84,7 @@ def task_of(attempt: AttemptId) -> TaskId:
 
 
 def stage_of(attempt: AttemptId) -> StageId:
-    """The stage of an attempt; ``ValueError`` if that is no attempt's name."""
+    """The stage of an attempt; raises ``ValueError`` if ``attempt`` is not an attempt id."""
     match = _ATTEMPT.fullmatch(attempt)
     if match is None:
         raise ValueError(f'"{attempt}" is no attempt: need a name such as j3.m7.0')
@@ -92,12 +92,12 @@ def stage_of(attempt: AttemptId) -> StageId:
 
 
 def task_index(attempt: AttemptId) -> int:
-    """The number of the attempt's task within its stage."""
+    """The index of the attempt's task within its stage."""
     return task_place(attempt)[1]
 
 
 def task_place(attempt: AttemptId) -> tuple[str, int]:
-    """The name of the stage of the attempt's task, and its number within that."""
+    """(name of the stage, index within it) of the attempt's task."""
     match = _ATTEMPT.fullmatch(attempt)
     if match is None:
         raise ValueError(f'"{attempt}" is no attempt: need a name such as j3.m7.0')

@@ -1,8 +1,8 @@
-"""Figures of a topology that are changed for a run: "oversubscription=10", "rack.r3.uplink=1Gbps".
+"""Overrides of a topology's keys for a run: "oversubscription=10", "rack.r3.uplink=1Gbps".
 
-A change names a key of the topology's file, in full or by a short name.  Changes are made in the
-order in which they are told, so that "all racks, but this one" can be said; what is said of all
-racks replaces what the file says of single ones.
+A change names a key of the topology's file, in full or by a short name.  Changes are applied in the
+given order, so "all racks except this one" is possible; a change for all racks replaces what the
+file has for single racks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.units import number_or_text
 
-#: A key and its new value, as text.
+#: (key, new value), both as text.
 Change = tuple[str, str]
 
 #: short name -> key
@@ -28,12 +28,12 @@ SHORT = {
     "elephant": "ocs.elephant_bytes",
     "wavelengths": "ocs.wavelengths",
 }
-#: Keys that say the same thing in another way: the last that is told counts.
+#: {key: keys for the same quantity that it replaces}; the last one given counts.
 _INSTEAD = {
     "links.uplink": ("oversubscription",),
     "links.oversubscription": ("uplink", "downlink"),
 }
-#: What else a rack of its own may say about what is now said of all.
+#: {key for all racks: keys of [rack.rN] that it replaces}
 _OF_ALL = {
     "links.nic": ("nic",),
     "links.uplink": ("uplink", "downlink"),
@@ -42,18 +42,18 @@ _OF_ALL = {
     "racks.nodes": ("nodes",),
     "racks.slots": ("slots",),
 }
-#: Tables that a change can bring in, and the key that does it; "ocs=off" takes one away.
+#: {table that a change can add: the key that adds it}; "ocs=off" removes the table.
 _BEGINS = {"ocs": "ocs.port_bytes_per_s"}
 
 
 def split_changes(text: str) -> tuple[str, list[Change]]:
-    """Take "hybrid-8x4,delta=1ms" apart; raises ``UsageError`` for what is no KEY=VALUE."""
+    """Split "hybrid-8x4,delta=1ms" into name and changes; ``UsageError`` if not KEY=VALUE."""
     base, *changes = text.split(",")
     return base, [parse_change(change, text) for change in changes]
 
 
 def parse_change(text: str, where: str) -> Change:
-    """Read "KEY=VALUE"."""
+    """Parse "KEY=VALUE"; ``where`` starts the error."""
     key, equals, value = text.partition("=")
     if not (key and equals and value):
         raise UsageError(f"{where}: need KEY=VALUE, not {text!r}")
@@ -66,10 +66,10 @@ def apply_changes(
     tables: Mapping[str, Sequence[str]],
     source: str,
 ) -> dict[str, Any]:
-    """A file's ``data`` with the changes made; values are left for whoever builds it to check.
+    """Return a file's ``data`` with the changes applied; values are checked when it is built.
 
     ``tables`` has the keys of each table that may be changed.  Raises ``UsageError``, starting
-    with ``source``, for a key that does not exist and for one of a table that is not there.
+    with ``source``, for an unknown key and for a key of a table that the topology does not have.
     """
     changed = copy.deepcopy(dict(data))
     for short, value in changes:

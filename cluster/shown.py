@@ -1,20 +1,20 @@
-"""Text of others on its way to a person's terminal: nothing in it can do more than be read.
+"""Makes untrusted text safe to print on a terminal.
 
-What is not for reading is escaped: control characters, marks that turn the direction of text,
-letters without width, bytes that are no UTF-8.  So no name, error or output of a job can move the
-cursor, hide a line, or look like another name.
+Escapes control characters, marks that change the direction of text, letters without width, and
+bytes that are not UTF-8.  So no name, error or output of a job can move the cursor, hide a line, or
+look like another name.
 """
 
 from __future__ import annotations
 
-#: A value in an error message: enough to recognize it by.
+#: Letters of a value that an error message shows.
 _VALUE_LETTERS_MAX = 80
 
 
 def printable(text: str, letters_max: int | None = None) -> str:
-    """``text`` with what is not for reading escaped, all but tabs; cut if too long.
+    """Escape all unprintable letters of ``text`` except tabs; cut it if too long.
 
-    Bytes that were no UTF-8 (surrogates of Python's) are escaped as well.
+    Bytes that were not UTF-8 (Python's surrogates) are escaped as well.
     """
     head = text[:letters_max]
     if not head.isprintable():
@@ -25,19 +25,19 @@ def printable(text: str, letters_max: int | None = None) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of several lines, which stay lines."""
+    """As ``printable``, but keeps line breaks."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def shown_value(value: object) -> str:
-    """A value as an error names it: 'text' in quotes, numbers as they are; cut if too long."""
+    """Format a value for an error: 'text' in quotes, numbers as they are; cut if too long."""
     if isinstance(value, int) and value.bit_length() > _VALUE_LETTERS_MAX * 4:
-        return f"a number of {value.bit_length()} bits"  # Python may refuse to write it
+        return f"a number of {value.bit_length()} bits"  # Python may refuse to format it
     return printable(repr(value), _VALUE_LETTERS_MAX)
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says; of a user's class of errors, that may fail as well."""
+    """The text of an exception; that of a user's class may raise another one."""
     try:
         return str(error)
     except Exception:
@@ -45,7 +45,7 @@ def words_of(error: BaseException) -> str:
 
 
 def shortened(text: str, letters_max: int) -> str:
-    """``text``, or its beginning and how long it is: never more than a few letters above."""
+    """Cut ``text`` to ``letters_max`` letters and append its length, if it is longer."""
     if len(text) <= letters_max:
         return text
     return f"{text[:letters_max]}... ({len(text):,} letters)"

@@ -1,4 +1,4 @@
-"""Reading a TOML file into typed, validated objects, with errors that a person can act on."""
+"""Reads a TOML file into typed, validated objects, with errors that a user can act on."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Duration = Annotated[float, msgspec.Meta(title="duration")]
 T = TypeVar("T", bound=msgspec.Struct)
 log = logging.getLogger(__name__)
 
-#: A plan of a hundred thousand jobs has a quarter of it.
+#: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
 _BYTES_MAX = 2**26
 _SOURCE_LETTERS_MAX = 400
 
-#: What people call msgspec's types.
+#: {msgspec's name of a type: its name in errors}
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -50,7 +50,7 @@ def load_toml(path: Path, into: type[T]) -> T:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a file says, as it stands there; raises ``UsageError`` if it can't be read."""
+    """Parse a TOML file into plain values; raises ``UsageError`` if it can't be read."""
     text = read_file(path, _BYTES_MAX)
     try:
         return tomllib.loads(text.decode("utf-8"))
@@ -66,7 +66,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def build(data: dict[str, Any], into: type[T], source: str) -> T:
-    """Like ``load_toml``, from a mapping that was read already; ``source`` starts the errors."""
+    """As ``load_toml``, but from a parsed mapping; ``source`` starts the errors."""
     shown = printable(source, _SOURCE_LETTERS_MAX)
     try:
         made = msgspec.convert(_with_units(data, into, ""), into)
@@ -83,7 +83,7 @@ def build(data: dict[str, Any], into: type[T], source: str) -> T:
 
 
 def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str, Any]:
-    """``data`` with the values of unit fields parsed; unknown keys are refused on the way."""
+    """Return ``data`` with the values of unit fields parsed; refuses unknown keys."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(into)}
     out: dict[str, Any] = {}
     for written, value in data.items():
@@ -98,7 +98,7 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
 
 
 def _key_now(written: str, into: type[Any], prefix: str) -> str:
-    """The name of a key in this release: ``into.RENAMED`` has those of earlier ones."""
+    """The current name of a key that may be of an earlier release (``into.RENAMED``)."""
     renamed: Mapping[str, str] = getattr(into, "RENAMED", {})
     if written not in renamed:
         return written
@@ -107,7 +107,7 @@ def _key_now(written: str, into: type[Any], prefix: str) -> str:
 
 
 def warn_of_renamed(old: str, new: str) -> None:
-    """One line about a key of an earlier release."""
+    """Log a warning about a key of an earlier release."""
     log.warning("%s is now called %s: the old name is read in this release only", old, new)
 
 
@@ -130,7 +130,7 @@ def _value(value: Any, kind: Any, where: str) -> Any:
 
 
 def _unit(kind: Any) -> str:
-    """Which parser a field's text goes to; "" if it is written without a unit."""
+    """The name of the unit parser of a field's type; "" if it has no unit."""
     info = msgspec.inspect.type_info(kind)
     options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     for option in options:
@@ -143,15 +143,15 @@ def _unit(kind: Any) -> str:
 
 @functools.cache
 def _fields_without_unit(kind: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """Their keys in a file, and their names."""
+    """(key in the file, field name) of the fields without a unit."""
     fields = msgspec.structs.fields(kind)
     return [(field.encode_name, field.name) for field in fields if not _unit(field.type)]
 
 
 def _require_bounded(value: Any, where: str) -> None:
-    """Raise ``UsageError`` for a number that is none, or that no calculation could bear.
+    """Raise ``UsageError`` for numbers that are NaN, infinite or above 10**18.
 
-    For what a field's own rules let pass: "inf" is above 0.  Parsers look after their units.
+    A field's own checks may accept those: inf > 0.  Unit parsers check their values themselves.
     """
     if isinstance(value, int | float):
         require(abs(value) <= NUMBER_MAX, where, value, "a number of at most 10**18")
@@ -173,7 +173,7 @@ def _table(value: Any, into: type[Any], where: str) -> dict[str, Any]:
 
 
 def _in_words(error: str) -> str:
-    """msgspec's "Expected `int`, got `str` - at `$.racks.count`" with the place first."""
+    """Reword msgspec's "Expected `int`, got `str` - at `$.racks.count`", with the place first."""
     match = re.fullmatch(r"(.*?)(?: - at `\$\.?([^`]*)`)?", error, re.DOTALL)
     assert match is not None
     what, where = match[1], match[2]

@@ -1,15 +1,15 @@
-"""What a cluster is made of: racks of nodes, their links, and the figures that go with them.
+"""The topology of a cluster: racks of nodes, their links, storage, compute and liveness settings.
 
 A topology is written as TOML with the published figures ("10Gbps", "1.125GB"); here it becomes
-frozen objects in bytes, bytes per second and seconds.  All figures are the model's: ``scale``
-says how many of the model's bytes one real byte stands for, and only the edges (network client,
-task attempts, command line) convert.
+frozen objects in bytes, bytes per second and seconds.  All sizes and rates are the model's: one
+real byte stands for ``scale`` bytes of the model, and only the edges (network client, task
+attempts, command line) convert.
 
-Between the racks (or sites: the same, but their bytes count as the wide area's) is one of
+The racks (or sites: the same, but bytes between them count as WAN traffic) are connected by one of
 
-* a core without limits, reached by each rack's uplink and downlink: [links], and
-* optionally an optical circuit switch beside it, with a port of its own in each rack: [ocs];
-* a tree whose switches, not its links, have a limit: [tree].
+* a core with unlimited bandwidth, reached by each rack's uplink and downlink: [links], and
+  optionally an optical circuit switch beside it, with a port in each rack: [ocs];
+* a tree with limited switches and unlimited links: [tree].
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ from railyard.cluster.tomlfile import Duration, Rate, Size, build, read_toml, wa
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-#: Nodes of a cluster, and slots of a node: more than anybody has, and few enough to be counted.
+#: Maximum number of nodes of a cluster, and of slots of a node.
 _MOST = 1_000_000
-#: Bytes of the model for each real one, and a rack's NICs over its uplink: more than is useful.
+#: Maximum of ``scale``.
 _SCALE_MAX = 10**9
+#: Maximum of ``links.oversubscription``.
 _RATIO_MAX = 10**6
 
 ComputeMode = Literal["real", "paced"]
-#: What carries bytes between racks, as results count them.
+#: How results count bytes between racks: as those of the packet switch, or of the WAN.
 CoreWay = Literal["eps", "wan"]
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the TOML file: unknown keys are refused."""
+    """A table of the TOML file; unknown keys are refused."""
 
-    #: {key of an earlier release: its key now}; read for one release, with a warning
+    #: {key of an earlier release: current key}; accepted for one release, with a warning
     RENAMED: ClassVar[Mapping[str, str]] = {}
 
 
 class RackShape(_Table, frozen=True, kw_only=True):
-    """[racks]: how many racks, nodes in each, and slots in each node."""
+    """[racks]: numbers of racks, of nodes per rack, and of slots per node."""
 
     count: int
     nodes: int
@@ -64,27 +65,27 @@ class RackShape(_Table, frozen=True, kw_only=True):
 
 
 class RackFigures(_Table, frozen=True, kw_only=True):
-    """[rack.r3]: what one rack has otherwise than [racks] and [links] say of all."""
+    """[rack.r3]: values of one rack that override [racks] and [links]."""
 
-    name: str = ""  #: for people, such as "Oregon"
+    name: str = ""  #: shown to users, such as "Oregon"
     nodes: int | None = None
     slots: int | None = None
     nic: Rate | None = None
     uplink: Rate | None = None
-    downlink: Rate | None = None  #: default: its uplink, if that is stated here
+    downlink: Rate | None = None  #: default: this table's uplink, if given
 
 
 class Links(_Table, frozen=True, kw_only=True):
-    """[links]: capacities in bytes/s, each direction on its own."""
+    """[links]: capacities in bytes/s, separate for each direction."""
 
-    nic: Rate  #: a node's link to its rack's switch; unlimited = there is no such link
+    nic: Rate  #: a node's link to its rack's switch; unlimited = not modelled
     uplink: Rate | None = None  #: a rack's link to the core
     downlink: Rate | None = None  #: the core's link to a rack; default: its uplink
-    oversubscription: float | None = None  #: instead of uplink: all of a rack's NICs over it
-    #: share of the core taken by other traffic, 0 to 1: of every uplink and downlink, and of a
-    #: tree's switches above the racks' own
+    oversubscription: float | None = None  #: instead of uplink: a rack's NICs in sum over it
+    #: share of capacity taken by background traffic, 0 to 1: on every uplink and downlink, and on a
+    #: tree's aggregation and root switches
     background: float = 0.0
-    way: CoreWay = "eps"  #: "wan" if racks are sites, and what is between them a wide area
+    way: CoreWay = "eps"  #: "wan" if racks are sites connected by a wide-area network
 
     def __post_init__(self) -> None:
         require(self.nic > 0, "links.nic", self.nic, "a rate above 0")
@@ -96,19 +97,19 @@ class Links(_Table, frozen=True, kw_only=True):
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
 
     def capacity_given(self) -> int:
-        """In how many ways a rack's uplink is stated."""
+        """Number of ways in which a rack's uplink is given: 0, 1 or 2."""
         return (self.uplink is not None) + (self.oversubscription is not None)
 
 
 class SwitchTree(_Table, frozen=True, kw_only=True):
-    """[tree]: switches that pass so many bytes/s in all, whichever of their links they come by.
+    """[tree]: switches with a limit on their total throughput in bytes/s, over all their links.
 
-    A flow goes up as far as it must, and counts once at each switch on its way.
+    A flow goes up only as far as needed, and counts once at each switch on its path.
     """
 
     tor: Rate  #: each rack's own switch
-    aggregation: Rate  #: each switch that joins racks
-    root: Rate  #: the one that joins those
+    aggregation: Rate  #: each switch that connects racks
+    root: Rate  #: the switch that connects the aggregation switches
     racks_per_aggregation: int
 
     def __post_init__(self) -> None:
@@ -128,11 +129,11 @@ class Ocs(_Table, frozen=True, kw_only=True):
         "elephant": "elephant_bytes",
     }
 
-    #: capacity of a circuit: of a rack's optical port, each direction and wavelength
+    #: capacity of a circuit, bytes/s: of a rack's optical port, per direction and wavelength
     port_bytes_per_s: Rate
-    delta_s: Duration = 0.010  #: δ: how long a port is dark while its circuit is set up
-    elephant_bytes: Size = 1_125_000_000  #: T_e: so many bytes of a rack pair get a circuit
-    wavelengths: int = 1  #: W: circuits that a port can have at once, each direction
+    delta_s: Duration = 0.010  #: δ: seconds that a port is dark while its circuit is set up
+    elephant_bytes: Size = 1_125_000_000  #: T_e: bytes of a rack pair from which it gets a circuit
+    wavelengths: int = 1  #: W: circuits that a port can have at once, per direction
 
     def __post_init__(self) -> None:
         require(
@@ -143,7 +144,7 @@ class Ocs(_Table, frozen=True, kw_only=True):
         )
         right = "seconds >= 0 (0 switches at once)"
         require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
-        right = "a whole number >= 1 (1: one circuit a port)"
+        right = "a whole number >= 1 (1: one circuit per port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
         require(self.wavelengths <= _MOST, "ocs.wavelengths", self.wavelengths, f"at most {_MOST}")
 
@@ -153,9 +154,9 @@ class Storage(_Table, frozen=True, kw_only=True):
 
     block: Size = 256_000_000
     replication: int = 3
-    #: each DataNode looks at all of its replicas once in so long, unless ``scan_rate`` is too low
+    #: time in which a DataNode verifies each of its replicas once, if ``scan_rate`` allows it
     scan_period: Duration = 600.0
-    scan_rate: Rate = 4e6  #: real bytes/s that it checks at most while nobody asks
+    scan_rate: Rate = 4e6  #: limit of the background scan, real bytes/s per DataNode
 
     def __post_init__(self) -> None:
         finite = 0 < self.scan_period < math.inf
@@ -166,18 +167,18 @@ class Storage(_Table, frozen=True, kw_only=True):
 
 
 class Compute(_Table, frozen=True, kw_only=True):
-    """[compute]: how fast attempts work.
+    """[compute]: the computing speed and memory of attempts.
 
-    ``real`` attempts are as fast as their code; ``paced`` ones wait until their rate is met.
+    ``real`` attempts run as fast as their code; ``paced`` ones are slowed down to a rate.
     """
 
     mode: ComputeMode = "paced"
     map_rate: Rate = 200e6  #: input bytes/s of a map in one slot, when paced
     reduce_rate: Rate = 200e6  #: input bytes/s of a reduce in one slot, when paced
-    #: computing times of a stage's tasks, when paced, are spread evenly over 1 - skew to 1 + skew
-    #: times what the rates say; the same tasks are slow in every run and on both clocks
+    #: when paced, computing times of a stage's tasks are spread evenly over 1 - skew to 1 + skew
+    #: times the rate's; the same tasks are slow in every run and on both clocks
     skew: float = 0.0
-    #: real bytes of memory that one attempt may use, with all processes that it starts
+    #: limit on the memory of one attempt with all processes that it starts, in real bytes
     memory: Size = 2_000_000_000
 
     def __post_init__(self) -> None:
@@ -187,21 +188,21 @@ class Compute(_Table, frozen=True, kw_only=True):
         require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
 
     def stretch(self, task: int) -> float:
-        """By what the computing time of a task with this number is multiplied."""
-        # Multiples of the golden ratio: however many tasks there are, no two are nearly equal.
+        """The factor of a task's computing time, from its index: 1 - skew to 1 + skew."""
+        # Multiples of the golden ratio: evenly spread for any number of tasks, without near-equals.
         return 1.0 + self.skew * (2 * ((task + 1) * _GOLDEN % 1) - 1)
 
 
 class Liveness(_Table, frozen=True, kw_only=True):
-    """[liveness]: when a silent process counts as lost."""
+    """[liveness]: intervals of heartbeats and reports, and time limits, in seconds."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
 
     heartbeat: Duration = 0.5
     expiry_s: Duration = 4.0  #: silence after which a node is lost
-    block_report: Duration = 30.0  #: each DataNode says in such intervals what it holds
+    block_report: Duration = 30.0  #: interval of a DataNode's block reports
     task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
-    without_nodes: Duration = 60.0  #: jobs fail when no node has been alive for this long
+    without_nodes: Duration = 60.0  #: jobs fail after this long without any alive node
 
     def __post_init__(self) -> None:
         require(self.heartbeat > 0, "liveness.heartbeat", self.heartbeat, "a time above 0")
@@ -213,7 +214,7 @@ class Liveness(_Table, frozen=True, kw_only=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine: ``slots`` containers and one NIC."""
+    """A machine with ``slots`` slots and one NIC."""
 
     id: NodeId
     rack: RackId
@@ -222,36 +223,36 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rack(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes under one switch, or of one site, and what joins them to the core.
+    """The nodes under one switch, or of one site, with their links to the core.
 
-    Its capacities are what other traffic leaves of them.  In a tree both are those of its switch.
+    Capacities are net of background traffic.  In a tree both are those of the rack's switch.
     """
 
     id: RackId
-    name: str  #: for people; its id unless the topology has a better one
+    name: str  #: shown to users; its id unless the topology names it
     nodes: tuple[Node, ...]
     uplink_bytes_per_s: float
     downlink_bytes_per_s: float
 
     @property
     def slots(self) -> int:
-        """Slots of all its nodes."""
+        """Total number of slots of its nodes."""
         return sum(node.slots for node in self.nodes)
 
 
 class Topology(_Table, frozen=True, kw_only=True):
-    """A whole cluster, as its TOML file states it.
+    """A whole cluster, as given by its TOML file.
 
-    Raises ``UsageError`` for figures that make no sense.
+    Raises ``UsageError`` for values that are impossible.
     """
 
-    name: str  #: with ",KEY=VALUE" for each figure that was changed on the way
+    name: str  #: with ",KEY=VALUE" appended for each override
     description: str = ""
-    source: str = ""  #: the paper and section that the figures come from
-    scale: int = 1  #: bytes of the model for each real byte
+    source: str = ""  #: paper and section of the values
+    scale: int = 1  #: bytes of the model per real byte
     racks: RackShape
     links: Links
-    rack: dict[RackId, RackFigures] = {}  #: racks that differ
+    rack: dict[RackId, RackFigures] = {}  #: {rack: its overrides}
     ocs: Ocs | None = None
     tree: SwitchTree | None = None
     storage: Storage = Storage()
@@ -279,7 +280,7 @@ class Topology(_Table, frozen=True, kw_only=True):
         self._check_sums()
 
     def rack_list(self) -> tuple[Rack, ...]:
-        """The racks, in order of their number."""
+        """All racks, by number."""
         return tuple(self._rack(rack_id(r)) for r in range(self.racks.count))
 
     def nodes(self) -> tuple[Node, ...]:
@@ -288,12 +289,12 @@ class Topology(_Table, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """Slots of the whole cluster."""
+        """Total number of slots of the cluster."""
         return sum(rack.slots for rack in self.rack_list())
 
     @property
     def usable(self) -> float:
-        """Share of what is between the racks that background traffic leaves."""
+        """Share of inter-rack capacity that background traffic leaves, 0 to 1."""
         return 1.0 - self.links.background
 
     @property
@@ -302,14 +303,14 @@ class Topology(_Table, frozen=True, kw_only=True):
         return self.storage.block // self.scale
 
     def stored_size(self, size_bytes: int) -> int:
-        """Real bytes that stand for so many of the model's; ``UsageError`` if less than one."""
+        """Convert bytes of the model to real bytes; ``UsageError`` if less than one."""
         right = f"at least {self.scale} bytes, one real byte at this topology's scale"
         require(size_bytes >= self.scale, "size", size_bytes, right)
         return size_bytes // self.scale
 
     # Inside --------------------------------------------------------------------------------------
     def _shape(self, figures: RackFigures) -> tuple[int, int]:
-        """Nodes of a rack, and slots of each."""
+        """(nodes of a rack, slots of each)"""
         return figures.nodes or self.racks.nodes, figures.slots or self.racks.slots
 
     def _rack(self, rack: RackId) -> Rack:
@@ -329,7 +330,7 @@ class Topology(_Table, frozen=True, kw_only=True):
         )
 
     def _capacities(self, figures: RackFigures, nics: float) -> tuple[float, float]:
-        """What a rack's uplink and downlink have for us."""
+        """(uplink, downlink) of a rack in bytes/s, net of background traffic."""
         if self.tree is not None:
             return self.tree.tor, self.tree.tor
         links = self.links
@@ -342,7 +343,7 @@ class Topology(_Table, frozen=True, kw_only=True):
         return up * self.usable, down * self.usable
 
     def _check_sums(self) -> None:
-        """What only all figures together tell; racks that are alike are looked at once."""
+        """Check totals over all racks; equal racks are computed once."""
         alike = self.racks.count - len(self.rack)
         kinds = [(RackFigures(), alike)] if alike else []
         kinds += [(figures, 1) for figures in self.rack.values()]
@@ -394,17 +395,17 @@ def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> N
 
 
 def topology_names() -> list[str]:
-    """The names of the topologies that come with Railyard."""
+    """The names of the built-in topologies."""
     folder = resources.files("railyard.cluster") / "topologies"
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology:
-    """Load a topology by its name, or from a ``.toml`` file of the user.
+    """Load a built-in topology by its name, or one from a ``.toml`` file.
 
-    ``changes`` are figures to be replaced, such as ("delta", "1ms") or ("links.nic", "1Gbps"); see
-    ``cluster.overrides``.  They become part of its name, and that name loads the same again:
-    "hybrid-8x4,delta=1ms".
+    ``changes`` are overrides such as ("delta", "1ms") or ("links.nic", "1Gbps"); see
+    ``cluster.overrides``.  They become part of the topology's name, by which the same topology can
+    be loaded again: "hybrid-8x4,delta=1ms".
 
     Raises ``UsageError`` for an unknown name, a file that cannot be read, an unknown key and an
     impossible value; the message says where, what, and what would be right.
@@ -420,7 +421,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     return build(data, Topology, source)
 
 
-#: The tables of which figures can be changed, and their fields.
+#: {table: its keys that can be overridden}
 TABLES: Mapping[str, tuple[str, ...]] = {
     name: tuple(field.encode_name for field in msgspec.structs.fields(table))
     for name, table in (
@@ -435,12 +436,12 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-#: {table: {key of an earlier release: its key now}}
+#: {table: {key of an earlier release: current key}}
 _RENAMED = {"ocs": Ocs.RENAMED, "liveness": Liveness.RENAMED}
 
 
 def with_keys_now(data: dict[str, Any]) -> dict[str, Any]:
-    """A topology that an earlier release wrote to a log, with the keys of this release."""
+    """Rename the keys of a topology that an earlier release wrote to a log."""
     tables = {
         table: {renamed.get(key, key): value for key, value in data[table].items()}
         for table, renamed in _RENAMED.items()
@@ -450,7 +451,7 @@ def with_keys_now(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key_now(key: str) -> str:
-    """A key of a figure to be changed, by its name in this release."""
+    """The current name of an override's key."""
     table, _, field = key.partition(".")
     renamed = _RENAMED.get(table, {})
     if field not in renamed:
@@ -460,7 +461,7 @@ def _key_now(key: str) -> str:
 
 
 def _read(name_or_file: str) -> tuple[dict[str, Any], str]:
-    """What a topology's file says, and how to call it in errors."""
+    """(content of a topology's file, its name in errors)"""
     if name_or_file.endswith(".toml"):
         return read_toml(Path(name_or_file)), name_or_file
     if name_or_file not in topology_names():

@@ -1,7 +1,7 @@
-"""Sizes, rates and durations as people write them, to and from plain numbers.
+"""Parses and formats sizes, rates and durations with units.
 
-This is the only place where "10Gbps", "256MB" and "10ms" are understood; everything inside the
-project carries bytes, bytes per second and seconds, and says so in its names.
+This is the only place that parses "10Gbps", "256MB" and "10ms"; all other code uses bytes, bytes
+per second and seconds, and names them so.
 
 The prefixes are decimal, as in the papers and in networking: 1 MB = 10**6 bytes, 1 Gbps = 10**9
 bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
@@ -15,14 +15,14 @@ from fractions import Fraction
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.shown import shown_value
 
-#: No number of anybody's is larger; sums of a few such are below what 64 bits hold.
+#: Maximum of any number in a file or an option; sums of a few fit into 64 bits.
 NUMBER_MAX = 10**18
 SIZE_BYTES_MAX = NUMBER_MAX  # 1000 PB
 DURATION_S_MAX = 10.0**9  # 31 years
-#: The slowest and the fastest link there can be, besides one that stands still or has no limit.
+#: Range of a link's rate, besides 0 and unlimited.
 RATE_BYTES_PER_S_MIN = 1.0
 RATE_BYTES_PER_S_MAX = 1e15
-#: Text of more letters is no figure.
+#: Longer text is not a number with a unit.
 _LETTERS_MAX = 60
 
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
@@ -38,7 +38,7 @@ _DURATION = re.compile(_NUMBER + r"(ns|us|µs|ms|s|min|h)?\s*")
 
 
 def parse_size(text: str | int, where: str = "size") -> int:
-    """Bytes of "256MB" (256 * 10**6), "64MiB" (64 * 2**20) or a bare number of bytes.
+    """Parse "256MB" (256 * 10**6), "64MiB" (64 * 2**20) or a plain number, in bytes.
 
     Raises ``UsageError`` for anything else, for a negative size and for part of a byte.
     """
@@ -53,7 +53,7 @@ def parse_size(text: str | int, where: str = "size") -> int:
 
 
 def parse_rate(text: str | int | float, where: str = "rate") -> float:
-    """Bytes per second of "10Gbps" (10**10 bits), "200MB/s" or "inf" (no limit)."""
+    """Parse "10Gbps" (10**10 bits/s), "200MB/s" or "inf" (no limit), in bytes per second."""
     if _written(text).strip().lower() in ("inf", "unlimited"):
         return float("inf")
     for pattern, per_s in ((_BYTE_RATE, Fraction(1)), (_BIT_RATE, Fraction(1, 8))):
@@ -68,7 +68,7 @@ def parse_rate(text: str | int | float, where: str = "rate") -> float:
 
 
 def parse_duration(text: str | int | float, where: str = "duration") -> float:
-    """Seconds of "10ms", "2min", "1.5h" or a bare number of seconds."""
+    """Parse "10ms", "2min", "1.5h" or a plain number, in seconds."""
     match = _DURATION.fullmatch(_written(text))
     if match is None:
         right = "need a time such as 10ms, 1.5s or 2min"
@@ -79,7 +79,7 @@ def parse_duration(text: str | int | float, where: str = "duration") -> float:
 
 
 def number_or_text(text: str) -> str | int | float:
-    """The number that a text is, as a file would have it without quotes; else the text itself."""
+    """Convert text to an int or a float if it is one; otherwise return the text."""
     if len(text) <= _LETTERS_MAX:
         for kind in (int, float):
             try:
@@ -90,7 +90,7 @@ def number_or_text(text: str) -> str | int | float:
 
 
 def whole_number(text: str) -> int | None:
-    """The number of plain digits, up to 10**18; None if the text is something else."""
+    """Parse plain digits, up to 10**18; None for any other text."""
     if not (text.isascii() and text.isdigit() and len(text) <= _LETTERS_MAX):
         return None
     number = int(text)
@@ -98,22 +98,22 @@ def whole_number(text: str) -> int | None:
 
 
 def format_size(size_bytes: float) -> str:
-    """Write "10 GB": decimal, three digits, for people; not for reading back."""
+    """Format bytes as "10 GB": decimal, three digits, not meant to be parsed."""
     return _with_prefix(size_bytes, "B")
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Write "10 Gbps": bits per second, for people."""
+    """Format bytes per second as "10 Gbps", in bits per second."""
     return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
 
 
 def format_count(count: int, noun: str) -> str:
-    """Write "1 block" or "2 blocks"."""
+    """Format a count as "1 block" or "2 blocks"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def format_duration(seconds: float) -> str:
-    """Write "10.0 ms", "3.21 s" or "2 min 05 s"."""
+    """Format seconds as "10.0 ms", "3.21 s" or "2 min 05 s"."""
     if seconds >= 120:
         return f"{int(seconds // 60)} min {seconds % 60:02.0f} s"
     if seconds >= 1 or seconds == 0:
@@ -122,7 +122,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _written(figure: object) -> str:
-    """A figure as it was written; "" for what is longer than any figure that makes sense."""
+    """The text of a value with a unit; "" if it is too long to be one."""
     if isinstance(figure, int) and figure.bit_length() > 4 * _LETTERS_MAX:
         return ""  # Python may refuse to write it
     text = str(figure)
@@ -136,6 +136,6 @@ def _number(match: re.Match[str]) -> Fraction:
 
 def _with_prefix(value: float, unit: str) -> str:
     for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= 0.9995 * factor:  # which three digits round up to 1
+        if value >= 0.9995 * factor:  # rounds up to 1 with three digits
             return f"{value / factor:.3g} {prefix}{unit}"
     return f"{value:.0f} {unit}"

@@ -1,5 +1,5 @@
-"""Files and folders on this machine: run folders, bulk reads, lasting writes, full disks.
+"""Files and folders on this machine: run folders, bulk reads, durable writes, full disks.
 
-Not here: what is in them.
+Not here: the formats of files.
 Open ``runfolder`` first.
 """

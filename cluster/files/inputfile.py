@@ -1,6 +1,6 @@
-"""Reading a file that a person named: an ordinary one, of a size that makes sense.
+"""Reads input files named by a user: only regular files of a sensible size.
 
-A pipe or a device may never end, or never begin; such a file is refused before a byte is read.
+A read of a pipe or a device may block for ever or never end; both are refused before reading.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.shown import printable, words_of
 from railyard.cluster.units import format_size
 
-#: Far above any trace that was published.
+#: Maximum size of an input file, far above that of any published trace.
 _BYTES_MAX = 2**30
 
 
 def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
-    """All bytes of an ordinary file; raises ``UsageError`` for what is none, or cannot be read."""
+    """Read a regular file; raises ``UsageError`` for any other file and if reading fails."""
     name = printable(str(path))
     try:
-        # A pipe that nobody writes to would keep a plain open waiting.
+        # Opening a pipe without a writer would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -42,7 +42,7 @@ def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
 
 
 def read_text_file(path: Path, what: str, encoding: str = "utf-8") -> str:
-    """The same as text; ``what`` it should be goes into the error: "SWIM trace"."""
+    """As ``read_file``, decoded; ``what`` names the kind of file in the error: "SWIM trace"."""
     try:
         return read_file(path).decode(encoding)
     except UnicodeDecodeError:
@@ -51,7 +51,7 @@ def read_text_file(path: Path, what: str, encoding: str = "utf-8") -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value in a JSON file; raises ``UsageError``."""
+    """Read and parse a JSON file; raises ``UsageError``."""
     try:
         return json.loads(read_text_file(path, "JSON"))
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Making what was written outlive a power cut.
+"""Durable writes: syncs to the disk, so that data survives a power cut.
 
-fast    what was written is the system's: it outlives any process, not the machine's sudden end
-safe    it is on the disk before anybody is told that it is done
+fast    data is left to the system's cache: it survives a crash of any process, not a power cut
+safe    data is on the disk before the write is acknowledged
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Durability = Literal["fast", "safe"]
 
 
 def sync_file(file: int) -> None:
-    """Wait until an open file's bytes, and what is needed to read them, are on the disk."""
+    """Wait until an open file's data, and the metadata needed to read it, are on the disk."""
     if hasattr(os, "fdatasync"):
         os.fdatasync(file)
     else:
@@ -22,7 +22,7 @@ def sync_file(file: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
+    """Wait until a folder's entries are on the disk."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

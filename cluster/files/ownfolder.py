@@ -1,11 +1,11 @@
-"""Folders that Railyard makes, marks, and removes with all that is in them: these and no others.
+"""Folders that Railyard makes, marks and removes recursively: these and no others.
 
-A folder is ours if it is a folder and no link, belongs to this user, nobody else may enter it, and
-its mark (the file ``railyard.json``) says what it is for, its name and its inode number.  So what a
-user has put beside it, and what a user has copied or moved from it, is not ours.
+A folder is ours if it is a directory and no link, belongs to this user, is closed to all others,
+and its mark (the file ``railyard.json``) has its purpose, its name and its inode number.  So what a
+user has put beside it, and copies that a user has made of it, are not ours.
 
-What is checked is opened first, and emptied by its descriptor: nobody can put something else in its
-place in between.
+A folder is opened before it is checked, and emptied through that descriptor, so nothing else can be
+put in its place in between.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the mark of a folder says."""
+    """The content of a folder's mark."""
 
     made_by: Literal["railyard"] = "railyard"
     purpose: str  #: "run folder" or "compiled loops"
-    folder: str  #: its name
+    folder: str  #: the folder's name
     inode: int
-    id: str  #: no other folder has the same
+    id: str  #: unique, 32 hex digits
 
 
 def mark(path: Path, purpose: str) -> Mark:
@@ -59,7 +59,7 @@ def mark(path: Path, purpose: str) -> Mark:
 def mark_of(path: Path, purpose: str) -> Mark | None:
     """The mark of a folder that we made for ``purpose``; None if it is not ours, or is not there.
 
-    Raises ``OSError`` where that cannot be known now, as without a free file descriptor.
+    Raises ``OSError`` if that cannot be determined for now, as without a free file descriptor.
     """
     try:
         with _opened(path) as folder:
@@ -69,9 +69,9 @@ def mark_of(path: Path, purpose: str) -> Mark | None:
 
 
 def remove(path: Path, purpose: str) -> bool:
-    """Remove a folder with all that is in it, if it is ours; whether it is gone.
+    """Remove a folder recursively if it is ours; return whether it is gone.
 
-    What can't be removed stays, and the mark with it, so that it can be tried again.
+    If an entry cannot be removed, the mark stays too, so that the removal can be retried.
     """
     try:
         with _opened(path.parent, links=True) as parent, _opened(path, parent) as folder:
@@ -79,10 +79,10 @@ def remove(path: Path, purpose: str) -> bool:
                 return False
             if _empty(folder):
                 os.unlink(MARK, dir_fd=folder)
-                os.rmdir(path.name, dir_fd=parent)  # by its name, but then what is there is empty
+                os.rmdir(path.name, dir_fd=parent)  # by name, but only if it is empty
                 return True
     except FileNotFoundError:
-        return True  # somebody else was faster
+        return True  # another process was faster
     except OSError:
         pass
     return False
@@ -98,7 +98,7 @@ def _mark_of(folder: int, name: str, purpose: str) -> Mark | None:
     status = os.fstat(folder)
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         return None
-    # O_NONBLOCK: somebody's FIFO of that name would have us wait for its other end.
+    # O_NONBLOCK: opening a FIFO of that name would block.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with open(os.open(MARK, flags, dir_fd=folder), "rb") as file:
@@ -114,11 +114,11 @@ def _mark_of(folder: int, name: str, purpose: str) -> Mark | None:
 
 
 def _empty(folder: int) -> bool:
-    """Remove what is in a folder, but for its mark; whether that is all that is left."""
+    """Remove all entries of a folder but its mark; return whether only the mark is left."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.is_dir(follow_symlinks=False):
-                with suppress(RecursionError):  # user code has made very many, one in the other
+                with suppress(RecursionError):  # user code made very deeply nested folders
                     shutil.rmtree(entry.name, ignore_errors=True, dir_fd=folder)
             elif entry.name != MARK:
                 with suppress(OSError):
@@ -129,7 +129,7 @@ def _empty(folder: int) -> bool:
 
 @contextmanager
 def _opened(path: Path, parent: int | None = None, *, links: bool = False) -> Iterator[int]:
-    """A descriptor of a folder, by its name in ``parent`` if that is given."""
+    """Open a folder, by its name in ``parent`` if that is given; yield the descriptor."""
     flags = _FOLDER if links else _FOLDER | os.O_NOFOLLOW
     folder = os.open(path if parent is None else path.name, flags, dir_fd=parent)
     try:

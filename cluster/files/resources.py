@@ -1,7 +1,7 @@
-"""What a machine can run out of: how to know it, how to say it, and how much there is.
+"""Exhausted resources of the machine: recognizing such errors, wording them, and what is left.
 
-Room on a disk, descriptors of a process, processes.  None of it is a mistake of ours or of whoever
-asked, and all of it may pass.
+Disk space, file descriptors, processes.  Running out of them is neither a bug nor a user's mistake,
+and may pass.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from railyard.cluster.errors import RailyardError, UsageError
 
 
 class Exhausted(RailyardError):
-    """This machine has no more of what would be needed: room, descriptors, processes."""
+    """This machine has run out of disk space, descriptors or processes."""
 
 
-#: A file system without room, a user's quota, a limit on the size of files (``ulimit -f``).
+#: {error number: wording}: a full file system, a user's quota, a limit on file sizes (ulimit -f).
 _FULL = {
     errno.ENOSPC: "no space left on",
     errno.EDQUOT: "the quota is used up on",
@@ -29,14 +29,14 @@ _FULL = {
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether something could not be written for lack of space."""
+    """Whether a write failed for lack of space."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 def cause_of(error: OSError, where: Path | str) -> str:
-    """Why something at ``where`` could not be written or read, for people.
+    """The reason why ``where`` could not be written or read, for users.
 
-    "no space left on /tmp (where /tmp/ry/c-1/nodes is)", "Permission denied".
+    For instance "no space left on /tmp (where /tmp/ry/c-1/nodes is)" or "Permission denied".
     """
     if error.errno in _FULL:
         return f"{_FULL[error.errno]} {_disk_of(Path(where))}"
@@ -44,15 +44,15 @@ def cause_of(error: OSError, where: Path | str) -> str:
 
 
 def unusable(what: str, error: OSError, where: Path | str) -> RailyardError:
-    """The error for a place that somebody chose: "WHAT: why"; also if it is only full."""
+    """The error "WHAT: cause" for a path given by the user: ``Exhausted`` if its disk is full."""
     kind = Exhausted if is_full(error) else UsageError
     return kind(f"{what}: {cause_of(error, where)}")
 
 
 def exhausted(error: BaseException) -> str | None:
-    """In words, if it is that the machine has no more of something; else None.
+    """The cause in words if an error means that a resource is exhausted; None otherwise.
 
-    Also of errors that other libraries make of the system's.
+    Also recognizes errors of other libraries that carry a system error number.
     """
     number = getattr(error, "errno", None)
     name = getattr(error, "filename", None)
@@ -61,25 +61,25 @@ def exhausted(error: BaseException) -> str | None:
         return cause_of(full, name) if isinstance(name, str) else f"{_FULL[number]} a disk"
     if number == errno.EMFILE:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return f"too many open files: the limit is {soft} a process (ulimit -n)"
+        return f"too many open files: the limit is {soft} per process (ulimit -n)"
     if number in (errno.ENFILE, errno.ENOMEM):
         return f"{os.strerror(number)}: this machine has no more"
     return None
 
 
 def allowed_descriptors() -> int:
-    """Open files that this process and its children may have, once they ask for all."""
+    """The hard limit on open files of this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
 def free_bytes(where: Path) -> int:
-    """Bytes that this user may still write on the disk that ``where`` is on, or will be."""
+    """Bytes that this user may still write on the disk of ``where``, which need not exist yet."""
     return shutil.disk_usage(_existing(where)).free
 
 
 def _disk_of(where: Path) -> str:
-    """The file system that a path is on, by where it is mounted, and the path."""
+    """The mount point of a path's file system, and the path."""
     where = where.absolute()
     mount = _existing(where)
     while not os.path.ismount(mount):
@@ -88,7 +88,7 @@ def _disk_of(where: Path) -> str:
 
 
 def _existing(path: Path) -> Path:
-    """The path, or what there is of it."""
+    """The path, or its nearest ancestor that exists."""
     path = path.absolute()
     while not path.exists():
         path = path.parent

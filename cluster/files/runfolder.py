@@ -1,13 +1,13 @@
-"""The private folder of one running cluster: sockets, logs, disks, and who runs in it.
+"""The private folder of one running cluster: sockets, logs, disks, and records of its processes.
 
-railyard.json           that it is ours to remove: see cluster/ownfolder.py
-cluster.json            what the cluster was started with
+railyard.json           the mark that it is ours to remove: see cluster/files/ownfolder.py
+cluster.json            the cluster's configuration
 sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
 keys/                   CURVE keys, when the transport is TCP
-processes.jsonl         a line for each process that was started: role, name, pid
-deaths.jsonl            a line for each daemon that ended before it was asked to
-supervisor.jsonl        what the supervisor tells: see cluster/supervisor.py
-logs/NAME.log           what each daemon wrote
+processes.jsonl         a line per started process: role, name, pid
+deaths.jsonl            a line per daemon that died
+supervisor.jsonl        the supervisor's events: see cluster/processes/supervisor.py
+logs/NAME.log           the log of each daemon
 namenode.sqlite         the NameNode's journal
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
@@ -31,15 +31,15 @@ from railyard.cluster.files.resources import unusable
 
 log = logging.getLogger(__name__)
 
-#: What run folders are called: this and some letters.
+#: The names of run folders start with this.
 PREFIX = "c-"
-#: A Unix-domain socket's path may have 107 bytes; this leaves room for "/sockets/" and a name.
+#: A Unix-domain socket's path is limited to 107 bytes; this leaves room for "/sockets/" and a name.
 _PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
 _PURPOSE = "run folder"
 
 
 class RunFolder:
-    """Paths within a run folder.  Does not create anything but through ``create``."""
+    """The paths within a run folder.  Only ``create`` makes anything on disk."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -48,7 +48,7 @@ class RunFolder:
     def create(cls, parent: Path) -> RunFolder:
         """Make a new, empty run folder that only this user can enter, and mark it as ours.
 
-        Where clusters are kept only by ``scripts.clusters.new_folder``: others would be left there.
+        In the folder of all clusters, use ``scripts.clusters.new_folder``, which cleans up there.
         Raises ``UsageError`` if its path would be too long for Unix-domain sockets.
         """
         length = len(os.fsencode(parent / f"{PREFIX}12345678"))
@@ -68,17 +68,17 @@ class RunFolder:
                 (path / name).mkdir(mode=0o700)
         except OSError as error:
             if path is not None:
-                shutil.rmtree(path, ignore_errors=True)  # made here, this very moment
+                shutil.rmtree(path, ignore_errors=True)  # just made here
             raise unusable(f"{parent}: cannot hold run folders", error, parent) from None
         return cls(path)
 
     def is_ours(self) -> bool:
-        """Whether it is there, and ``create`` made it.  ``OSError`` if that cannot be known now."""
+        """Whether it exists and ``create`` made it; ``OSError`` if that is not known for now."""
         return self.id is not None
 
     @property
     def id(self) -> str | None:
-        """What no other cluster has; None if the folder is not ours.  ``OSError`` as above."""
+        """The cluster's unique id; None if the folder is not ours.  ``OSError`` as ``is_ours``."""
         made = ownfolder.mark_of(self.path, _PURPOSE)
         return None if made is None else made.id
 
@@ -104,7 +104,7 @@ class RunFolder:
 
     @property
     def supervisor_events(self) -> Path:
-        """What the supervisor tells: see ``cluster.supervisor``."""
+        """The file of the supervisor's events: see ``cluster.processes.supervisor``."""
         return self.path / "supervisor.jsonl"
 
     def log(self, name: str) -> Path:
@@ -119,41 +119,38 @@ class RunFolder:
         """The folder with an attempt's stdout and stderr."""
         return self.path / "attempts" / attempt
 
-    # Who runs here ---------------------------------------------------------------------------
+    # Processes -------------------------------------------------------------------------------
     def record_process(self, role: str, name: str, pid: int) -> None:
-        """Note a process that was started, so that it can be found.
+        """Record a started process, so that it can be found.
 
-        What can't be noted (the disk is full) is only logged: the process dies with its parent.
+        A failure (the disk is full) is only logged: the process dies with its parent anyway.
         """
         self._append("processes.jsonl", {"role": role, "name": name, "pid": pid})
 
     def processes(self) -> list[dict[str, Any]]:
-        """Every process that was ever started here: role, name, pid."""
+        """All recorded processes, one dict each: role, name, pid."""
         return self._lines("processes.jsonl")
 
     def record_death(self, role: str, name: str, pid: int, how: str, next_: str) -> None:
-        """Note a daemon that ended before it was asked to, and what comes of it.
-
-        ``how`` is "signal 9" or "exit 1".
-        """
+        """Record a daemon that died, how ("signal 9" or "exit 1"), and what follows."""
         row = {"role": role, "name": name, "pid": pid, "how": how, "next": next_}
         self._append("deaths.jsonl", row)
 
     def deaths(self) -> list[dict[str, Any]]:
-        """The daemons that ended before they were asked to: role, name, pid, how, next."""
+        """All recorded deaths of daemons, one dict each: role, name, pid, how, next."""
         return self._lines("deaths.jsonl")
 
     def remove(self) -> None:
-        """Delete the folder and all in it, if it is ours; what can't be deleted stays."""
+        """Delete the folder recursively if it is ours; entries that can't be deleted stay."""
         ownfolder.remove(self.path, _PURPOSE)
 
     def _append(self, name: str, row: dict[str, Any]) -> None:
-        # One write of one line to an O_APPEND file: whole, whoever else writes.
+        # One write of a line to an O_APPEND file is atomic, even with several writers.
         try:
             with open(self.path / name, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:
-            log.warning("%s: %s could not be noted: %s", name, row, error.strerror)
+            log.warning("%s: %s could not be recorded: %s", name, row, error.strerror)
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         try:

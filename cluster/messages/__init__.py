@@ -1,5 +1,5 @@
 """Messages between parts that must not import one another.
 
 Not here: messages within one part (each part's ``messages``), and how they are sent.
-Open ``execution`` first: what the ResourceManager and its nodes say to each other.
+Open ``execution`` first: the messages between the ResourceManager and the NodeManagers.
 """

@@ -1,11 +1,11 @@
-"""What the ResourceManager and the NodeManagers (and their attempts) tell one another.
+"""Messages between the ResourceManager, the NodeManagers and their attempts.
 
-The facts are the very events that the core handles and the orders the very commands that it
-returns; see docs in ``resourcemanager``.  All ``_bytes`` are the model's; fields named
-``stored_`` count real bytes.  Times are seconds.
+The events are those that the core handles, the commands those that it returns; see
+``resourcemanager``.  All ``_bytes`` are the model's; fields named ``stored_`` count real bytes.
+Times are in seconds.
 
-    attempt --umbilical--> NodeManager --facts--> ResourceManager
-            <---fetches---             <--orders-
+    attempt --umbilical--> NodeManager --events---> ResourceManager
+            <---fetches---             <--commands-
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from railyard.cluster.bounded import (
 )
 from railyard.cluster.messaging.wire import LONG_BYTES_MAX, Command, Event, Message
 
-#: A job's source file may have this many bytes.
+#: Maximum size of a job's source file.
 SOURCE_BYTES_MAX = 15 * 2**20
 
 
-# Facts about nodes -------------------------------------------------------------------------------
+# Events of nodes ---------------------------------------------------------------------------------
 class NodeJoined(Event, frozen=True, kw_only=True):
-    """A node's slots are there to be used."""
+    """A node has joined with its free slots."""
 
     node: NodeId
     rack: RackId
@@ -56,51 +56,51 @@ class NodeJoined(Event, frozen=True, kw_only=True):
 
 
 class NodeLost(Event, frozen=True, kw_only=True):
-    """A node is gone with its attempts and its map output."""
+    """A node is lost, with its attempts and its shuffle output."""
 
     node: NodeId
     reason: Text
 
 
-# Facts about attempts ----------------------------------------------------------------------------
+# Events of attempts ------------------------------------------------------------------------------
 class AttemptStarted(Event, frozen=True, kw_only=True):
-    """The attempt's own process runs."""
+    """The attempt's process is running."""
 
     attempt: AttemptId
     pid: Pid = 0
 
 
 class AttemptProgressed(Event, frozen=True, kw_only=True):
-    """The attempt is alive; ``progress`` is its done share, 0 to 1."""
+    """The attempt is alive; ``progress`` is the share of its work that is done, 0 to 1."""
 
     attempt: AttemptId
     progress: Share
 
 
 class AttemptSucceeded(Event, frozen=True, kw_only=True):
-    """The attempt did its task; its output is complete and still uncommitted."""
+    """The attempt has finished its task; its output is complete and not yet committed."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     attempt: AttemptId
     input_bytes: ModelBytes = 0
-    #: bytes read from its own node, its own rack, other racks
+    #: input bytes read from its own node, its own rack, other racks
     local_bytes: ModelBytes = 0
     rack_bytes: ModelBytes = 0
     remote_bytes: ModelBytes = 0
     output_bytes: ModelBytes = 0  #: written to the block store (before replication)
-    #: bytes of its shuffle output for each partition; empty for a stage that nobody reads
+    #: bytes of its shuffle output per partition; empty if no stage reads it
     partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
     counters: Annotated[dict[Name, Signed], FEW] = {}
 
 
 class AttemptFailed(Event, frozen=True, kw_only=True):
-    """The attempt ended without its result; ``stderr`` is the end of what it wrote there."""
+    """The attempt failed; ``stderr`` is the end of its standard error."""
 
     attempt: AttemptId
     reason: Text
     stderr: Text = ""
-    no_room: bool = False  #: what it had to write found no room on a disk
+    no_room: bool = False  #: it failed because a disk was full
 
 
 class AttemptKilled(Event, frozen=True, kw_only=True):
@@ -109,17 +109,17 @@ class AttemptKilled(Event, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
-# Facts about the shuffle -------------------------------------------------------------------------
+# Events of the shuffle ---------------------------------------------------------------------------
 class FlowFinished(Event, frozen=True, kw_only=True):
-    """All bytes of a fetch are at their reader."""
+    """The reader of a fetch has all its bytes."""
 
     flow: FlowId
 
 
 class FlowFailed(Event, frozen=True, kw_only=True):
-    """A fetch broke off; ``lost`` are the attempts whose output can't be read any more.
+    """A fetch failed; ``lost`` are the attempts with output that can't be read any more.
 
-    With ``gone``, that is because the NodeManager is gone that served it: no fault of theirs.
+    With ``gone``, the cause is that the NodeManager which served the output is gone.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -130,7 +130,7 @@ class FlowFailed(Event, frozen=True, kw_only=True):
     gone: bool = False
 
 
-# What an attempt works on ------------------------------------------------------------------------
+# Tasks -------------------------------------------------------------------------------------------
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """A range of a file in the block store: one map's input.  Offsets count real bytes."""
 
@@ -143,34 +143,32 @@ class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A job's code and parameters, as shipped: source text, never pickled objects."""
 
     module: Name  #: importable name of a job that comes with Railyard, or "" for a shipped file
-    file_name: Path  #: name of the user's file, for its tracebacks; "" when ``module`` is given
-    #: the user's file; empty when ``module`` is given
+    file_name: Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
+    #: text of the user's file; empty when ``module`` is given
     source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
-    job_class: Name  #: the class in it
+    job_class: Name  #: the job's class in the module or file
     #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
     params: Annotated[dict[Name, Any], FEW]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task does, as its attempts are told."""
+    """The work of one task, as sent to its attempts."""
 
     stage: Name  #: name of the stage within the job, such as "m"
-    index: (
-        Tasks  #: number of the task within its stage: the partition that it reads, if it shuffles
-    )
+    index: Tasks  #: index of the task within its stage; for a reader of a shuffle, its partition
     splits: Annotated[tuple[Split, ...], ENTRIES] = ()  #: input from the block store
-    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages whose output it fetches
-    inputs: Tasks = 0  #: how many attempts' outputs it will fetch in all
-    partitions: Tasks = 0  #: how many partitions it writes for the stages that read it; 0 = none
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages from which it fetches
+    inputs: Tasks = 0  #: number of attempts from which it fetches, over all those stages
+    partitions: Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
     output_path: Path = ""  #: file that it writes to the block store; "" = none
-    output_replication: Replicas = 0  #: 0 = the cluster's
-    #: for each replica of that file, the racks for it; empty or missing = the store's own rule
+    output_replication: Replicas = 0  #: 0 = the cluster's default
+    #: preferred racks of each replica of that file; empty or missing = the placement rule decides
     output_racks: ReplicaRacks = ()
 
 
-# Orders ------------------------------------------------------------------------------------------
+# Commands ----------------------------------------------------------------------------------------
 class LoadJob(Command, frozen=True, kw_only=True):
-    """Keep a job's package; attempts of it will follow."""
+    """Store a job's package for the attempts that will follow."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -186,12 +184,12 @@ class LaunchAttempt(Command, frozen=True, kw_only=True):
     attempt: AttemptId
     node: NodeId
     task: TaskSpec
-    #: when its NodeManager got this, on the clock of that machine; None until then
+    #: when its NodeManager received this, on that machine's clock; None before
     received_s: Seconds | None = None
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):
-    """End an attempt; ``AttemptKilled`` (or its own end, if that came first) will follow."""
+    """Kill an attempt; ``AttemptKilled`` follows, or its own end if that came first."""
 
     attempt: AttemptId
     node: NodeId
@@ -199,7 +197,7 @@ class KillAttempt(Command, frozen=True, kw_only=True):
 
 
 class StartFlow(Command, frozen=True, kw_only=True):
-    """Fetch shuffle output: to the network it is a flow, to ``reader`` a fetch to make.
+    """Fetch shuffle output: a flow of the network, and a fetch by the attempt ``reader``.
 
     ``src`` equal to ``dst`` is a read from the node's own disk and takes no bandwidth.
     """
@@ -211,60 +209,59 @@ class StartFlow(Command, frozen=True, kw_only=True):
     src: NodeId
     dst: NodeId
     size_bytes: ModelBytes
-    reader: AttemptId  #: the attempt at ``dst`` that fetches
-    outputs: Annotated[
-        tuple[AttemptId, ...], OF_TASKS
-    ]  #: the attempts at ``src`` whose output it fetches
+    reader: AttemptId  #: the attempt on ``dst`` that fetches
+    #: the attempts on ``src`` from which it fetches
+    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
     partition: Tasks
     weight: Weight = 1.0
-    priority: Priority = ()  #: the smaller is served first; see ``OpenFlow``
+    priority: Priority = ()  #: smaller is served first; see ``OpenFlow``
 
 
 class CancelFlow(Command, frozen=True, kw_only=True):
-    """Forget a fetch: its reader or its source is gone."""
+    """Cancel a fetch because its reader or its source is gone."""
 
     flow: FlowId
     dst: NodeId
 
 
 class DiscardJob(Command, frozen=True, kw_only=True):
-    """The job ended: kill what is left of it and remove its shuffle output."""
+    """The job has ended: kill its remaining attempts and delete its shuffle output."""
 
     job: JobId
 
 
 # Registration ------------------------------------------------------------------------------------
 class RegisterNodeManager(Message, frozen=True, kw_only=True):
-    """A NodeManager is up and serves these nodes."""
+    """Register a NodeManager and its nodes."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
     pid: Pid
-    nodes: Annotated[dict[NodeId, Slots], FEW]  #: slots of each
+    nodes: Annotated[dict[NodeId, Slots], FEW]  #: {node: its slots}
 
 
 class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
-    """A NodeManager is alive."""
+    """A NodeManager is alive, with the nodes that are still usable."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
-    nodes: Annotated[tuple[NodeId, ...], FEW]  #: those still usable
+    nodes: Annotated[tuple[NodeId, ...], FEW]  #: usable nodes; all others of the rack are lost
 
 
 # Between an attempt and its NodeManager ----------------------------------------------------------
 class UmbilicalHello(Message, frozen=True, kw_only=True):
-    """An attempt's first words."""
+    """The first message of an attempt to its NodeManager."""
 
     attempt: AttemptId
     pid: Pid
 
 
 class AttemptDue(Message, frozen=True, kw_only=True):
-    """From a paced attempt: whenever it ends well, that is to be told at ``at_s`` or later.
+    """From a paced attempt: its success is to be reported at ``at_s`` or later, not before.
 
-    On the clock of their machine.
+    ``at_s`` is on this machine's clock.
     """
 
     attempt: AttemptId
@@ -272,7 +269,7 @@ class AttemptDue(Message, frozen=True, kw_only=True):
 
 
 class FetchOutput(Message, frozen=True, kw_only=True):
-    """To a reader: fetch these outputs from the shuffle service of ``rack``."""
+    """To a reading attempt: fetch these outputs from the shuffle service of ``rack``."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 

@@ -1,5 +1,5 @@
-"""Messages between processes: their form, the sockets, the event loop that serves them.
+"""Messaging between processes: wire format, sockets, and the event loop that serves them.
 
-Not here: what is said (see ``cluster.messages`` and each part's ``messages``).
+Not here: the messages themselves (see ``cluster.messages`` and each part's ``messages``).
 Open ``transport`` first.
 """

@@ -1,4 +1,4 @@
-"""Where a cluster's servers are reached: by name, in the run folder."""
+"""Addresses of a cluster's servers: by name, in the run folder."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from railyard.cluster.files.runfolder import RunFolder
 
 
 def unix_address(folder: RunFolder, name: str) -> str:
-    """The Unix-domain socket of the server called ``name``."""
+    """The ZeroMQ address of the Unix-domain socket of the server called ``name``."""
     return f"ipc://{folder.sockets / name}"
 
 
 def tcp_address(folder: RunFolder, name: str) -> str | None:
-    """The TCP port that a server has published; None while it has not."""
+    """The ZeroMQ address of a server's published TCP port; None until it is published."""
     try:
         return f"tcp://127.0.0.1:{int(folder.port(name).read_text())}"
     except FileNotFoundError:
@@ -19,7 +19,7 @@ def tcp_address(folder: RunFolder, name: str) -> str | None:
 
 
 def publish_port(folder: RunFolder, name: str, port: int) -> None:
-    """Tell others a server's TCP port; they see all of it or nothing."""
+    """Publish a server's TCP port in the run folder, atomically."""
     published = folder.port(name)
     unfinished = published.with_suffix(".new")
     unfinished.write_text(str(port))

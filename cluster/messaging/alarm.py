@@ -1,8 +1,8 @@
-"""A file that can be read from a given time on, to a few microseconds.
+"""A file descriptor that becomes readable at a given time, to a few microseconds.
 
-ZeroMQ's poller counts whole milliseconds, and who sleeps instead is deaf meanwhile.  Who polls this
-among the other files wakes in time, and hears of all else.  Linux has it (``timerfd``); Python
-lends it from 3.13 on.
+ZeroMQ's poller has a resolution of a millisecond, and a process that sleeps instead receives
+nothing meanwhile.  Polling this descriptor with the others gives exact timers.  It is Linux's
+``timerfd``; Python has it from 3.13 on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ABSOLUTE = 1  #: TFD_TIMER_ABSTIME
 
 
 class _Times(ctypes.Structure):
-    """``struct itimerspec``: how often, and when first; all 0 is never."""
+    """``struct itimerspec``: interval and first expiry; all 0 = disarmed."""
 
     _fields_ = (
         ("period_s", ctypes.c_long),
@@ -29,7 +29,7 @@ class _Times(ctypes.Structure):
 
 
 class Alarm:
-    """``file`` can be read once the time comes.  ``OSError`` if the system grants no more files."""
+    """``file`` becomes readable at the set time.  Raises ``OSError`` without a free descriptor."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -42,7 +42,7 @@ class Alarm:
         self._when_s = math.inf
 
     def set(self, when_s: float) -> None:
-        """Let it be read from then on, by ``time.monotonic``, and not before; inf: never."""
+        """Make it readable from ``when_s`` on, on the clock ``time.monotonic``; inf: never."""
         if when_s == self._when_s:
             return
         self._when_s = when_s

@@ -1,4 +1,4 @@
-"""Warnings of which a flood is no use: some lines a second are logged, the others are counted."""
+"""Rate-limited warnings: some lines per second are logged, the others only counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LINE_LETTERS_MAX = 1000
 
 
 class FewLines:
-    """Logs at most ``LINES_MAX`` lines a second, then how many more there would have been."""
+    """Logs at most ``LINES_MAX`` lines per ``PERIOD_S``, then the number of those left out."""
 
     LINES_MAX = 10
     PERIOD_S = 1.0
@@ -19,11 +19,11 @@ class FewLines:
     def __init__(self, log: logging.Logger, reactor: Reactor) -> None:
         self._log = log
         self._reactor = reactor
-        self._lines = 0  #: since the period began; 0 if none has
-        self._last = ""  #: of those that were left out
+        self._lines = 0  #: lines since the period began; 0 = no period is running
+        self._last = ""  #: the last line that was left out
 
     def warning(self, line: str, error: Exception | None = None) -> None:
-        """Log a line, if there were not too many; with the traceback of ``error``, if given."""
+        """Log a line unless over the limit; with the traceback of ``error`` if given."""
         if not self._lines:
             self._reactor.call_later(self.PERIOD_S, self._period_over)
         self._lines += 1

@@ -1,6 +1,6 @@
-"""The frames of messages on ZeroMQ's sockets, and how much of them a socket takes.
+"""The frames of messages on ZeroMQ's sockets, and the limits on sockets.
 
-Never here: what is in a frame.
+Never here: the content of frames.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import zmq
 
 Payload = bytes | memoryview | None
 
-#: No frame may be larger; bulk bytes travel in chunks far below it.
+#: Maximum size of a frame; bulk bytes travel in chunks far below it.
 FRAME_BYTES_MAX = 64 * 2**20
-#: Who sent it (from the socket), header, payload.
+#: Frames of a message as received: sender (added by the socket), header, payload.
 FRAMES_MAX = 3
-#: A flood on one socket must not starve timers and the other sockets.
+#: Messages read from one socket before timers and the other sockets get their turn.
 MESSAGES_A_TURN = 256
-#: So many messages of one peer wait in a server, then the peer does.
+#: Messages of one peer that a server queues; then the peer's sends block.
 _WAITING_MAX = 1000
-#: Whoever has not read so many messages of a server counts as gone.
+#: Messages that a server queues for one peer; beyond that the peer counts as gone.
 _UNREAD_MAX = 100_000
 
 
 def arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
-    """The frames of each message that is there, until the socket is closed.
+    """Yield the frames of each message that is queued, unless the socket is closed meanwhile.
 
-    Of one that has too many only the first are kept: one more than any message has.
+    A message with too many frames is cut to one frame more than allowed, so that it is refused.
     """
     while not socket.closed:
         try:
@@ -42,17 +42,17 @@ def arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
 
 
 def monitored_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
-    """The event that a monitor socket tells of, and its value; ``zmq.Again`` if there is none.
+    """Read an event and its value from a monitor socket; raises ``zmq.Again`` if there is none.
 
-    ``zmq.utils.monitor`` reads it too, but imports asyncio, a tenth of a daemon's start.
+    ``zmq.utils.monitor`` can do this too, but imports asyncio, a tenth of a daemon's start time.
     """
     number, value = struct.unpack("=hi", monitor.recv_multipart(zmq.DONTWAIT)[0])
     return int(number), int(value)
 
 
 def configure(socket: zmq.Socket[bytes]) -> None:
-    """Prepare a link's socket."""
-    # No high-water mark: senders are bound by grants and by their windows, and nothing is dropped.
+    """Set the options of a link's socket."""
+    # No high-water mark: grants and windows limit what is sent, and nothing may be dropped.
     socket.setsockopt(zmq.SNDHWM, 0)
     socket.setsockopt(zmq.RCVHWM, 0)
     socket.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
@@ -60,7 +60,7 @@ def configure(socket: zmq.Socket[bytes]) -> None:
 
 
 def configure_server(socket: zmq.Socket[bytes]) -> None:
-    """Prepare a server's socket: no peer can fill this process's memory with messages."""
+    """Set the options of a server's socket, so that no peer can fill this process's memory."""
     configure(socket)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
     socket.setsockopt(zmq.RCVHWM, _WAITING_MAX)

@@ -1,11 +1,11 @@
-"""A link that is made anew whenever it is lost, to a daemon without which the cluster can't go on.
+"""A link that reconnects whenever it is lost, to a critical daemon.
 
-Such a daemon is there for as long as the cluster is: if it can't be reached, it was stopped or is
-late, and is waited for; who waits in vain ends with the cluster.  A connection that breaks is made
-again, after pauses that grow if it breaks soon each time.
+Such a daemon lives as long as the cluster: if it can't be reached it is slow or was stopped for a
+while, so the link waits, at most until the cluster ends.  A broken connection is remade after a
+pause, which grows if connections break soon each time.
 
-What was under way when a connection broke may have arrived or not.  A ``request`` is then answered
-with ``PeerLost``; an ``insist`` is sent again, so it is for what may be carried out twice.
+A message in flight when the connection broke may have arrived or not.  A ``request`` is then
+answered with ``PeerLost``; an ``insist`` is sent again, so it must be idempotent.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
 
-#: A central daemon may take this long to take a connection: had it died, its cluster would have
-#: ended, so it is only slow, or stopped for a while.
+#: Time limit for connecting to a critical daemon.  Had it died, its cluster would have ended, so it
+#: is only slow, or stopped for a while.
 CENTRAL_PATIENCE_S = 30.0
-#: The pause before a connection that has broken is made anew; doubled if the last one broke within
-#: ``_SOON_S`` of being asked for.
+#: Pause before a broken connection is remade; doubled if the last one broke within ``_SOON_S`` of
+#: its making.
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 2.0
 _SOON_S = 5.0
 
 
 class LastingLink:
-    """As a ``Link``, but it is never lost.  ``on_renewed`` is called for each new connection."""
+    """A ``Link`` that is never lost.  ``on_renewed`` is called for each new connection."""
 
     def __init__(
         self, transport: Transport, name: str, on_renewed: Callable[[], None] = lambda: None
@@ -45,16 +45,16 @@ class LastingLink:
         self._transport = transport
         self._on_renewed = on_renewed
         self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
-        self.pause_s = _PAUSE_S  #: before the last connection was made
+        self.pause_s = _PAUSE_S  #: pause before the current connection was made
         self._link = self._make(pause_s=0.0)
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Handle messages of class ``kind`` that the server sends without being asked."""
+        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._handlers[kind] = handler
         self._link.on(kind, handler)
 
     def send(self, message: Message, payload: Payload = None) -> None:
-        """Send a message that wants no answer; it may be lost with the connection."""
+        """Send a message without an answer; it may be lost with the connection."""
         self._link.send(message, payload)
 
     def request(
@@ -63,7 +63,7 @@ class LastingLink:
         answer: type[M],
         on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
     ) -> None:
-        """Send a request; ``PeerLost`` says that its connection broke before the answer came."""
+        """Send a request; answered with ``PeerLost`` if the connection breaks before its answer."""
         self._link.request(message, answer, on_answer)
 
     def insist(
@@ -73,9 +73,9 @@ class LastingLink:
         on_answer: Callable[[M | Refusal, memoryview | None], None],
         again: Message | None = None,
     ) -> None:
-        """Send a request, over each new connection too until it is answered.
+        """Send a request, and again over each new connection until it is answered.
 
-        ``again`` is what to send from the second time on, if that is to be something else.
+        ``again``, if given, is the message to send from the second time on.
         """
 
         def answered(got: M | Refusal | PeerLost, payload: memoryview | None) -> None:
@@ -95,11 +95,11 @@ class LastingLink:
 
     @property
     def waits_s(self) -> float:
-        """For how long it has waited for a connection; 0 if it has one."""
+        """Seconds that it has waited for a connection; 0 if connected."""
         return self._link.waits_s
 
     def close(self) -> None:
-        """Close it for good, as a ``Link``."""
+        """Close the link for good."""
         self._link.close()
 
     def _make(self, pause_s: float) -> Link:

@@ -1,6 +1,6 @@
-"""The client's end of a conversation with one server: questions, their answers, and its end.
+"""The client's end of a connection to one server: requests, answers, and loss of the connection.
 
-Not here: how a name becomes an address, and who makes links (``cluster.messaging.transport``).
+Not here: the lookup of addresses and the making of links (``cluster.messaging.transport``).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
 
-#: A link without a connection for so long counts as one that waits for its server.
+#: A link without a connection for longer is listed as waiting for its server.
 UNREACHABLE_S = 1.0
 
 
 class Link:
-    """The client's end of a conversation with one server."""
+    """The client's end of a connection to one server."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Link:
         self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
         self._replies: dict[int, Callable[[Message | PeerLost, memoryview | None], None]] = {}
         self._numbers = itertools.count(1)
-        #: what was sent before there was an address to connect to; None from then on
+        #: messages sent before the address was known; None from then on
         self._backlog: list[list[bytes | memoryview]] | None = []
         self._connected = False
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
@@ -75,12 +75,12 @@ class Link:
             self._connect()
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Handle messages of class ``kind`` that the server sends without being asked."""
+        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
 
     def send(self, message: Message, payload: Payload = None) -> None:
-        """Send a message that wants no answer; raises ``Unsendable`` for one that is too large."""
+        """Send a message without an answer; raises ``Unsendable`` if it is too large."""
         self._send(pack(message), payload)
 
     def request(
@@ -90,7 +90,7 @@ class Link:
         on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
         payload: Payload = None,
     ) -> None:
-        """Send a request; ``on_answer`` gets its answer, the refusal, or ``PeerLost``."""
+        """Send a request; ``on_answer`` is called with its answer, a refusal, or ``PeerLost``."""
         self._vocabulary.add(answer)
         if self.lost:
             self._reactor.call_later(0, lambda: on_answer(self._loss(), None))
@@ -129,17 +129,17 @@ class Link:
 
     @property
     def waits_s(self) -> float:
-        """For how long it has waited for a connection; 0 if it has one, or waits no more."""
+        """Seconds that it has waited for a connection; 0 if connected or lost."""
         return 0.0 if self._connected or self.lost else now_s() - self._made_s
 
     def close(self) -> None:
-        """Close the link; what was sent gets a moment to leave.  Pending requests are dropped."""
+        """Close the link after a moment to send queued messages; drop pending requests."""
         self.lost = True
         self._replies.clear()
         self._release(linger_ms=None)
 
     def _release(self, linger_ms: int | None) -> None:
-        """Let go of the sockets, if that was not done; ``linger_ms`` None is as configured."""
+        """Close the sockets unless closed; ``linger_ms`` None keeps the configured linger."""
         if self.closed:
             return
         self._stop_waiting()
@@ -199,7 +199,7 @@ class Link:
             self._connected = True
             self._stop_waiting()
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            for frames in arrived(self._socket):  # what came before the end still counts
+            for frames in arrived(self._socket):  # messages that came before the loss still count
                 self._handle(frames)
             self._lose()
 
@@ -215,12 +215,12 @@ class Link:
         if self.lost:
             return
         self.lost = True
-        # At once: ZeroMQ would connect anew behind our back, and hand to another server of that
-        # name what was meant for the one that is gone.
+        # At once: ZeroMQ would reconnect by itself, and deliver messages for the lost server to
+        # its successor of the same name.
         self._release(linger_ms=0)
         pending, self._replies = list(self._replies.values()), {}
         if self._on_lost is not None:
-            self._on_lost()  # first: it may make a new link, for what is asked again
+            self._on_lost()  # first: it may make a new link, for requests that are repeated
         for reply in pending:
             reply(self._loss(), None)
 

@@ -1,7 +1,7 @@
 """One thread's event loop: sockets, file descriptors and timers.
 
-Timers are kept to about 0.1 ms, and messages are heard of meanwhile: ZeroMQ's poller counts whole
-milliseconds, so the loop polls an alarm beside the sockets (on Linux; elsewhere it is late).
+Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
+polls an alarm beside the sockets (on Linux; elsewhere timers may be a millisecond late).
 
 Never here: threads, and decisions about jobs or flows.
 """
@@ -34,14 +34,14 @@ class Timer:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Make the call never happen."""
+        """Prevent the call; does nothing if it was made."""
         self.call = None
 
 
 class Reactor:
-    """Calls handlers when something can be read and when timers are due.
+    """Calls handlers when sockets are readable and when timers are due.
 
-    All times are of ``cluster.reactor.now_s``, the machine-wide monotonic clock.
+    All times are on the clock of ``now_s``, the machine-wide monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -55,27 +55,27 @@ class Reactor:
         self._stopped = False
 
     def close(self) -> None:
-        """Give back the descriptor that it has of its own; the reactor is of no use then."""
+        """Close its own descriptor; the reactor cannot be used afterwards."""
         if self._alarm is not None:
             self._alarm.close()
 
     def add(self, readable: zmq.Socket[bytes] | int, handler: Callable[[], None]) -> None:
-        """Call ``handler()`` whenever the socket (or file descriptor) can be read.
+        """Call ``handler()`` whenever the socket (or file descriptor) is readable.
 
-        A handler reads all that is there, or at least once: it is called again while some is left.
+        A handler reads at least once; it is called again while there is more.
         """
         self._poller.register(readable, zmq.POLLIN)
         self._handlers[readable] = handler
 
     def remove(self, readable: zmq.Socket[bytes] | int) -> None:
-        """Forget a socket; nothing happens if it is not known."""
+        """Stop watching a socket; does nothing if it is not watched."""
         if self._handlers.pop(readable, None) is not None:
             self._poller.unregister(readable)
 
     def call_at(self, when_s: float, call: Callable[[], None]) -> Timer:
-        """Call once at ``when_s``; at once, but not from within this call, if that is past.
+        """Call once at ``when_s``; if that is past, as soon as this handler has returned.
 
-        Raises ``ValueError`` for a time that no clock reaches: see ``cluster.bounded``.
+        Raises ``ValueError`` for a time that is not finite: see ``cluster.bounded``.
         """
         timer = Timer(finite_s(when_s, "when_s"), call)
         heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
@@ -86,7 +86,7 @@ class Reactor:
         return self.call_at(now_s() + delay_s, call)
 
     def call_every(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call again and again, from one period on; late calls do not shift later ones.
+        """Call once per period, first after one period; late calls do not shift later ones.
 
         Raises ``ValueError`` for a period that is not above 0.
         """
@@ -102,13 +102,13 @@ class Reactor:
         self.call_at(when_s, tick)
 
     def run(self) -> None:
-        """Serve until ``stop`` is called."""
+        """Run the loop until ``stop`` is called."""
         self._stopped = False
         while not self._stopped:
             self._turn(math.inf)
 
     def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Serve until ``done()``; False if ``timeout_s`` or a call of ``stop`` came first.
+        """Run the loop until ``done()``; False if ``timeout_s`` has passed or ``stop`` was called.
 
         For clients that wait for an answer.  Never call it from within a handler.
         """
@@ -121,21 +121,21 @@ class Reactor:
         return True
 
     def stop(self) -> None:
-        """Make ``run`` or ``run_until`` return after the handler that is being called."""
+        """Make ``run`` or ``run_until`` return after the current handler."""
         self._stopped = True
 
     def _turn(self, deadline_s: float) -> None:
-        """Wait for the next thing and handle it."""
+        """Wait for readable sockets or due timers, and call their handlers."""
         self._drop_cancelled()
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         for readable, _ in self._wait(due_s):
-            handler = self._handlers.get(readable)  # None if an earlier one has removed it
+            handler = self._handlers.get(readable)  # None if an earlier handler removed it
             if handler is not None:
                 handler()
         self._fire_timers()
 
     def _wait(self, due_s: float) -> list[tuple[Any, int]]:
-        """Wait until something can be read, or until then; what can be read."""
+        """Wait until a socket is readable or ``due_s``; return the readable ones."""
         left_s = due_s - now_s()
         if left_s <= 0:
             return self._poller.poll(0)

@@ -1,13 +1,13 @@
-"""Sending typed messages between processes, over ZeroMQ.
+"""Sends typed messages between processes, over ZeroMQ.
 
-One ``Transport`` a process.  A ``Server`` answers any number of ``Link``s.  Addresses are names
-("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports (encrypted and
-authenticated with CURVE keys from the run folder) that are published there.
+Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
+names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
+there (encrypted and authenticated with CURVE keys from the run folder).
 
     frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
 
-What is malformed is refused and counted and never ends the process; whoever asked is always told,
-also by this side if its question is too large to be sent.
+A malformed message is refused and counted and never ends the process.  Every request gets an answer
+or a refusal, also if the request is too large to be sent.
 """
 
 from __future__ import annotations
@@ -66,35 +66,35 @@ E = TypeVar("E", "Server", "Link")
 
 
 class Describe(Message, frozen=True):
-    """Who are you?  Every server answers."""
+    """Get a server's ``Description``.  Answered by every server."""
 
 
 class Description(Message, frozen=True, kw_only=True):
-    """A process's name and the counts that every server keeps."""
+    """A server's name and its counters."""
 
     name: Name
     pid: Pid
     requests: Count
-    refused: Count  #: malformed or refused messages
-    #: servers that it waits for, having no connection to them
+    refused: Count  #: number of refused messages, malformed ones included
+    #: servers that it waits for a connection to
     unreachable: Annotated[tuple[Name, ...], FEW] = ()
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A message that arrived at a server."""
+    """A message received by a server."""
 
-    peer: bytes  #: who sent it; stays the same for as long as its link lives
-    number: int  #: pairs the reply with it; 0 = no reply is expected
+    peer: bytes  #: the sender's link; stays the same for the link's life
+    number: int  #: pairs the reply with the request; 0 = no reply is expected
     message: Message
     payload: memoryview | None
-    header: zmq.Frame | None = None  #: which knows where it came from
+    header: zmq.Frame | None = None  #: its frame, which has the sender's address
 
 
 class Transport:
-    """This process's ZeroMQ context, and how names become addresses.
+    """This process's ZeroMQ context; makes servers and links by name.
 
     Make it after the last fork: a context must not be shared between processes.  Over TCP its links
-    have the key of ``role``.  With ``for_tests``, servers let clients say what only daemons may.
+    use the key of ``role``.  With ``for_tests``, servers accept daemons' messages from clients.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Transport:
 
     @classmethod
     def of(cls, daemon: Daemon) -> Transport:
-        """That of a daemon's process."""
+        """Make the transport of a daemon's process."""
         role = role_of(daemon.name)
         return cls(daemon.folder, role=role, for_tests=daemon.config.for_tests)
 
     def server(self, name: str) -> Server:
-        """A new server that others reach as ``name``."""
+        """Make a server with the address ``name``."""
         socket = self.context.socket(zmq.ROUTER)
         configure_server(socket)
         if self._keys is None:
@@ -139,12 +139,11 @@ class Transport:
         patience_s: float | None = 10.0,
         pause_s: float = 0.0,
     ) -> Link:
-        """A new link to the server called ``name``; it is connected after ``pause_s``.
+        """Make a link to the server called ``name``; it connects after ``pause_s``.
 
-        The link counts as lost when its connection breaks, or when none could be made within
-        ``patience_s`` (None: it may take for ever): its pending requests then fail with
-        ``PeerLost`` and ``on_lost`` is called.  A lost link stays lost: make a new one, or have a
-        ``LastingLink``.
+        The link is lost when its connection breaks, or when none was made within ``patience_s``
+        (None: no limit): its pending requests then fail with ``PeerLost`` and ``on_lost`` is
+        called.  A lost link stays lost: make a new one, or use a ``LastingLink``.
         """
         socket = self.context.socket(zmq.DEALER)
         configure(socket)
@@ -154,12 +153,12 @@ class Transport:
         return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s, pause_s))
 
     def unreachable(self) -> tuple[str, ...]:
-        """The servers that links of this process wait for, by name."""
+        """Names of the servers that links of this process wait for, sorted."""
         links = [end for end in self._open if isinstance(end, Link)]
         return tuple(sorted({link.name for link in links if link.waits_s >= UNREACHABLE_S}))
 
     def close(self) -> None:
-        """Close everything; messages already sent get a moment to leave."""
+        """Close all servers and links, after a moment to send queued messages."""
         for end in self._open:
             end.close()
         self._open.clear()
@@ -168,13 +167,13 @@ class Transport:
         self.context.term()
 
     def _keep(self, end: E) -> E:
-        """Remember a server or link for ``close``; those that are closed already are forgotten."""
+        """Keep a server or link for ``close``, and drop those that are closed already."""
         self._open = [known for known in self._open if not known.closed]
         self._open.append(end)
         return end
 
     def _sender(self, header: zmq.Frame) -> Sender:
-        """Who sent a message with this header."""
+        """The sender of a message with this header frame."""
         if self._keys is not None:
             key = str(header.get("User-Id"))
             role, pid = self._keys.role(key), None
@@ -185,13 +184,13 @@ class Transport:
         return Sender(OWN if self.for_tests and role == CLIENT else role, pid, key)
 
     def _address(self, name: str) -> str | None:
-        """Where to connect to; None while it is not known yet."""
+        """The address of a server; None while it is not known yet."""
         address = unix_address if self._keys is None else tcp_address
         return address(self.folder, name)
 
 
 class Server:
-    """Answers requests by the handler of their message's class."""
+    """Dispatches requests to the handlers of their messages' classes."""
 
     def __init__(
         self,
@@ -204,8 +203,8 @@ class Server:
         self.name = name
         self._unreachable = unreachable
         self._admission = Admission(who_sent)
-        self.requests = 0  #: messages handled
-        self.refused = 0  #: messages refused, malformed ones included
+        self.requests = 0  #: number of messages handled
+        self.refused = 0  #: number of messages refused, malformed ones included
         self._socket = socket
         self._reactor = reactor
         self._complaints = FewLines(log, reactor)
@@ -221,31 +220,31 @@ class Server:
         handler: Callable[[Request], Message | None],
         only: Iterable[str] = (),
     ) -> None:
-        """Handle messages of class ``kind``; with ``only``, of no other roles than these.
+        """Set the handler of messages of class ``kind``; with ``only``, from these roles only.
 
-        What the handler returns is the reply; None means that there is none, or that it comes
-        later through ``reply``.  A ``PeerError`` that it raises becomes a ``Refusal``.
+        The handler returns the reply; None means that there is none, or that it follows later
+        through ``reply``.  A ``PeerError`` that it raises becomes a ``Refusal``.
         """
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
         self._admission.restrict(kind, only)
 
     def sender(self, request: Request) -> Sender:
-        """Who sent a request."""
+        """The sender of a request."""
         assert request.header is not None, "it came from a socket"
         return self._admission.sender(request.peer, request.header)
 
     def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
-        """Answer a request; False if whoever asked is gone.
+        """Answer a request; return False if the sender is gone.
 
-        An answer that is too large becomes a refusal that says so.
+        An answer that is too large is replaced by a refusal.
         """
         return self._answer(request.peer, request.number, message, payload)
 
     def push(self, peer: bytes, message: Message, payload: Payload = None) -> bool:
-        """Send a message that is no answer; False if the peer is gone.
+        """Send a message that is not an answer; return False if the peer is gone.
 
-        Raises ``Unsendable`` for one that is too large.
+        Raises ``Unsendable`` if it is too large.
         """
         return self._send(peer, pack(message), payload)
 
@@ -304,7 +303,7 @@ class Server:
             self.refused += 1
             self._complaints.warning(f"{self.name} refused a message: {error}")
             answer = Refusal.because(error)
-        except Exception as error:  # a daemon never dies of a message
+        except Exception as error:  # no message may end a daemon
             self.refused += 1
             self._complaints.warning(f"{self.name} failed on a message", error)
             answer = Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")

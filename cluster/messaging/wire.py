@@ -1,16 +1,15 @@
-"""Typed messages as MessagePack, checked on arrival.
+"""The wire format: typed messages as MessagePack, validated on arrival.
 
-A message is a frozen ``msgspec.Struct`` whose tag is its class name in kebab case.  On the wire it
-is a MessagePack map with the tag under "type"; whatever arrives is decoded straight into its class,
-or refused, so that nothing is ever made of it that the class does not have.  Nothing on the wire is
-ever unpickled.
+A message is a frozen ``msgspec.Struct``; its tag is its class name in kebab case.  On the wire it
+is a MessagePack map with the tag under "type"; on arrival it is decoded straight into its class or
+refused, so it never has fields or types that the class does not have.  Nothing is ever unpickled.
 
     a header:  [request number, {"type": tag, ...}]
 
-No header is larger than its class says (``wire_bytes_max``): whoever packs a larger one hears of
-it, and one that arrives is refused to whoever asked, since the number is read first.
+A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an error;
+if one arrives its sender gets a refusal, since the request number is read first.
 
-Never here: sockets.  See ``cluster.transport`` for those.
+Never here: sockets.  See ``cluster.messaging.transport`` for those.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from railyard.cluster.bounded import REASON_LETTERS_MAX, Text
 from railyard.cluster.errors import NotDone, PeerError, PeerUnable, RailyardError, Refused
 from railyard.cluster.shown import shortened
 
-#: What most messages may have on the wire; bulk bytes travel in a frame of their own.
+#: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
-#: Questions and facts that list things: blocks, outputs, a job's source.
+#: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
 LONG_BYTES_MAX = 16 * 2**20
-#: Answers that do: what a folder holds, where blocks are.  Only whoever asked takes them.
+#: Maximum size of answers with lists: folders' entries, block locations.
 ANSWER_BYTES_MAX = 48 * 2**20
-#: Of what is too large, or none, so much is read to find who asked, and for what.
+#: Bytes of a malformed or too large header that are read to find its request number and tag.
 _START_BYTES = 256
 
 
@@ -43,55 +42,55 @@ def _kebab(class_name: str) -> str:
 class Message(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag=_kebab, gc=False
 ):
-    """Base of everything that is sent.  Subclasses add ``kw_only=True`` and their fields.
+    """Base class of all messages.  Subclasses add ``kw_only=True`` and their fields.
 
-    Plain values can't refer to their message, so none is looked through for garbage (``gc``).
+    Fields are plain values without reference cycles, so the garbage collector skips them (``gc``).
     """
 
-    #: No header of this class is larger.
+    #: Maximum size of a header of this class.
     wire_bytes_max: ClassVar[int] = HEADER_BYTES_MAX
 
     @classmethod
     def tag(cls) -> str:
-        """The name under which this class travels, such as "attempt-succeeded"."""
+        """The tag of this class on the wire, such as "attempt-succeeded"."""
         return str(cls.__struct_config__.tag)
 
 
 class Event(Message, frozen=True):
-    """A fact, told in the past tense."""
+    """A fact, named in the past tense."""
 
 
 class Command(Message, frozen=True):
-    """An order, in the imperative."""
+    """Something to be done, named in the imperative."""
 
 
 class Done(Message, frozen=True):
-    """The request was carried out and has no other answer."""
+    """The request was carried out; there is nothing else to answer."""
 
 
 class Refusal(Message, frozen=True, kw_only=True):
-    """The request was not carried out."""
+    """The request was refused or could not be carried out."""
 
     reason: Text
-    unable: bool = False  #: the request was right, but cannot be carried out, perhaps just now
+    unable: bool = False  #: the request is valid but cannot be carried out, perhaps only for now
 
     @classmethod
     def because(cls, reason: object) -> Refusal:
-        """The answer that an error becomes; of a long story, the beginning is told."""
+        """Make the refusal for an error; a long reason is cut."""
         text = shortened(str(reason), REASON_LETTERS_MAX)
         return cls(reason=text, unable=isinstance(reason, PeerUnable))
 
     def error(self) -> Refused:
-        """The error that it is to whoever asked."""
+        """The exception that the requester raises."""
         return NotDone(self.reason) if self.unable else Refused(self.reason)
 
     def __str__(self) -> str:
-        """The reason, as a ``PeerLost`` says it too: either may be what comes of a request."""
+        """The reason; ``PeerLost``, the other failure of a request, is formatted alike."""
         return self.reason
 
 
 class Malformed(PeerError):
-    """What arrived is no message; ``request`` is the number of whoever asked, 0 if nobody did."""
+    """A received header is not a valid message; ``request`` is its request number, or 0."""
 
     def __init__(self, why: str, request: int = 0) -> None:
         super().__init__(why)
@@ -99,20 +98,20 @@ class Malformed(PeerError):
 
 
 class Unsendable(RailyardError):
-    """A message of ours is larger than the other side would take, or has what can't be sent."""
+    """A message to be sent is too large, or has a value that the wire format does not allow."""
 
 
 M = TypeVar("M", bound=Message)
 
 
 def to_map(message: Message) -> dict[str, Any]:
-    """``message`` as a map of plain values, its tag included; what JSON files hold too."""
+    """Convert a message to a map of plain values with its tag, as in JSON files."""
     plain: dict[str, Any] = msgspec.to_builtins(message)
     return plain
 
 
 class Vocabulary:
-    """The messages that one side of a conversation understands."""
+    """The classes of messages that one end of a connection accepts."""
 
     def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
         self._kinds: dict[str, type[Message]] = {}
@@ -121,18 +120,18 @@ class Vocabulary:
             self.add(kind)
 
     def add(self, kind: type[Message]) -> None:
-        """Understand ``kind`` from now on."""
+        """Accept messages of class ``kind`` from now on."""
         self._kinds[kind.tag()] = kind
 
     def kind(self, tag: object) -> type[Message]:
-        """The class of that tag; ``PeerError`` if it is not understood here."""
+        """The class with a tag; raises ``PeerError`` if it is not accepted here."""
         kind = self._kinds.get(tag) if isinstance(tag, str) else None
         if kind is None:
             raise PeerError(f"unknown message type {shortened(repr(tag), 80)}")
         return kind
 
     def from_map(self, plain: Any) -> Message:
-        """The message in ``plain``; ``PeerError`` if it is none that is understood here."""
+        """Convert a map to its message; raises ``PeerError`` if it is not accepted here."""
         if not isinstance(plain, dict):
             raise PeerError(f"a message must be a map, not {type(plain).__name__}")
         kind = self.kind(plain.get("type"))
@@ -142,7 +141,7 @@ class Vocabulary:
             raise PeerError(_said(kind, error)) from None
 
     def decode(self, kind: type[Message], packed: bytes | memoryview) -> Message:
-        """The message of class ``kind`` in ``packed``; ``PeerError`` if it is none."""
+        """Decode a message of class ``kind``; raises ``PeerError`` if ``packed`` is not one."""
         decoder = self._decoders.get(kind.tag())
         if decoder is None:
             decoder = self._decoders[kind.tag()] = msgspec.msgpack.Decoder(kind)
@@ -154,9 +153,9 @@ class Vocabulary:
 
 
 def pack(message: Message, request: int = 0) -> bytes:
-    """The header frame of ``message``; ``request`` pairs a reply with its request, 0 is neither.
+    """Encode a header frame; ``request`` pairs a request with its reply, 0 = neither.
 
-    Raises ``Unsendable`` if its class allows fewer bytes, or if it has what can't be on the wire.
+    Raises ``Unsendable`` if it is too large for its class, or has a value that can't be encoded.
     """
     try:
         header = _ENCODER.encode((request, message))
@@ -171,7 +170,7 @@ def pack(message: Message, request: int = 0) -> bytes:
 
 
 def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Message]:
-    """Request number and message of a header frame; ``Malformed`` if it is not a sound one."""
+    """Decode a header frame to request number and message; raises ``Malformed``."""
     if len(frame) > HEADER_BYTES_MAX:
         _check_size(frame, vocabulary)
     try:
@@ -189,7 +188,7 @@ def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Mess
 
 
 def _check_size(frame: bytes | memoryview, vocabulary: Vocabulary) -> None:
-    """Refuse a header that is larger than its class allows, by its first bytes."""
+    """Raise ``Malformed`` if a header is larger than its class allows, from its first bytes."""
     number, tag = _start(frame)
     try:
         kind = vocabulary.kind(tag)
@@ -205,7 +204,7 @@ def _number(frame: bytes | memoryview) -> int:
 
 
 def _start(frame: bytes | memoryview) -> tuple[int, object]:
-    """Request number and tag that a header begins with, as far as it has them."""
+    """Request number and tag from the first bytes of a header, as far as they can be decoded."""
     number, tag = 0, None
     reader = msgpack.Unpacker()
     reader.feed(frame[:_START_BYTES])
@@ -225,7 +224,7 @@ def _said(kind: type[Message], error: Exception) -> str:
 
 
 class _Tagged(msgspec.Struct):
-    """Of a message, its tag."""
+    """Decodes only the tag of a message."""
 
     type: str | None = None
 

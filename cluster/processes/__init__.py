@@ -1,5 +1,5 @@
-"""Processes and their ends: parents and children, the supervisor, restarts, priorities.
+"""Process management: forking, the supervisor, restarts, cleaning up, priorities.
 
-Not here: what a daemon does.
+Not here: the work of daemons.
 Open ``supervisor`` first.
 """

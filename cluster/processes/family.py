@@ -1,6 +1,7 @@
-"""What every process of a cluster does about its own life: die with its parent, stop when asked.
+"""Life cycle of a cluster's processes: fork, die with the parent, stop on signals, reap children.
 
-On Linux the kernel does the first; elsewhere a process looks at its parent once a second.
+On Linux the kernel kills a process when its parent dies; elsewhere a process checks its parent once
+a second.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _DESCRIPTORS = 2**16
 
 
 def fork(main: Callable[[], int | None]) -> int:
-    """Run ``main`` in a child that dies with this process; the child's process id.
+    """Run ``main`` in a child that dies with this process; return the child's process id.
 
-    It exits with what ``main`` returns (None: 0), or with 1 and a traceback on its stderr.
+    Its exit status is the result of ``main`` (None: 0), or 1 with a traceback on its stderr.
     """
     parent_pid = os.getpid()
     pid = os.fork()
@@ -37,7 +38,7 @@ def fork(main: Callable[[], int | None]) -> int:
 
 
 def _live(main: Callable[[], int | None], parent_pid: int) -> NoReturn:
-    """Be a forked child: whatever happens, nothing of the parent's own work is done in it."""
+    """Run ``main`` in the forked child and exit: the child never returns to the parent's code."""
     status = 1
     try:
         die_with_parent(parent_pid)
@@ -55,10 +56,10 @@ def _live(main: Callable[[], int | None], parent_pid: int) -> NoReturn:
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Have the kernel kill this process when its parent ends, however that ends.
+    """Have the kernel kill this process when its parent ends in any way.
 
-    To be called first thing after a fork; ``parent_pid`` is what the parent's ``os.getpid()`` was
-    before it, so that a parent that ended in between is noticed.
+    To be called first after a fork; ``parent_pid`` is the parent's ``os.getpid()`` from before it,
+    so that a parent that ended in between is noticed.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
@@ -66,35 +67,35 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def allow_many_descriptors() -> None:
-    """Let this process and its children have as many as the system grants for the asking.
+    """Raise the soft limit on open files of this process and its children to the hard limit.
 
-    A map output that is being served takes one, and so does each connection to a daemon; what
-    shells allow by default, 1024, is too few for a large job.
+    Each map output that is being served takes a descriptor, and so does each connection; the usual
+    soft limit, 1024, is too low for a large job.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _DESCRIPTORS)), hard))
 
 
 def close_descriptors_but(kept: Container[int]) -> None:
-    """Close what this process has inherited, but for standard streams and what is ``kept``.
+    """Close all inherited descriptors except the standard streams and those in ``kept``.
 
-    For a forked child, before it opens anything: no object of its own may have a descriptor yet.
+    For a forked child, before it opens anything.
     """
     with os.scandir("/proc/self/fd") as entries:
         inherited = [int(entry.name) for entry in entries]
     for number in inherited:
         if number > 2 and number not in kept:
-            with suppress(OSError):  # the one that the folder itself was read by
+            with suppress(OSError):  # the descriptor by which the folder was listed
                 os.close(number)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that they can be reaped here."""
+    """Become the parent of orphaned descendants (subreaper), so that they can be reaped here."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def stop_on_sigterm(reactor: Reactor) -> None:
-    """Make ``reactor.run`` return on SIGTERM, SIGINT, and when the parent is gone."""
+    """Make ``reactor.run`` return on SIGTERM and SIGINT, and when the parent has ended."""
     wake = wake_on_signals((signal.SIGTERM, signal.SIGINT))
     reactor.add(wake, reactor.stop)
     if sys.platform != "linux":
@@ -103,7 +104,7 @@ def stop_on_sigterm(reactor: Reactor) -> None:
 
 
 def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
-    """A file descriptor that can be read (a byte a signal) once one of ``signals`` has come."""
+    """Return a descriptor that becomes readable on ``signals``, with one byte per signal."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)
@@ -114,12 +115,12 @@ def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """The signal's number is in the wake-up pipe already."""
+    """Do nothing: Python has written the signal's number to the wake-up pipe."""
 
 
 def kill_descendants(grace_s: float = 2.0) -> None:
-    """Kill whatever descends from this process and reap it; raises nothing if there is none."""
-    import psutil  # only when something is torn down: no daemon needs it
+    """Kill and reap all descendants of this process, if there are any."""
+    import psutil  # imported late: no daemon needs it
 
     deadline_s = time.monotonic() + grace_s
     while time.monotonic() < deadline_s:
@@ -138,8 +139,8 @@ def kill_descendants(grace_s: float = 2.0) -> None:
 def kill_strays(known: Container[int]) -> None:
     """Kill and reap the children of this process that are not ``known``.
 
-    For a process of one thread that adopts orphans: what its children had started and left behind.
-    What a stray has started becomes a stray, and is killed as well.
+    For a single-threaded process that adopts orphans: these are the processes that its ended
+    children left behind.  The children of a stray become strays, and are killed as well.
     """
     while strays := signal_strays(known):
         for pid in strays:
@@ -147,27 +148,27 @@ def kill_strays(known: Container[int]) -> None:
 
 
 def signal_strays(known: Container[int]) -> list[int]:
-    """Send SIGKILL to the children of this process that are not ``known``; which that are.
+    """Send SIGKILL to the children of this process that are not ``known``; return their ids.
 
-    For those who must not wait: they hear by SIGCHLD when it is time to reap and to look again.
+    Does not wait: SIGCHLD says when to reap them and to look again.
     """
     strays = [pid for pid in _children() if pid not in known]
     for pid in strays:
-        os.kill(pid, signal.SIGKILL)  # until it is reaped the number is its own
+        os.kill(pid, signal.SIGKILL)  # its id cannot be reused before it is reaped
     return strays
 
 
 def _children() -> list[int]:
-    """Those of this thread: of the whole process if it has one.  Ended ones count until reaped."""
+    """Process ids of this thread's children, including ended ones that are not yet reaped."""
     try:
         with open("/proc/thread-self/children", encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]
-    except FileNotFoundError:  # neither Linux, nor do orphans come here then
+    except FileNotFoundError:  # not Linux, where orphans are not adopted either
         return []
 
 
 def reap() -> list[tuple[int, int]]:
-    """Process id and wait status of every child that has ended."""
+    """Reap all children that have ended; return (process id, wait status) of each."""
     ended: list[tuple[int, int]] = []
     while True:
         try:
@@ -180,7 +181,7 @@ def reap() -> list[tuple[int, int]]:
 
 
 def how_it_ended(status: int) -> str:
-    """Say "exit 1" or "signal 9 (SIGKILL)" for a wait status."""
+    """Format a wait status as "exit 1" or "signal 9 (SIGKILL)"."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"signal {number} ({signal.Signals(number).name})"
@@ -194,5 +195,5 @@ def _prctl(option: int, value: int) -> None:
 
 @functools.cache
 def _libc() -> ctypes.CDLL:
-    """The C library; forked processes inherit it, so that each fork does not look for it again."""
+    """The C library, cached so that forked processes need not load it again."""
     return ctypes.CDLL(None, use_errno=True)

@@ -1,9 +1,9 @@
-"""The processes of a cluster, wherever they have got to: known by a mark in their environment.
+"""Finds and kills all processes of a cluster, by an environment variable with the cluster's id.
 
-What a cluster's supervisor is started with is handed down to everything that descends from it: also
-to what user code starts in a session of its own, and what outlives all the others after a kill -9.
-A process is signalled by a descriptor that was opened before its mark was looked at, so a number
-that belongs to another process by now harms nobody.  (Linux only.)
+The supervisor's environment is inherited by all its descendants: also by processes that user code
+starts in a session of their own, and by those left over after a kill -9 of the supervisor.
+A process is signalled through a descriptor opened before its environment was checked, so a reused
+process id does no harm.  (Linux only.)
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import time
 from pathlib import Path
 
 _MARK = "RAILYARD_CLUSTER"
-#: For how long what was killed is waited for before it is looked whether there are more.
+#: Time to wait for killed processes before looking for more.
 _LOOK_AGAIN_S = 0.2
 
 
 def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
-    """An environment by which whatever is started belongs to the cluster with this id."""
+    """Return the environment with the id of the cluster, for the supervisor's start."""
     return environment | {_MARK: cluster}
 
 
 def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
-    """Signal a process if it is there and belongs to the cluster; whether it does."""
+    """Signal a process if it exists and belongs to the cluster; return whether it does."""
     process = _open(cluster, pid)
     if process is None:
         return False
@@ -39,7 +39,7 @@ def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
 
 
 def kill_members(cluster: str, timeout_s: float) -> list[int]:
-    """Kill every process of a cluster but this one; those that are there after ``timeout_s``."""
+    """Kill all processes of a cluster but this one; return the ids of those that remain."""
     deadline_s = time.monotonic() + timeout_s
     while members := _members(cluster):
         try:
@@ -55,9 +55,9 @@ def kill_members(cluster: str, timeout_s: float) -> list[int]:
 
 
 def _members(cluster: str) -> dict[int, int]:
-    """{process id: a descriptor of the process} of those that belong to a cluster.
+    """{process id: process descriptor} of a cluster's processes.
 
-    All of them, unless this process may have no more descriptors.
+    Incomplete if this process runs out of descriptors.
     """
     found: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -74,9 +74,9 @@ def _members(cluster: str) -> dict[int, int]:
 
 
 def _open(cluster: str, pid: int) -> int | None:
-    """A descriptor of a process; None if it has ended, or does not belong to the cluster.
+    """Open a process descriptor; None if it has ended or does not belong to the cluster.
 
-    Raises ``OSError`` if this process may have no more descriptors.
+    Raises ``OSError`` if this process has no descriptors left.
     """
     folder = Path(f"/proc/{pid}")
     try:
@@ -88,7 +88,7 @@ def _open(cluster: str, pid: int) -> int | None:
     try:
         environment = (folder / "environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        environment = b""  # it has ended, or keeps it from others
+        environment = b""  # it has ended, or is not readable
     except OSError:
         os.close(process)
         raise

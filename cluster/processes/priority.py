@@ -1,9 +1,9 @@
-"""Which processes the system runs first: who decides, who carries bytes, then who computes.
+"""Scheduling priorities of processes: network clock, decisions, carrying bytes, then computing.
 
-A cluster's tasks may keep every core busy, and must not slow the network that they are measured
-on, nor the ResourceManager: 32 maps that ended at one time, with the fetches that this began, were
-known to it only after up to 0.8 s.  Where this process may not (it takes root, or CAP_SYS_NICE),
-all works the same, but bytes and decisions are late while every core is busy.
+A cluster's tasks may keep every core busy, but must not slow down the emulated network or the
+ResourceManager: without priorities, it learnt of 32 maps that ended at the same time, and started
+their fetches, up to 0.8 s late.  Without the permission (root or CAP_SYS_NICE) everything works,
+but bytes and decisions are late while every core is busy.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-#: The network's clock comes before all others; then those who decide, who need little; then those
-#: who send and receive by its grants.
+#: Ranks, the highest first: the network's clock; processes that decide, which need little time;
+#: processes that send and receive by its grants.
 CLOCK, DECIDER, CARRIER = 2, 1, 0
-#: By how much niceness is lowered where real time is out of reach.
+#: Reduction of niceness where real-time priority is not permitted.
 _NICER = 10
-#: By how much ``go_ahead`` has lowered that of this process; forked ones inherit both.
+#: Reduction of this process's niceness by ``go_ahead``; inherited by forked processes.
 _ahead_by = 0
 
 
 def take_priority(rank: int) -> bool:
-    """Have the system run this thread, and all that it starts later, before other processes.
+    """Raise the priority of this thread and of all that it starts later; False if not permitted.
 
-    In real time if that is permitted: `nice` counts only within a terminal's session where the
-    kernel groups processes by session (sched_autogroup), and makes a process that wakes wait for
-    others all the same.  False if neither is permitted.
+    Real-time priority if permitted: niceness counts only within a session if the kernel groups
+    processes by session (sched_autogroup), and a process that wakes still waits for others.
     """
     try:
         lowest = os.sched_get_priority_min(os.SCHED_RR)
@@ -40,7 +39,7 @@ def take_priority(rank: int) -> bool:
 
 
 def go_ahead() -> None:
-    """Have this process, and those that it forks, run before others that compute, if permitted."""
+    """Run this process and those that it forks before computing processes, if permitted."""
     global _ahead_by
     before = os.nice(0)
     with suppress(PermissionError):
@@ -48,7 +47,7 @@ def go_ahead() -> None:
 
 
 def fall_back() -> None:
-    """Be as others again, after ``go_ahead`` of this process or of the one that forked it."""
+    """Undo ``go_ahead`` of this process or of the one that forked it."""
     global _ahead_by
     os.nice(_ahead_by)
     _ahead_by = 0
@@ -56,7 +55,7 @@ def fall_back() -> None:
 
 @contextmanager
 def priority(rank: int) -> Iterator[bool]:
-    """``take_priority`` for a while."""
+    """``take_priority`` as a context manager."""
     before = os.nice(0)
     taken = take_priority(rank)
     try:
@@ -69,7 +68,7 @@ def priority(rank: int) -> Iterator[bool]:
 
 
 def priority_of(pid: int) -> str:
-    """What a process has, in words: "real time", "nice -10", or "no priority"."""
+    """The priority of a process in words: "real time", "nice -10", or "no priority"."""
     scheduler = getattr(os, "sched_getscheduler", None)  # None: not Linux
     if scheduler is not None and scheduler(pid) == os.SCHED_RR:
         return "real time"

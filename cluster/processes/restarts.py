@@ -1,15 +1,15 @@
-"""When a daemon that died is started again: after growing pauses, and not for ever.
+"""The restart policy of daemons: exponential backoff, up to a number of deaths.
 
-A daemon that died once is back at once; one that dies again and again is started less and less
-often, and given up after ``DEATHS_MAX`` deaths within ``WITHIN_S``.  Without a clock: times are
-arguments.
+A daemon that died once is restarted almost at once; one that keeps dying is restarted after longer
+and longer pauses, and given up after ``DEATHS_MAX`` deaths within ``WITHIN_S``.  Never here: a
+clock; times are arguments.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-#: The pause before the first new start; each further death within ``WITHIN_S`` doubles it.
+#: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
 PAUSE_S = 0.1
 PAUSE_S_MAX = 5.0
 DEATHS_MAX = 8
@@ -17,15 +17,16 @@ WITHIN_S = 60.0
 
 
 class Restarts:
-    """The deaths of all daemons, by name."""
+    """Counts the deaths of each daemon and decides about its restart."""
 
     def __init__(self, deaths_max: int = DEATHS_MAX, within_s: float = WITHIN_S) -> None:
         self.deaths_max = deaths_max
         self.within_s = within_s
-        self._deaths_s: dict[str, deque[float]] = {}  #: those within ``within_s``, oldest first
+        #: {daemon: times of its deaths within ``within_s``, oldest first}
+        self._deaths_s: dict[str, deque[float]] = {}
 
     def pause_s(self, name: str, now_s: float) -> float | None:
-        """A daemon has died now: how long to wait before its new start; None to give it up."""
+        """Record a death; return the pause before the restart, None to give the daemon up."""
         deaths_s = self._deaths_s.setdefault(name, deque())
         deaths_s.append(now_s)
         while deaths_s[0] <= now_s - self.within_s:

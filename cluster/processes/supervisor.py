@@ -1,18 +1,18 @@
-"""Forks a cluster's daemons from one warmed parent, watches them, and takes them all down again.
+"""The supervisor: forks a cluster's daemons from one parent, restarts them, and stops them all.
 
-The parent has imported what the daemons need and has made no ZeroMQ context.  It tells whoever
-started it what happens, a JSON object a line on its standard output:
+The parent has imported the daemons' modules and has made no ZeroMQ context.  It reports events to
+the process that started it, one JSON object per line on its standard output:
 
     {"event": "ready"}                                      all daemons are up and registered
-    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon ended before it was asked to;
-                      "next":}                              what comes of it
-    {"event": "started-again", "role":, "name":, "pid":}    in place of one that died
+    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
+                      "next":}                              what happens next
+    {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
     {"event": "failed", "reason":}                          the cluster could not be started
-    {"event": "stopped"}                                    nothing is left
+    {"event": "stopped"}                                    all processes have ended
 
-A daemon that dies is started again (see ``cluster.restarts``), unless the others can't go on
-without what it knew: then the cluster ends.  It ends as well when its supervisor gets SIGTERM, and
-when its lifeline (a pipe held open by whoever started it) closes.
+A daemon that dies is restarted (see ``cluster.processes.restarts``), unless it is critical: its
+state is lost, and the cluster ends.  The cluster also ends when the supervisor gets SIGTERM, and
+when its lifeline (a pipe held open by the process that started it) closes.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
-#: The same for daemons that can't do their work any more: somebody waits to be told so.
+#: The same after a failure, when the user is waiting for the error.
 _FAILED_GRACE_S = 0.5
-#: All that a pipe can hold: what is read at once ends with the end of a name.
+#: Capacity of a pipe: a read of so much never ends within a name.
 _PIPE_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonSpec:
-    """A daemon to be started; the others can't go on once a ``critical`` one has died."""
+    """A daemon to be started; the cluster ends when a ``critical`` one dies."""
 
     role: str
     name: str
@@ -91,23 +91,23 @@ class Supervisor:
         self._config = config
         self._specs = specs
         self._lifeline = lifeline
-        self._running: dict[int, DaemonSpec] = {}  #: by process id
-        self._unready: dict[str, float] = {}  #: {name: when it must be ready at the latest}
-        self._started = False  #: all daemons have been ready
+        self._running: dict[int, DaemonSpec] = {}  #: {process id: its daemon}
+        self._unready: dict[str, float] = {}  #: {name: deadline by which it must be ready}
+        self._started = False  #: whether all daemons have been ready once
         self._restarts = restarts or Restarts()
         self._start_timeout_s = start_timeout_s
-        self._due: list[tuple[float, DaemonSpec]] = []  #: what is to be started again, and when
+        self._due: list[tuple[float, DaemonSpec]] = []  #: (time, daemon to be restarted)
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
-        """Start the daemons, watch them until the cluster ends, and leave nothing behind."""
+        """Start the daemons, watch them until the cluster ends, and stop all its processes."""
         adopt_orphans()
         allow_many_descriptors()
-        # Set before the first fork: a child that ends at once must be noticed too.
+        # Before the first fork, so that a child that ends at once is noticed too.
         wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
         gc.collect()
-        gc.freeze()  # collections in the children then leave the shared pages alone
+        gc.freeze()  # so that garbage collections in the children do not copy shared pages
         grace_s = STOP_GRACE_S
         try:
             for spec in self._specs:
@@ -129,13 +129,13 @@ class Supervisor:
         return pid
 
     def _become(self, spec: DaemonSpec) -> None:
-        """Be the daemon, in a forked child."""
+        """Run the daemon in a forked child."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         self._write_to_log(spec.name)
         take_role(spec.name)
-        # The lock that says that the cluster is alive and the lifeline are the supervisor's alone.
+        # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
         close_descriptors_but({self._ready_out})
         spec.main(
             Daemon(
@@ -186,7 +186,7 @@ class Supervisor:
             self._start_again()
 
     def _wait_s(self) -> float | None:
-        """How long to wait for something to happen; None: as long as it takes."""
+        """Seconds until the next deadline or restart; None if there is none."""
         due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due)], default=math.inf)
         return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
 
@@ -198,14 +198,14 @@ class Supervisor:
             self._report(event="ready")
 
     def _note_deaths(self) -> Ending | None:
-        """Tell of each daemon that has ended; how the cluster ends if it can't go on without."""
+        """Report each daemon that has ended; return how the cluster ends if one was critical."""
         ending = None
         for pid, status in reap():
             spec = self._running.pop(pid, None)
             if spec is None:
                 continue  # an orphan that was adopted: see below
             how = how_it_ended(status)
-            # until there is a new one: where the dead one was, nobody is to look for it
+            # nobody is to connect to the dead daemon's port
             self._folder.port(spec.name).unlink(missing_ok=True)
             was_unready = self._unready.pop(spec.name, None) is not None
             failed = not self._started and (was_unready or spec.critical)
@@ -217,13 +217,13 @@ class Supervisor:
                 ending = Ending.START_FAILED
             elif spec.critical:
                 ending = ending or Ending.DAEMON_DIED
-        # What a daemon left behind, at last whatever its attempts had started in other sessions:
-        # each orphan is adopted when its parent ends, and that end is why we are here.
+        # Kill what a daemon left behind, including processes that its attempts started in other
+        # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
         signal_strays(self._running)
         return ending
 
     def _what_next(self, spec: DaemonSpec) -> str:
-        """See to it that a daemon that has died is started again; what comes of it, in words."""
+        """Schedule the restart of a daemon that died; return in words what happens next."""
         if spec.critical:
             return "the cluster can't go on without it"
         now_s = time.monotonic()
@@ -237,7 +237,7 @@ class Supervisor:
         return "it is started again"
 
     def _start_again(self) -> None:
-        """Start the daemons anew whose time has come; what they had started has ended by then."""
+        """Restart the daemons that are due, after killing all that they had started."""
         now_s = time.monotonic()
         due = [spec for due_s, spec in self._due if due_s <= now_s]
         if not due:
@@ -254,7 +254,7 @@ class Supervisor:
                 self._report(event="started-again", role=spec.role, name=spec.name, pid=pid)
 
     def _deal_with_late(self) -> Ending | None:
-        """Of daemons that are not ready in time: end the start, or kill one to start it again."""
+        """Handle daemons that missed their deadline: fail the start, or kill and restart them."""
         now_s = time.monotonic()
         late = sorted(name for name, until_s in self._unready.items() if until_s <= now_s)
         if not late:
@@ -274,11 +274,11 @@ class Supervisor:
         try:
             print(json.dumps(what), flush=True)
         except (OSError, ValueError):
-            return  # nobody listens any more, as with a cluster that was left running
+            return  # nobody reads it any more, as with a cluster that was left running
 
     # Ending ------------------------------------------------------------------------------------
     def _take_down(self, grace_s: float) -> None:
-        """Ask the daemons to stop, then kill what is left of them and of their children."""
+        """Send SIGTERM to the daemons, then kill what is left of them and of their children."""
         for pid in self._running:
             os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + grace_s
@@ -290,7 +290,7 @@ class Supervisor:
         for entry in self._folder.sockets.iterdir():
             entry.unlink(missing_ok=True)
         if self._lifeline is not None and _at_end(self._lifeline):
-            self._folder.remove()  # whoever started the cluster is gone and can't do it
+            self._folder.remove()  # the process that started the cluster is gone and can't do it
 
 
 def _write_all(fd: int, data: bytes) -> None:

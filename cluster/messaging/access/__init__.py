@@ -1,5 +1,5 @@
-"""Who may connect, with which keys, and who may say what.
+"""Access control: who may connect, with which keys, and which roles may send which messages.
 
-Not here: sockets, and what becomes of a message.
+Not here: sockets, and the handling of messages.
 Open ``roles`` first.
 """

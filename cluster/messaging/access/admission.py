@@ -1,4 +1,4 @@
-"""Who may say what to a server: by the role of whoever is at the other end of a connection."""
+"""Which messages a server accepts from whom, by the role of the sender."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.wire import Message
 
-#: So many peers' roles are remembered.
+#: Maximum number of peers with a cached role.
 _SENDERS_MAX = 4096
 
 
 class Admission:
-    """The rules of one server; a class of messages without one is taken of everybody."""
+    """The rules of one server; a class of messages without a rule is accepted from everybody."""
 
     def __init__(self, who_sent: Callable[[zmq.Frame], Sender]) -> None:
         self._who_sent = who_sent
-        self._senders: dict[bytes, Sender] = {}  #: by peer, as far as was asked
+        self._senders: dict[bytes, Sender] = {}  #: {peer: its cached sender}
         self._only: dict[type[Message], frozenset[str]] = {}
 
     def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
-        """Take messages of a class of these roles only; none: of everybody."""
+        """Accept messages of a class from these roles only; from everybody if there are none."""
         roles = frozenset(only)
         if roles:
             self._only[kind] = roles
@@ -31,7 +31,7 @@ class Admission:
             self._only.pop(kind, None)
 
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
-        """Who sent a frame that came from ``peer``."""
+        """The sender of a frame that came from ``peer``."""
         known = self._senders.get(peer)
         if known is None:
             if len(self._senders) >= _SENDERS_MAX:
@@ -40,7 +40,7 @@ class Admission:
         return known
 
     def check(self, kind: type[Message], peer: bytes, frame: zmq.Frame) -> None:
-        """Raise ``PeerError`` unless whoever sent a frame may send messages of that class."""
+        """Raise ``PeerError`` unless the sender of a frame may send messages of that class."""
         only = self._only.get(kind)
         if only is None:
             return

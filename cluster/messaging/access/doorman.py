@@ -1,8 +1,8 @@
-"""Counts a server's connections, and cuts those that are too many.
+"""Limits a server's connections: closes those above the limits.
 
-A process that runs out of descriptors while ZeroMQ accepts a connection is ended by ZeroMQ.  So no
-other process gets more than a few hundred connections to a server, and all together leave a part of
-the descriptors for the files that this process needs.
+ZeroMQ aborts a process that runs out of descriptors while a connection is accepted.  So each peer
+process is limited to a few hundred connections, and all together to a share of the descriptors; the
+rest is left for the files that this process needs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from railyard.cluster.messaging.fewlines import FewLines
 from railyard.cluster.messaging.frames import monitored_event
 from railyard.cluster.messaging.reactor import Reactor
 
-#: Connections of one process to a server: it needs one, or one for each thing that it does at once.
+#: Maximum number of connections of one process; it needs one, or one per concurrent activity.
 OF_A_PROCESS_MAX = 256
-#: Of all descriptors that this process may have, so many may be connections of one server.
+#: Maximum share of this process's descriptors for one server's connections.
 _SHARE_MAX = 0.6
 _CREDENTIALS = struct.Struct("3i")  #: process, user, group: ``struct ucred``
 
@@ -33,18 +33,18 @@ class Doorman:
         self, name: str, served: zmq.Socket[bytes], reactor: Reactor, log: logging.Logger
     ) -> None:
         self.name = name
-        self.cut = 0  #: connections that were too many
+        self.cut = 0  #: number of connections closed
         self._served = served
         self._reactor = reactor
         self._complaints = FewLines(log, reactor)
         self._all_max = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * _SHARE_MAX)
-        self._owners: dict[int, int] = {}  #: {descriptor: the process at the other end}
+        self._owners: dict[int, int] = {}  #: {descriptor: process id of the other end}
         self._by_process: Counter[int] = Counter()
         self._monitor = served.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         reactor.add(self._monitor, self._look)
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._reactor.remove(self._monitor)
         self._served.disable_monitor()
         self._monitor.close(linger=0)
@@ -61,7 +61,7 @@ class Doorman:
             return
 
     def _come(self, descriptor: int) -> None:
-        self._gone(descriptor)  # of which nothing was heard
+        self._gone(descriptor)  # its end was not reported
         try:
             connection = socket.socket(fileno=descriptor)
         except OSError:
@@ -94,7 +94,7 @@ class Doorman:
 
 
 def _process_of(connection: socket.socket) -> int:
-    """The process at the other end; 0 over TCP, where nobody knows."""
+    """Process id of the other end; 0 over TCP, where it is not known."""
     if connection.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
         return 0
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

@@ -1,12 +1,12 @@
-"""Who is at the other end of a connection: a daemon of this cluster, an attempt, or a client.
+"""The role of a connection's other end: a daemon of this cluster, an attempt, or a client.
 
-Over Unix-domain sockets the kernel says which process has connected, and no process can say
-otherwise.  Daemons are children of the supervisor, as this process is, and bear their names
-(``take_role``); what else descends from the supervisor is user code, or helps it; all others are
-clients.  Over TCP it is the key that tells, see ``cluster.security``.
+Over Unix-domain sockets the kernel gives the id of the connected process, which cannot be forged.
+Daemons are children of the supervisor, as this process is, and have their name as process name
+(``take_role``); all other descendants of the supervisor are user code or its helpers; all other
+processes are clients.  Over TCP the role follows from the key: see ``access.security``.
 
-What this keeps apart are mistakes and simple messages, not a user's processes from one another:
-SECURITY.md says why that cannot be.
+This guards against mistakes and misdirected messages, not a user's processes against one another:
+SECURITY.md says why that is impossible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 from typing import NamedTuple
 
 CLIENT = "client"
-ATTEMPT = "attempt"  #: or whatever else user code has started
+ATTEMPT = "attempt"  #: an attempt, or another process started by user code
 RESOURCE_MANAGER = "resourcemanager"
 NAME_NODE = "namenode"
 NETWORK = "network"
@@ -24,37 +24,37 @@ NODE_MANAGER = "nodemanager"
 DATA_NODE = "datanode"
 DAEMONS = (RESOURCE_MANAGER, NAME_NODE, NETWORK, NODE_MANAGER, DATA_NODE)
 ROLES = (CLIENT, ATTEMPT, *DAEMONS)
-#: This process itself, or the one that it was forked of.
+#: This process itself, or the one that it was forked from.
 OWN = "own"
 
 _PR_SET_NAME = 15
-_GENERATIONS_MAX = 64  #: nobody's forefathers are more, and a chain that changes must end
+_GENERATIONS_MAX = 64  #: limit on the walk up to the ancestors, which may change meanwhile
 
 
 class Sender(NamedTuple):
-    """Who sent a message."""
+    """The sender of a message."""
 
     role: str
-    pid: int | None  #: as the kernel says; None over TCP
-    key: str  #: stays the same over all connections of a process, or over TCP of a role
+    pid: int | None  #: process id from the kernel; None over TCP
+    key: str  #: the same for all connections of a process; over TCP, of a role
 
     def may(self, roles: frozenset[str]) -> bool:
-        """Whether it may say what only these roles may."""
+        """Whether it has one of these roles."""
         return self.role == OWN or self.role in roles
 
 
 def role_of(daemon_name: str) -> str:
-    """The role of the daemon of that name: "datanode" of "datanode-r0"."""
+    """The role in a daemon's name: "datanode" for "datanode-r0"."""
     return daemon_name.split("-", 1)[0]
 
 
 def take_role(daemon_name: str) -> None:
-    """Bear a daemon's name, which others (and ``ps``) see; 15 letters of it are kept."""
+    """Set this process's name, as others and ``ps`` see it, to a daemon's; keeps 15 letters."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, daemon_name.encode()[:15], 0, 0, 0)
 
 
 def role_of_process(pid: int) -> str:
-    """The role of a process of this machine; one that is gone meanwhile is taken for user code."""
+    """The role of a process on this machine; one that has ended counts as user code."""
     supervisor = os.getppid()
     if pid in (os.getpid(), supervisor):
         return OWN
@@ -74,7 +74,7 @@ def role_of_process(pid: int) -> str:
 
 
 def process_at(address: str) -> int | None:
-    """The process at a peer's address, as ZeroMQ has it ("localhost:UID:GID:PID"); None if none."""
+    """The process id in ZeroMQ's address of a peer ("localhost:UID:GID:PID"); None if none."""
     parts = address.split(":")
     if len(parts) != 4 or not all(part.isdigit() for part in parts[1:]):
         return None
@@ -82,8 +82,8 @@ def process_at(address: str) -> int | None:
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """Name and parent of a process; ``OSError`` if it is gone."""
+    """(name, parent's process id) of a process; raises ``OSError`` if it has ended."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         text = file.read()
-    begin, end = text.index("("), text.rindex(")")  # the name may have both in it
+    begin, end = text.index("("), text.rindex(")")  # the name may contain both
     return text[begin + 1 : end], int(text[end + 1 :].split()[1])

@@ -1,6 +1,6 @@
-"""CURVE keys for clusters that talk over TCP: only holders of the run folder's keys get in.
+"""CURVE keys for clusters over TCP: only holders of the run folder's keys can connect.
 
-Each role has a key of its own, by which servers know it; servers prove themselves with another.
+Each role has a key pair, by which servers identify it; servers have another key pair.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ADMITTED = "admitted"
 
 
 class Keys:
-    """The key pair that servers prove themselves with, and that of one role."""
+    """The servers' key pair, and that of one role."""
 
     def __init__(self, folder: Path, role: str) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class Keys:
 
     @classmethod
     def create(cls, folder: Path) -> None:
-        """Make all key pairs in a new folder that only this user can read."""
+        """Generate all key pairs in a new folder that only this user can read."""
         folder.mkdir(mode=0o700)
         (folder / _ADMITTED).mkdir(mode=0o700)
         zmq.auth.create_certificates(folder, _SERVER)
@@ -42,15 +42,15 @@ class Keys:
 
     @classmethod
     def load(cls, folder: Path, role: str) -> Keys | None:
-        """A role's keys in ``folder``; None if the cluster has none: it uses Unix sockets."""
+        """Load a role's keys from ``folder``; None if there are none, as with Unix sockets."""
         return cls(folder, role) if folder.is_dir() else None
 
     def role(self, public_key: str) -> str:
-        """Whose key that is; nobody else gets in."""
+        """The role with this public key; keys of others are refused before."""
         return self._roles[public_key]
 
     def admit_only_own_clients(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
-        """Refuse connections from whoever has no role's key."""
+        """Refuse connections without the key of a role."""
         from zmq.auth.thread import ThreadAuthenticator  # imports asyncio: only where TCP is used
 
         self._gate = ThreadAuthenticator(context)
@@ -58,21 +58,21 @@ class Keys:
         self._gate.configure_curve(domain="*", location=self._folder / _ADMITTED)
 
     def stop_admitting(self) -> None:
-        """End what ``admit_only_own_clients`` began."""
+        """Stop the authenticator that ``admit_only_own_clients`` started."""
         if self._gate is not None:
             self._gate.stop()
 
     def secure_server(self, socket: zmq.Socket[bytes]) -> None:
-        """Make a socket that will be bound prove itself, and encrypt."""
+        """Set a server's keys on a socket that will be bound, so that it encrypts."""
         socket.curve_publickey, socket.curve_secretkey = self._server
         socket.curve_server = True
 
     def secure_client(self, socket: zmq.Socket[bytes]) -> None:
-        """Make a socket that will be connected prove itself, and encrypt."""
+        """Set a client's keys on a socket that will be connected, so that it encrypts."""
         socket.curve_publickey, socket.curve_secretkey = self._client
         socket.curve_serverkey = self._server[0]
 
 
 def _public(certificate: Path) -> str:
-    """The public key in a file, as ZeroMQ tells it of a peer."""
+    """The public key in a certificate file, in the form in which ZeroMQ reports a peer's key."""
     return zmq.auth.load_certificate(certificate)[0].decode()
