@@ -126,6 +126,13 @@ def test_worked_examples(paths, weights, capacities, rates):
     assert list(rates_of(paths, weights, capacities)) == rates
 
 
+def test_rows_without_weight_get_nothing():
+    """Rows stay for a while after their flows have ended, also where nothing else is sent."""
+    paths, capacities = np.array([[0, 0, 1]]), np.array([8.0, 3.0, math.inf])
+    assert fill(paths, np.array([1.0, 0.0, 0.0]), capacities.copy()).tolist() == [8.0, 0.0, 0.0]
+    assert fill(paths, np.zeros(3), capacities.copy()).tolist() == [0.0, 0.0, 0.0]
+
+
 def test_unknown_name_suggests_the_nearest():
     with pytest.raises(UsageError, match='unknown flow scheduler "maxmi": did you mean "maxmin"'):
         flow_scheduler("maxmi")

@@ -62,9 +62,7 @@ def share(groups: Sequence[Group], traffic: Traffic) -> None:
         together[-1, span] = links + number  # endless where a group goes by packets
         together[: len(path), span] = path
     weights = np.concatenate([group.weights for group in groups])
-    sending = np.flatnonzero(weights)  # a circuit's lane may have run empty
-    rates = np.zeros(len(weights))
-    rates[sending] = fill(together[:, sending], weights[sending], left)
+    rates = fill(together, weights, left)
     for group, span in zip(groups, spans, strict=True):
         if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
             group.set_rates(rates[span])
