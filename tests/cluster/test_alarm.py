@@ -1,4 +1,4 @@
-"""A file that can be read from a time on; which waits it ends is the reactor's test."""
+"""The alarm's descriptor becomes readable in time; the reactor's tests cover waiting for it."""
 
 import math
 import select

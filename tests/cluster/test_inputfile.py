@@ -1,4 +1,4 @@
-"""Files that people name, and those that would hang or fill whoever reads them."""
+"""Input files named by users, and those that would block a reader or exhaust its memory."""
 
 import os
 

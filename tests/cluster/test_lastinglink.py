@@ -1,4 +1,4 @@
-"""A link that is made anew: what becomes of what was asked when the connection breaks."""
+"""A link that reconnects: the outcome of its requests when the connection breaks."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def transport(tmp_path_factory):
 
 
 def serve(transport, *, answers):
-    """A server, and the numbers that it was asked."""
+    """A server that records the numbers of its requests."""
     server, asked = transport.server("oracle"), []
 
     def handle(request):

@@ -1,4 +1,4 @@
-"""Who belongs to a cluster, and that nobody else is ever signalled."""
+"""The processes of a cluster are found, and no other process is ever signalled."""
 
 import os
 import signal

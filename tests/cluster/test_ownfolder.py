@@ -1,4 +1,4 @@
-"""What is removed is a folder that Railyard made and marked, and nothing that looks like it."""
+"""Only folders that Railyard made and marked are removed, nothing that looks like one."""
 
 import json
 import os
@@ -13,7 +13,7 @@ PURPOSE = "run folder"
 
 @pytest.fixture
 def folder(tmp_path):
-    """One that is ours, with files in it."""
+    """A folder of ours with files in it."""
     path = tmp_path / "c-ours"
     path.mkdir(0o700)
     ownfolder.mark(path, PURPOSE)

@@ -1,4 +1,4 @@
-"""Processes that the system runs first."""
+"""Scheduling priorities of processes."""
 
 import os
 

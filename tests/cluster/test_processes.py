@@ -1,4 +1,4 @@
-"""What a forked child does, and what it never does."""
+"""Forked children: their exit, and that they never return to their parent's code."""
 
 import os
 import resource
@@ -10,7 +10,7 @@ from railyard.cluster.processes.family import allow_many_descriptors, fork, how_
 
 
 def ending(main):
-    """How a child that runs ``main`` ends."""
+    """The end of a child that runs ``main``, in words."""
     test = os.getpid()
     try:
         pid = fork(main)

@@ -1,4 +1,4 @@
-"""What a machine has no more of is named."""
+"""Errors about exhausted resources name the resource."""
 
 import errno
 import os

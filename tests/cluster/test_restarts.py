@@ -1,4 +1,4 @@
-"""When a daemon that died is started again, in times that the test makes up."""
+"""The restart policy of daemons, with times given by the test."""
 
 from railyard.cluster.processes.restarts import PAUSE_S_MAX, Restarts
 

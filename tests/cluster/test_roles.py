@@ -1,4 +1,4 @@
-"""Who may say what: by the role of the process, or of the key, at the other end."""
+"""Which messages are accepted from whom, by the role of the sending process or key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFolder]:
 
 
 def in_child(act: Callable[[], object]) -> int:
-    """Do something in a process of its own: its exit status."""
+    """Run a function in another process; return its exit status."""
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -52,7 +52,7 @@ def in_child(act: Callable[[], object]) -> int:
 
 
 def asked(folder: RunFolder, key: str = CLIENT) -> str:
-    """What the server "daemon" answers to a NodeManager's registration; "" if it takes it."""
+    """Register as a NodeManager with the server "daemon"; return the refusal, "" if accepted."""
     transport = Transport(folder, role=key)
     try:
         transport.link("daemon").call(FACT, Done, timeout_s=10)

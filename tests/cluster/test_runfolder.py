@@ -1,4 +1,4 @@
-"""What the run folder notes about processes, also when there is no room to note it."""
+"""The run folder's records of processes, also on a full disk."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is shown of text that others wrote."""
+"""Untrusted text is made safe to print."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Real forks: what is up, what is reported of deaths, and that nothing is left."""
+"""The supervisor with real forks: starts, reported deaths, restarts, and nothing left behind."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Blocks in a store, as a writer would have them written."""
+"""Helpers that write blocks to a store."""
 
 import random
 
@@ -6,12 +6,12 @@ from railyard.dfs.checksums import sums_of
 
 
 def create(store, block, data):
-    """Begin to write a block that is to have all of ``data``."""
+    """Start writing a block with the content ``data``."""
     return store.create(block, len(data), sums_of(block, [memoryview(data)]))
 
 
 def write(store, block, data):
-    """Write a block, in pieces of whatever sizes."""
+    """Write a block, in pieces of random sizes."""
     writer = create(store, block, data)
     rng, start = random.Random(2), 0
     while start < len(data):

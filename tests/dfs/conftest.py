@@ -73,7 +73,7 @@ class Dfs(MiniCluster):
         return self.transports[-1]
 
     def client(self, node: str | None = None) -> DfsClient:
-        """A client on a node, or outside of the cluster."""
+        """A client on a node, or outside the cluster."""
         transport = self.transport()
         if node is None:
             return DfsClient(transport, self.topology)
@@ -81,7 +81,7 @@ class Dfs(MiniCluster):
         return DfsClient(transport, self.topology, NodeId(node), network)
 
     def in_process(self, act: Callable[[], object]) -> int:
-        """Do something in a process of its own; before this one has any client."""
+        """Run a function in another process; call it before this process has a client."""
         assert not self.transports, "a ZeroMQ context does not survive a fork"
         pid = os.fork()
         if pid == 0:

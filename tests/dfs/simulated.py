@@ -48,7 +48,7 @@ def topology(racks: int = 3, nodes: int = 2, replication: int = 3) -> Topology:
 
 
 class SimulatedDfs:
-    """``disks`` is the truth about what nodes hold; a block is its id and whether it is sound."""
+    """``disks`` has the nodes' actual replicas; a block is its id and whether it is sound."""
 
     def __init__(self, seed: int = 1, journal: Journal | None = None, **shape: int) -> None:
         self.topology = topology(**shape)
@@ -57,7 +57,7 @@ class SimulatedDfs:
         self.rng = random.Random(seed)
         self.disks: dict[NodeId, dict[int, HeldBlock]] = {n.id: {} for n in self.topology.nodes()}
         self.corrupt: set[tuple[NodeId, int]] = set()
-        self.unreadable: set[NodeId] = set()  #: nodes that can read none of their blocks just now
+        self.unreadable: set[NodeId] = set()  #: nodes that cannot read their blocks for now
         self.silent: set[str] = set()  #: racks whose DataNode process is dead
         self.lost: set[NodeId] = set()
         self.commands: list[Message] = []
@@ -66,7 +66,7 @@ class SimulatedDfs:
 
     # Driving ---------------------------------------------------------------------------------
     def restart(self) -> None:
-        """A new NameNode, from the journal; the DataNodes register."""
+        """Start a NameNode from the journal; the DataNodes register."""
         self.core = NameNode(self.topology, self.journal, self.now_s, seed=1)
         for rack in self.topology.rack_list():
             self.register(rack.id)
@@ -81,7 +81,7 @@ class SimulatedDfs:
         return outcome.reply
 
     def run(self, seconds: float) -> None:
-        """Heartbeats, ticks, and copies that end."""
+        """Let time pass, with heartbeats, ticks and ends of copies."""
         end_s = self.now_s + seconds
         while self.now_s < end_s:
             self.now_s += 0.5
@@ -118,14 +118,14 @@ class SimulatedDfs:
         self.send(ReplicasDeleted(node=node, blocks=blocks))
 
     def finding(self, node, block) -> str:
-        """What a DataNode finds when it looks at a replica."""
+        """The finding of a DataNode that verifies a replica."""
         if node in self.unreadable:
             return "unreadable"
         sound = block in self.disks[node] and (node, block) not in self.corrupt
         return "sound" if sound else "damaged"
 
     def verify(self, node, block) -> None:
-        """Have a DataNode look at a replica and say what it found."""
+        """Have a DataNode verify a replica and report the finding."""
         self.send(ReplicaVerified(block=block, node=node, found=self.finding(node, block)))
 
     def _end_copy(self, copy: ReplicateBlock) -> None:
@@ -163,16 +163,16 @@ class SimulatedDfs:
         self.register(rack)
 
     def spoil(self, node: str, block: int) -> None:
-        """Damage a replica; a reader finds it."""
+        """Damage a replica; a reader finds and reports it."""
         self.corrupt.add((NodeId(node), block))
         self.accuse(node, block)
 
     def accuse(self, node: str, block: int) -> None:
-        """A reader says that a replica is bad."""
+        """A reader reports that a replica is bad."""
         self.send(ReplicaFailed(block=block, node=node, reason="checksum"))
 
     def report(self) -> None:
-        """All DataNodes say what they hold."""
+        """All DataNodes send block reports."""
         for node, held in self.disks.items():
             if rack_of(node) not in self.silent and node not in self.lost:
                 every = tuple(sorted(held.values(), key=lambda each: each.block))

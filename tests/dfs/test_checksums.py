@@ -1,4 +1,4 @@
-"""Checksums on their way from a block's file to its reader: right bytes, or an error."""
+"""Checksums from a block's file to its reader: the right bytes, or an error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ places = st.one_of(
 
 
 def cuts(view, seed):
-    """``view`` in parts of whatever sizes."""
+    """Split ``view`` into parts of random sizes."""
     rng = random.Random(seed)
     most = rng.choice([2_000, 50_000, 300_000])
     while len(view):
@@ -113,7 +113,7 @@ def test_checksums_travel_as_many_as_there_are_pieces():
 
 # From a file to a reader ---------------------------------------------------------------------
 def travel(store, offset, length, sizes=lambda: CHECKED_BYTES * 5, between=lambda got: None):
-    """What a reader gets of a range, and why it gets no more."""
+    """(bytes that a reader gets of a range, its error)"""
     got, errors = b"", []
     try:
         source = BlockSource(store, 7, offset, length, errors.append)

@@ -229,7 +229,7 @@ def test_a_replica_that_comes_slowly_is_not_given_up(start_dfs, monkeypatch):
 
 
 def read_on(pieces):
-    """The pieces, and why there are no more."""
+    """(bytes read, error that ended the reading)"""
     got = []
     try:
         got.extend(pieces)

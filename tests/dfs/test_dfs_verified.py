@@ -1,4 +1,4 @@
-"""With real DataNodes: damage is found and replaced; what only cannot be read is no damage."""
+"""With real DataNodes: damage is found and repaired; an unreadable replica is not damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def replicas(cluster, location):
 
 
 def take_descriptors(cluster, *names):
-    """Let these daemons open no more files than they have open."""
+    """Lower these daemons' limit on open files to the number that they have open."""
     for name in names:
         pid = cluster.pids[name]
         used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}

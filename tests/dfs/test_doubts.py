@@ -1,4 +1,4 @@
-"""What is corrupt: only what the replica's own DataNode found to be, and never the last copy."""
+"""Only a replica's own DataNode can declare it corrupt, and the last one is never deleted."""
 
 from __future__ import annotations
 

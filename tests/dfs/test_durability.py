@@ -1,6 +1,6 @@
-"""What is acknowledged would outlive a power cut, and what a sync costs is waited for by no other.
+"""Acknowledged changes survive a power cut, and a sync delays only those who wait for it.
 
-A power cut is what was on the disk at the end of the last sync: tests keep a copy of that.
+Tests simulate a power cut by a copy of what was on the disk at the end of the last sync.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DATA = bytes(range(256)) * 400
 
 # The journal -------------------------------------------------------------------------------------
 def keep_copies(journal: Path, copies: Path):
-    """A sync of the journal that keeps what is on the disk after it."""
+    """A sync of the journal that saves the disk's state after it."""
     copies.mkdir()
     numbers = itertools.count()
 
@@ -81,10 +81,10 @@ def test_what_was_synced_is_there_after_a_power_cut(tmp_path, monkeypatch):
 
 
 class SlowDisk:
-    """A NameNode whose syncs end when the test says so, and a client of it."""
+    """A NameNode with syncs that end when the test lets them, and a client of it."""
 
     def __init__(self, folder: RunFolder) -> None:
-        self.syncs: list[threading.Event] = []  #: those that run or have ended
+        self.syncs: list[threading.Event] = []  #: running and ended syncs
         self.answers: list[tuple[int, object]] = []
         self.transport = Transport(folder)
         self.journal = SqliteJournal(folder.journal)
@@ -192,7 +192,7 @@ def test_files_that_were_acknowledged_survive_a_power_cut(start_dfs, tmp_path):
 
 # Blocks ------------------------------------------------------------------------------------------
 def syncing(act, daemon):
-    """A DataNode whose syncs of blocks are ``act``."""
+    """A DataNode that calls ``act`` to sync blocks."""
     railyard.dfs.blockfile.sync_file = act
     railyard.dfs.datanode.process.main(daemon)
 

@@ -1,4 +1,4 @@
-"""The block store on a disk that is full, for a moment or for good."""
+"""The block store on a full disk, for a moment or for good."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fulldisk import small_disk
 
 @pytest.fixture
 def short_folder():
-    """One whose sockets' names are short enough."""
+    """A temporary folder with a path short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="ry-") as folder:
         yield Path(folder)
 

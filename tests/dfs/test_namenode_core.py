@@ -364,12 +364,12 @@ class Chaos:
             self.d.report()
 
     def accuse(self):
-        """Somebody says that a replica is bad, which it is not."""
+        """A reader reports a sound replica as bad."""
         for node, block in self.replica():
             self.d.accuse(node, block)
 
     def lock(self):
-        """A node can't read its blocks for a while."""
+        """A node cannot read its blocks for a while."""
         for node, block in self.replica():
             self.d.unreadable = {node}
             self.d.accuse(node, block)

@@ -13,7 +13,7 @@ from railyard.dfs.paths import parse_path
 
 
 class RecordingJournal(NoJournal):
-    """Keeps inodes in memory; ``broken`` refuses like a full disk."""
+    """A journal in memory; while ``broken`` it refuses commits, as on a full disk."""
 
     def __init__(self):
         self.inodes = {}
@@ -35,7 +35,7 @@ def blocks(*ids):
 
 
 class Tree:
-    """A namespace, each change of which is committed."""
+    """A namespace that commits each change."""
 
     def __init__(self, journal=None):
         self.journal = journal or RecordingJournal()

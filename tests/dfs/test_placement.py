@@ -1,4 +1,4 @@
-"""The rule of ``dfs.placement``: what it promises of every block, and that chance is even."""
+"""The rule of ``dfs.placement``: its guarantees for every block, and the uniformity of draws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def empty(racks, each):
 
 
 def is_uniform(counts: Counter, choices: Iterable) -> bool:
-    """Whether counts of choices are as even as chance has them, by a chi-square test."""
+    """Whether counts of choices are consistent with uniform draws, by a chi-square test."""
     choices = list(choices)
     expected, freedom = counts.total() / len(choices), len(choices) - 1
     chi_square = sum((counts[each] - expected) ** 2 / expected for each in choices)

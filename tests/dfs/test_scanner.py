@@ -1,4 +1,4 @@
-"""Looking at replicas: what is found, that nobody has to wait for it, and that it goes on."""
+"""The block scanner: its findings, that it does not block the loop, and that it goes on."""
 
 from __future__ import annotations
 

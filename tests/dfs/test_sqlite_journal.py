@@ -40,7 +40,7 @@ def test_a_change_that_fails_leaves_nothing(tmp_path):
 
 
 def commit_many(journal):
-    """Commits of about 300 bytes each."""
+    """Make commits of about 300 bytes each."""
     for number in range(1, 1000):
         journal.commit([Change(number, inode(number, name="n" * 255))])
 
