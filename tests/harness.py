@@ -1,4 +1,4 @@
-"""A tiny cluster in virtual time: the real core, with workers that do nothing for a fixed time.
+"""A tiny cluster in virtual time: the real core, with attempts that take a fixed time.
 
     c = tiny_cluster(racks=2, nodes=2, slots=1, scheduler="delay", node_wait_s=5.0)
     c.store("in", blocks={"b0": ["r0n0"]})
@@ -48,12 +48,14 @@ from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.interface.recipe import Option, Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 
-Fate = Callable[[AttemptId, NodeId], str | None]  #: why an attempt fails; None = it succeeds
-FlowFate = Callable[[StartFlow], FlowFailed | None]
+AttemptFailure = Callable[
+    [AttemptId, NodeId], str | None
+]  #: why an attempt fails; None = it succeeds
+FlowFailure = Callable[[StartFlow], FlowFailed | None]  #: how a flow fails; None = it arrives
 
 
 def topology(racks: int, nodes: int, slots: int, ocs: Ocs | None = None) -> Topology:
-    """A topology of so many racks, nodes in each, slots in each node."""
+    """A topology with these numbers of racks, nodes per rack and slots per node."""
     shape = RackShape(count=racks, nodes=nodes, slots=slots)
     return Topology(name="tiny", racks=shape, links=Links(nic=1e9, uplink=1e9), ocs=ocs)
 
@@ -64,7 +66,7 @@ class _Worker:
 
     launch: LaunchAttempt
     duration_s: float
-    fetched: set[TaskId] = field(default_factory=set)  #: a task's output may come twice
+    fetched: set[TaskId] = field(default_factory=set)  #: a set, since an output may arrive twice
     computing: bool = False
     flows: dict[FlowId, StartFlow] = field(default_factory=dict)
 
@@ -77,10 +79,10 @@ class _Durations:
 
 @dataclass
 class Run:
-    """What happened so far."""
+    """The placements and ends of jobs so far."""
 
-    placements: list[tuple[str, str, float]]  #: (task, node, when), as they were launched
-    ended: dict[str, str]  #: {job: why it failed, "" = it succeeded}
+    placements: list[tuple[str, str, float]]  #: (task, node, launch time), in order
+    ended: dict[str, str]  #: {job: reason of its failure, "" = it succeeded}
     ended_s: dict[str, float]
     unfinished: list[str]
 
@@ -94,7 +96,7 @@ class Run:
 
 
 class TinyCluster:
-    """The core, a heap of events, and workers."""
+    """The core, a heap of events, and running attempts."""
 
     def __init__(self, core: Core, shape: Topology, *, flow_s: float, kill_s: float) -> None:
         self.core = core
@@ -102,9 +104,9 @@ class TinyCluster:
         self.now_s = 0.0
         self.flow_s = flow_s
         self.kill_s = kill_s
-        self.fate: Fate = lambda attempt, node: None
-        self.flow_fate: FlowFate = lambda flow: None
-        self.stretch: Callable[[], float] = lambda: 1.0  #: by which durations are multiplied
+        self.failure: AttemptFailure = lambda attempt, node: None
+        self.flow_failure: FlowFailure = lambda flow: None
+        self.stretch: Callable[[], float] = lambda: 1.0  #: factor of the next duration
         self.events: list[tuple[float, Event]] = []  #: all events of the core
         self.commands: list[tuple[float, Command]] = []  #: all commands of the core
         self.led_to: list[list[Command]] = []  #: the commands of each event
@@ -116,11 +118,11 @@ class TinyCluster:
         self._timers: dict[str, float] = {}
         self._run = Run(placements=[], ended={}, ended_s={}, unfinished=[])
 
-    # Setting the scene ---------------------------------------------------------------------------
+    # Files, jobs, nodes --------------------------------------------------------------------------
     def store(
         self, name: str, blocks: dict[str, list[str]] | Sequence[list[str]], block_bytes: int = 100
     ) -> None:
-        """A file; its blocks have replicas on the given nodes."""
+        """Store a file; its blocks have replicas on the given nodes."""
         replicas = list(blocks.values()) if isinstance(blocks, dict) else list(blocks)
         self._files[name] = [
             TaskInput(
@@ -173,19 +175,19 @@ class TinyCluster:
         )
 
     def at(self, when_s: float, action: Callable[[], None]) -> None:
-        """Do something at a moment of the virtual clock."""
+        """Call ``action`` at a virtual time."""
         self._push(when_s, action)
 
     def occupy(self, node: str) -> None:
-        """Take a slot of an idle node away."""
+        """Remove a slot of an idle node."""
         self._resize(node, -1)
 
     def vacate(self, node: str) -> None:
-        """Give an idle node a slot (back)."""
+        """Add a slot to an idle node."""
         self._resize(node, +1)
 
     def lose(self, node: str, reason: str = "no heartbeat") -> None:
-        """Lose a node with all that runs there."""
+        """Lose a node with the attempts that run there."""
         for attempt, worker in list(self._workers.items()):
             if worker.launch.node == node:
                 del self._workers[attempt]
@@ -202,12 +204,12 @@ class TinyCluster:
         self.feed(JobKilled(job=JobId(job), reason=reason))
 
     def break_ties(self, dice: random.Random) -> None:
-        """From now on, let events of one moment come in an order of chance."""
+        """From now on, deliver simultaneous events in random order."""
         self._sequence = iter(dice.random, None)
 
     # Running -------------------------------------------------------------------------------------
     def run(self, until_s: float | None = None) -> Run:
-        """Go on until nothing is left to happen, or up to and including ``until_s``."""
+        """Run until the heap is empty, or up to and including ``until_s``."""
         while self._heap and (until_s is None or self._heap[0][0] <= until_s):
             when_s, _, event = heapq.heappop(self._heap)
             self.now_s = when_s
@@ -221,19 +223,19 @@ class TinyCluster:
         return self._run
 
     def launched(self) -> list[LaunchAttempt]:
-        """The orders to launch attempts so far."""
-        return [order for _, order in self.commands if isinstance(order, LaunchAttempt)]
+        """The commands to launch attempts so far."""
+        return [command for _, command in self.commands if isinstance(command, LaunchAttempt)]
 
     def flows(self) -> list[tuple[float, StartFlow]]:
-        """The fetches so far, and when each was ordered."""
-        return [(when, order) for when, order in self.commands if isinstance(order, StartFlow)]
+        """(Time, command) of all fetches so far."""
+        return [(at_s, each) for at_s, each in self.commands if isinstance(each, StartFlow)]
 
     def why_waiting(self, task: str) -> str:
-        """Why a pending task has no slot."""
+        """The reason why a pending task has no slot."""
         return self.core.why_waiting(TaskId(task))
 
     def feed(self, event: Event) -> None:
-        """Give the core an event, check its invariants, and do what it orders."""
+        """Give the core an event, check its invariants, and carry out its commands."""
         self.events.append((self.now_s, event))
         commands = self.core.handle(event, self.now_s)
         self.led_to.append(commands)
@@ -252,7 +254,7 @@ class TinyCluster:
         self.feed(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
 
     def _deliver(self, event: Event) -> None:
-        """Give the core an event, unless whoever would have reported it is gone."""
+        """Give the core an event, unless the attempt that would have reported it is gone."""
         match event:
             case TimerFired(timer=timer) if self._timers.get(timer) != self.now_s:
                 return
@@ -295,7 +297,7 @@ class TinyCluster:
         worker = self._reader_of(flow.flow)
         if worker is not None:
             worker.flows[flow.flow] = flow
-            ending = self.flow_fate(flow) or FlowFinished(flow=flow.flow)
+            ending = self.flow_failure(flow) or FlowFinished(flow=flow.flow)
             self._push(self.now_s + self.flow_s * self.stretch(), ending)
 
     def _cancel_flow(self, flow: FlowId) -> None:
@@ -304,7 +306,7 @@ class TinyCluster:
             worker.flows.pop(flow, None)
 
     def _reader_of(self, flow: FlowId) -> _Worker | None:
-        """The running attempt that a flow is for; flows are called READER:NODE:NUMBER."""
+        """The running attempt that reads a flow; flows are named READER:NODE:NUMBER."""
         return self._workers.get(AttemptId(flow.split(":", maxsplit=1)[0]))
 
     def _launch(self, launch: LaunchAttempt) -> None:
@@ -317,13 +319,13 @@ class TinyCluster:
         self._compute(worker)
 
     def _compute(self, worker: _Worker) -> None:
-        """Start to compute, once everything is fetched."""
+        """Start to compute if all outputs have been fetched."""
         if worker.computing or len(worker.fetched) < worker.launch.task.inputs:
             return
         worker.computing = True
         launch = worker.launch
         attempt = launch.attempt
-        reason = self.fate(attempt, launch.node)
+        reason = self.failure(attempt, launch.node)
         ending: Event
         if reason is None:
             size = self._durations[job_of(attempt)].output_bytes
@@ -358,8 +360,8 @@ def tiny_cluster(
 ) -> TinyCluster:
     """A cluster with all nodes up.
 
-    ``settings`` are those of the scheduler's own section: ``node_wait_s=5.0`` under "delay" is the
-    option "delay.node_wait_s".
+    ``settings`` are those of the scheduler itself: with "delay", ``node_wait_s=5.0`` is the option
+    "delay.node_wait_s".
     """
     recipe = recipe_named(scheduler) if isinstance(scheduler, str) else scheduler
     shape = topology(racks, nodes, slots, ocs)

@@ -270,7 +270,7 @@ class Attempts:
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
 
     def _avoid_for_a_time(self, job: Job, node: Node) -> None:
-        """Keep a job off a node whose disk is full, if there are others enough."""
+        """Keep a job off a node with a full disk, if enough other nodes are left."""
         if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
             job.avoid[node.id] = None
             until_s = self._state.now_s + NO_ROOM_S
@@ -294,7 +294,7 @@ class Attempts:
             self._state.ask(job)
 
     def _requeue(self, task: Task) -> None:
-        """Make a task pending whose last attempt has ended without its output."""
+        """Make a task pending after its last attempt has ended without its output."""
         stage = task.stage
         if stage.job.state != "running" or task.live or task.winner is not None:
             return
@@ -321,7 +321,7 @@ class Attempts:
         self._state.ask(stage.job)
 
     def _restore_inputs(self, stage: Stage) -> None:
-        """Run tasks again whose output is lost and will be read by a new attempt of the stage."""
+        """Run the tasks again that have lost their output, for a new attempt of a reading stage."""
         for source in stage.reads:
             missing, source.unreadable = source.unreadable, {}
             for lost in missing.values():

@@ -144,7 +144,7 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
             if reader.has(source.name, task.index) or task.winner is None:
                 continue
             if task.winner.output_lost:
-                yield task.id, f"{attempt.id} lacks {task.id}, whose output is lost"
+                yield task.id, f"{attempt.id} lacks the lost output of {task.id}"
             elif merging is not None:
                 if not reader.fetches and not merging.looking:
                     yield task.id, f"{attempt.id} lacks {task.winner.id} and does not fetch"

@@ -26,7 +26,7 @@ class Limits:
         stage.limit = self._ask_number(self._limit, stage)
 
     def before_offer(self, job: Job) -> None:
-        """Ask about the stages of a job whose tasks could take a slot that it is offered."""
+        """Ask about the stages of a job with tasks that could take a slot offered to it."""
         for stage in job.reduces:
             if stage.open and stage.pending.count:
                 stage.limit = self._ask_number(self._limit, stage)

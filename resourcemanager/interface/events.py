@@ -56,7 +56,7 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of a submitted job, with its number of tasks settled."""
 
     name: Name  #: letters, such as "m"
-    reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages whose output its tasks fetch
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages from which its tasks fetch
     tasks: Tasks
     inputs: Annotated[
         tuple[TaskInput, ...], ENTRIES
@@ -72,7 +72,7 @@ class JobsPredicted(Event, frozen=True, kw_only=True):
 class DataAnnounced(Event, frozen=True, kw_only=True):
     """Somebody is about to write data that a job will read; answered with ``PlaceData``."""
 
-    path: Path  #: of the file, or of the folder whose files all are the job's input
+    path: Path  #: of the file, or of the folder with all files of the job's input
     size_bytes: ModelBytes
     job: Name = ""  #: the name of the job that will read it; "" = unknown
     forecast: Forecast | None = None  #: of that job, if there is one

@@ -135,7 +135,7 @@ class Policy:
         """A node is lost, and so are its attempts and the map output on it."""
 
     def reconsider(self) -> Iterable[JobView]:
-        """Jobs whose earlier answers may no longer hold; asked after every event.
+        """Jobs for which earlier answers may no longer hold; asked after every event.
 
         The answers are those to offers, and the shuffle policy's: its ``limit`` and ``may_fetch``
         are asked again for these jobs.

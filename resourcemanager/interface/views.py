@@ -159,7 +159,7 @@ class StageView(Protocol):
 
     @property
     def reads(self) -> Sequence[StageView]:
-        """The stages whose output its tasks fetch."""
+        """The stages from which its tasks fetch."""
 
     @property
     def readers(self) -> Sequence[StageView]:

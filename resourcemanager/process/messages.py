@@ -1,4 +1,4 @@
-"""The messages between clients and the ResourceManager, whose address is "resourcemanager".
+"""The messages between clients and the ResourceManager, at the address "resourcemanager".
 
     client  --SubmitForecasts-->    Done
             --PlanData-->        DataPlan, before it writes a job's input

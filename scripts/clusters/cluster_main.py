@@ -41,7 +41,7 @@ def daemons(topology: Topology) -> list[DaemonSpec]:
 
 
 def main() -> None:
-    """Run the cluster whose run folder is the first argument."""
+    """Run a cluster; the first argument is its run folder."""
     folder = RunFolder(sys.argv[1])
     lifeline = int(sys.argv[2]) if len(sys.argv) > 2 else None
     config = ClusterConfig.load(folder)

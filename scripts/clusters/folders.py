@@ -5,8 +5,8 @@
     clusters/c-.../       run folders: see cluster/runfolder.py
 
 A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as long
-as it lives: a lock cannot be left behind, as a pid in a file can.  What is left of a cluster whose
-supervisor is dead is ended before its folder is removed.
+as it lives: a lock cannot be left behind, as a pid in a file can.  If the supervisor is dead, the
+cluster's other processes are killed before its folder is removed.
 """
 
 from __future__ import annotations

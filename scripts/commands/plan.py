@@ -152,7 +152,7 @@ def _jobs(request: PlanRequest) -> list[JobProfile]:
 
 
 def _workload(text: str, seed: int, topology: Topology) -> Workload:
-    """A workload of the simulator's, or a mix of real jobs, whose sizes are measured."""
+    """A workload of the simulator, or a measured mix of real jobs."""
     if not _is_mix(text):
         from railyard.jobs.workloads.catalog import workload
 

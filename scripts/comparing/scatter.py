@@ -1,9 +1,9 @@
-"""What chance makes of a run: simulations of it whose tasks take a little more or less time.
+"""The scatter of a run by chance: simulations of it with slightly varied computing times.
 
-Which of several slots that fall free together a task gets is chance in an emulation; on ideal nodes
-it is the same each time.  From there runs part: a map that finds its block's nodes taken may wait
-for seconds.  So one simulation is one of many that are as likely, and an emulated run is to be
-compared with all of them.
+When several slots become free at nearly the same time, an emulation gives a task one of them by
+chance; on ideal nodes it is always the same one.  From there runs diverge: a map that finds no free
+slot beside its block may wait for seconds.  So one simulation is one of many equally likely ones,
+and an emulated run must be compared with all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Simulated:
 def scatter(
     runs: Sequence[Emulated], variance: float = VARIANCE, on: Workers | None = None
 ) -> list[list[Summary]]:
-    """Simulate each run ``SIMULATIONS`` times: the same jobs, whose offers begin at the same node.
+    """Simulate each run ``SIMULATIONS`` times: the same jobs, with offers from the same node on.
 
     ``variance`` is the sigma of computing times, ``on`` where to simulate (``scripts.sweep``).
     """

@@ -181,7 +181,7 @@ def _jobs(row: Row) -> list[dict[str, str]]:
 
 
 def _fidelity(rows: Sequence[Row]) -> str:
-    """How far the emulation kept its word, at its worst; "" without one."""
+    """A sentence about the worst fidelity of the emulated runs; "" if there are none."""
     found = [run["fidelity"] for row in rows for run in row.runs if "fidelity" in run]
     if not found:
         return ""

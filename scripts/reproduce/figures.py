@@ -67,7 +67,7 @@ class Line:
     """One number of a figure."""
 
     case: str  #: "W1", or a value on the x-axis as in "background 67 %"
-    subject: str  #: whose number it is: "corral", "corral + varys"
+    subject: str  #: the schedulers with this number: "corral", "corral + varys"
     measure: Measure
     own: Setup
     base: Setup | None  #: the baseline, seed by seed; None = none

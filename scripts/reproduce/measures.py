@@ -52,7 +52,7 @@ def every_job(_: Job) -> bool:
 
 
 def named(prefix: str) -> WhichJobs:
-    """Jobs whose names begin so."""
+    """The jobs with names that begin with the prefix."""
     return lambda job: str(job["name"]).startswith(prefix)
 
 

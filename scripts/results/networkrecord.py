@@ -22,7 +22,7 @@ class NetworkRecord:
         self.has_circuits = bool(
             network.ports and flow_schedulers()[config.flow_scheduler].circuit_policy is not None
         )
-        #: the links whose loads are recorded: all but the nodes'
+        #: the links with recorded loads: all but the nodes'
         self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))
         self.log = LinkLog()
         self._capacities = {

@@ -53,7 +53,7 @@ class RunRequest(ClusterRequest, JobsRequest):
         multiple=True,
         help="A parameter of the job, such as min_letters=12.  Repeatable.",
     )
-    user: str = option("--user", default=_me, callback=name, help="Whose job it is; default: you.")
+    user: str = option("--user", default=_me, callback=name, help="Owner of the job; default: you.")
     queue: str = option(
         "--queue", default="default", callback=name, help="Its queue or pool; default: default."
     )

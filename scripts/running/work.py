@@ -48,7 +48,7 @@ class Work(Protocol):
 
 
 class SingleJob:
-    """One job, whose input and output may be the user's."""
+    """One job; its input and output may be files of the user's."""
 
     def __init__(self, prepared: Prepared, submitter: Submitter, fetch_to: Path | None) -> None:
         self.name = prepared.name

@@ -31,7 +31,7 @@ class PublicTrace:
     about: str
 
 
-#: Each at the revision whose contents are known.
+#: Each at a fixed revision with known contents.
 TRACES = (
     PublicTrace(
         "coflow-benchmark/FB2010-1Hr-150-0.txt",

@@ -52,7 +52,7 @@ def text_pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...
 
 
 def settings(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> Settings:
-    """Each KEY=VALUE as a pair whose value is a number, a truth value or text."""
+    """Each KEY=VALUE as a pair; its value is a number, a truth value or text."""
     return tuple((key, as_number(text)) for key, text in text_pairs(context, option, values))
 
 

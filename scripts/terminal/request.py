@@ -1,4 +1,4 @@
-"""A command's request: one frozen dataclass whose fields are the command's options.
+"""A command's request: one frozen dataclass; its fields are the command's options.
 
     @dataclass(frozen=True, kw_only=True)
     class Request:
@@ -8,8 +8,8 @@
     def draw(request: Request) -> None:
         '''Draw a workload.'''
 
-A value is read and checked once, by its option's ``type`` or ``callback``, whose result is the
-field's.
+A value is parsed and checked once, by its option's ``type`` or ``callback``, and the result becomes
+the field's value.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def command(request: type[R]) -> Callable[[Callable[[R], Any]], click.Command]:
 
 
 class Commands(click.Group):
-    """A group whose wrong names are answered with the nearest right one."""
+    """A group that answers a wrong name with the nearest right one."""
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         found = super().get_command(context, name)

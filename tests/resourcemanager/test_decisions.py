@@ -403,7 +403,7 @@ def test_a_copy_gets_what_the_other_attempt_had_fetched_before_it_was_lost(
 
     copying = replace(recipe(offer), copies=CopyReduces)
     c = tiny_cluster(nodes=3, slots=2, scheduler=copying, flow_s=1.5)
-    c.fate = lambda attempt, node: "boom" if attempt == "j0.r0.0" else None
+    c.failure = lambda attempt, node: "boom" if attempt == "j0.r0.0" else None
     c.lose("r0n2")
     c.submit("j0", maps=1, reduces=1, map_s=1, reduce_s=20)
     c.at(copied_s, lambda: c.join("r0n2"))

@@ -163,7 +163,7 @@ def test_when_reduces_start(slowstart: float, expected_s: float):
 
 def test_an_attempt_that_fails_is_tried_again():
     c = tiny_cluster(nodes=1)
-    c.fate = lambda attempt, node: "boom" if attempt == "j0.m0.0" else None
+    c.failure = lambda attempt, node: "boom" if attempt == "j0.m0.0" else None
     c.submit("j0", maps=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -174,7 +174,7 @@ def test_an_attempt_that_fails_is_tried_again():
 
 def test_four_failures_of_a_task_end_its_job_and_no_other():
     c = tiny_cluster(nodes=2, slots=2)
-    c.fate = lambda attempt, node: "raised KeyError" if attempt.startswith("j0.m1.") else None
+    c.failure = lambda attempt, node: "raised KeyError" if attempt.startswith("j0.m1.") else None
     c.submit("j0", maps=4, reduces=1, map_s=1)
     c.submit("j1", maps=4, reduces=1, map_s=1)
     run = c.run()
@@ -192,7 +192,9 @@ def test_four_failures_of_a_task_end_its_job_and_no_other():
 
 def test_a_node_without_room_on_its_disk_is_avoided_for_a_time():
     c = tiny_cluster(nodes=3)
-    c.fate = lambda attempt, node: "no space left on /" if (node, c.now_s) == ("r0n0", 0) else None
+    c.failure = lambda attempt, node: (
+        "no space left on /" if (node, c.now_s) == ("r0n0", 0) else None
+    )
     c.submit("j0", maps=40, map_s=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -203,7 +205,7 @@ def test_a_node_without_room_on_its_disk_is_avoided_for_a_time():
 
 def test_a_job_does_not_avoid_all_nodes_for_want_of_room():
     c = tiny_cluster(nodes=3)
-    c.fate = lambda attempt, node: "no space left on /" if c.now_s < 2.5 else None
+    c.failure = lambda attempt, node: "no space left on /" if c.now_s < 2.5 else None
     c.submit("j0", maps=3, map_s=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -211,7 +213,7 @@ def test_a_job_does_not_avoid_all_nodes_for_want_of_room():
 
 def test_max_attempts_is_the_submitters_choice():
     c = tiny_cluster()
-    c.fate = lambda attempt, node: "boom"
+    c.failure = lambda attempt, node: "boom"
     c.submit("j0", maps=1, max_attempts=2)
     assert "2 of 2 attempts" in c.run().ended["j0"]
     assert len(ordered(c, LaunchAttempt)) == 2

@@ -96,7 +96,7 @@ def test_a_fetch_that_breaks_off_is_tried_again():
             return FlowFailed(flow=flow.flow, reason="reset")
         return None
 
-    c.flow_fate = once
+    c.flow_failure = once
     c.submit("j0", maps=1, reduces=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -105,7 +105,7 @@ def test_a_fetch_that_breaks_off_is_tried_again():
 
 def test_output_that_cannot_be_fetched_is_made_again():
     c = tiny_cluster(racks=1, nodes=2, slots=1, flow_s=1.0)
-    c.flow_fate = lambda flow: (
+    c.flow_failure = lambda flow: (
         FlowFailed(flow=flow.flow, reason="no route") if "j0.m0.0" in flow.outputs else None
     )
     c.submit("j0", maps=2, reduces=1)
@@ -119,7 +119,7 @@ def test_output_that_cannot_be_fetched_is_made_again():
 
 def test_output_that_is_said_to_be_lost_is_made_again_at_once():
     c = tiny_cluster(racks=1, nodes=2, slots=2, flow_s=1.0)
-    c.flow_fate = lambda flow: (
+    c.flow_failure = lambda flow: (
         FlowFailed(flow=flow.flow, reason="bad checksum", lost=("j0.m0.0",))
         if "j0.m0.0" in flow.outputs
         else None
@@ -137,7 +137,7 @@ def gone(flow):
 
 def test_nobody_is_blamed_for_output_whose_nodemanager_is_gone():
     c = tiny_cluster(racks=1, nodes=2, slots=2)
-    c.flow_fate = lambda flow: gone(flow) if len(c.flows()) < 3 else None
+    c.flow_failure = lambda flow: gone(flow) if len(c.flows()) < 3 else None
     c.submit("j0", maps=1, reduces=1, max_attempts=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -147,14 +147,14 @@ def test_nobody_is_blamed_for_output_whose_nodemanager_is_gone():
 
 def test_a_nodemanager_that_is_always_gone_ends_the_job():
     c = tiny_cluster(racks=1, nodes=2, slots=2)
-    c.flow_fate = gone
+    c.flow_failure = gone
     c.submit("j0", maps=1, reduces=1)
     assert c.run().ended["j0"].startswith("task j0.m0 failed 4 of 4 attempts")
 
 
 def test_output_that_is_always_lost_ends_the_job():
     c = tiny_cluster(racks=1, nodes=2, slots=2)
-    c.flow_fate = lambda flow: FlowFailed(flow=flow.flow, reason="bad", lost=flow.outputs)
+    c.flow_failure = lambda flow: FlowFailed(flow=flow.flow, reason="bad", lost=flow.outputs)
     c.submit("j0", maps=1, reduces=1)
     assert c.run().ended["j0"].startswith("task j0.m0 failed 4 of 4 attempts")
 
@@ -201,7 +201,7 @@ def test_a_node_that_starts_anew_has_lost_what_it_ran():
 
 def test_a_job_avoids_a_node_on_which_it_keeps_failing():
     c = tiny_cluster(racks=1, nodes=6, slots=1)
-    c.fate = lambda attempt, node: "bad disk" if node == "r0n0" else None
+    c.failure = lambda attempt, node: "bad disk" if node == "r0n0" else None
     c.submit("j0", maps=40, map_s=1)
     run = c.run()
     assert run.ended == {"j0": ""}
@@ -210,13 +210,13 @@ def test_a_job_avoids_a_node_on_which_it_keeps_failing():
 
 def test_a_job_is_not_left_with_none_but_nodes_that_it_avoids():
     c = tiny_cluster(racks=1, nodes=6, slots=1)
-    c.fate = lambda attempt, node: "bad disk" if node in ("r0n0", "r0n1") else None
+    c.failure = lambda attempt, node: "bad disk" if node in ("r0n0", "r0n1") else None
     c.submit("j0", maps=40, map_s=1, max_attempts=100)
     c.run(until_s=5.0)
     assert list(c.core.state.jobs[JobId("j0")].avoid) == ["r0n0", "r0n1"]
     for node in ("r0n2", "r0n3", "r0n4", "r0n5"):
         c.lose(node)
-    c.fate = lambda attempt, node: None  # somebody mended the disks
+    c.failure = lambda attempt, node: None  # the disks are repaired
     assert c.run().ended == {"j0": ""}
 
 

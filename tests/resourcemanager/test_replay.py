@@ -37,7 +37,7 @@ def eventful_run(scheduler: str) -> TinyCluster:
     """Jobs, failures, a lost node, a broken fetch."""
     c = tiny_cluster(racks=2, nodes=3, slots=2, scheduler=scheduler, flow_s=0.5)
     nodes = [node.id for node in c.topology.nodes()]
-    c.fate = lambda attempt, node: "boom" if attempt in ("j1.m2.0", "j2.r0.0") else None
+    c.failure = lambda attempt, node: "boom" if attempt in ("j1.m2.0", "j2.r0.0") else None
     for job in range(4):
         blocks = [[nodes[(job + b) % 6], nodes[(job + 2 * b + 3) % 6]] for b in range(9)]
         c.store(f"in{job}", blocks=blocks)

@@ -63,16 +63,16 @@ def add_jobs(c: TinyCluster, dice: random.Random) -> None:
 
 
 def add_faults(c: TinyCluster, dice: random.Random) -> None:
-    def fate(attempt: str, node: str) -> str | None:
+    def failure(attempt: str, node: str) -> str | None:
         return "boom" if c.now_s < FAULTS_END_S and dice.random() < 0.1 else None
 
-    def flow_fate(flow: StartFlow) -> FlowFailed | None:
+    def flow_failure(flow: StartFlow) -> FlowFailed | None:
         if c.now_s >= FAULTS_END_S or dice.random() > 0.15:
             return None
         lost = flow.outputs[: dice.randint(0, 1)]
         return FlowFailed(flow=flow.flow, reason="broke off", lost=lost)
 
-    c.fate, c.flow_fate = fate, flow_fate
+    c.failure, c.flow_failure = failure, flow_failure
     for node in [node.id for node in c.topology.nodes()]:
         at_s = dice.uniform(0, FAULTS_END_S)
         for _ in range(dice.randint(0, 2)):

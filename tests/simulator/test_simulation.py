@@ -214,7 +214,7 @@ def test_impossible_behaviour_is_refused(setting: dict[str, float], right: str):
 
 # Logs --------------------------------------------------------------------------------------------
 def write_run(path: Path) -> Simulation:
-    """A run with variance, failures and a lost node, whose events are in ``path``."""
+    """A run with variance, failures and a lost node; its events are in ``path``."""
     config = ClusterConfig(topology=topology(racks=3, nodes=2, slots=2), seed=5)
     jobs = [
         job(name=f"job-{n}", maps=4, reduces=2, shuffle=90 * MB, output=MB, submit_s=n)

@@ -5,7 +5,7 @@ outputs that were ready when it started; when it has finished and more is ready,
 starts.  That is Hadoop's fetch by host.  All flows of a reading stage are one coflow.  Where the
 fetches of a stage are merged (see ``merging.py``), a flow carries the outputs of several nodes.
 
-Never here: what becomes of tasks whose output is lost; see ``attempts.py``.
+Never here: running tasks again after their output is lost; see ``attempts.py``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Shuffle:
             self._begin_to_fetch(shuffle)
 
     def review(self, stage: Stage) -> None:
-        """Ask the policy again whether a stage whose attempts hold slots may begin to fetch."""
+        """Ask the policy again whether a stage with running attempts may begin to fetch."""
         shuffle = self._stages[stage.id]
         if not shuffle.fetching:
             self._begin_to_fetch(shuffle)

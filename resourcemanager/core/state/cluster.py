@@ -46,9 +46,9 @@ class ClusterState:
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
         self.commands: list[Command] = []  #: those that the event at hand has led to so far
         self.emit = self.commands.append  #: add a command
-        self.freed: dict[NodeId, Node] = {}  #: nodes whose slots must be offered to all jobs
+        self.freed: dict[NodeId, Node] = {}  #: nodes with slots that must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
-        self.touched: dict[JobId, Job] = {}  #: jobs whose slots or pending tasks changed
+        self.touched: dict[JobId, Job] = {}  #: jobs with other slots or pending tasks than before
         self._with_free: list[Node] = []  #: nodes with free slots, by position
         self._last_position: Position = (-1, 0, "")  #: of the node that was given a task last
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined

@@ -62,7 +62,7 @@ class Node:
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
-        self.kept_for: list[Job] = []  #: jobs whose reduce gave up a slot here for another task
+        self.kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -116,7 +116,7 @@ class Task:
         self.stage = stage
         self.state = "pending"  #: see ``lifecycles.TASK``
         self.live: tuple[Attempt, ...] = ()
-        self.winner: Attempt | None = None  #: the attempt whose output counts
+        self.winner: Attempt | None = None  #: the attempt that succeeded
         self.launches = 0
         self.failures = 0
         self.pending_since_s = now_s
@@ -201,9 +201,9 @@ class Stage:
         self.limit: float = 0
         #: pending tasks that ran before, of a stage that others read: these may wait already
         self.reruns: dict[int, Task] = {}
-        #: {node: attempts whose output lies there, in the order in which they ended}
+        #: {node: attempts with output there, in the order in which they ended}
         self.outputs: dict[NodeId, list[Attempt]] = {}
-        self.unreadable: dict[int, Task] = {}  #: done tasks whose output is lost and not needed now
+        self.unreadable: dict[int, Task] = {}  #: done tasks with lost output that is not needed now
 
     @property
     def progress(self) -> float:
@@ -312,7 +312,7 @@ class Job:
 
     # What policies ask ---------------------------------------------------------------------------
     def next_rerun(self) -> Task | None:
-        """A task that failed, or whose output was lost, and that readers may wait for.
+        """A task that failed or lost its output, and that readers may wait for.
 
         None of a stage that would only wait: what it reads has pending tasks and not one slot.
         """
@@ -329,7 +329,7 @@ class Job:
         return None
 
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
-        """The pending map whose input is nearest to the slot, and how near that is."""
+        """The pending map with its input nearest to the slot, and how near that is."""
         best: tuple[Task | None, Level] = (None, "anywhere")
         if len(self.maps) == 1:  # as mostly
             (stage,) = self.maps

@@ -59,7 +59,7 @@ TASK = Lifecycle(
     {
         "pending": "it needs a slot, once its stage may have one",
         "running": "it has attempts that hold slots",
-        "done": "it has a winner: the attempt whose output counts",
+        "done": "it has a winner: the attempt that succeeded",
     },
     [
         ("pending", "launched", "running"),

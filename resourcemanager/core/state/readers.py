@@ -13,8 +13,8 @@ import msgspec
 
 from railyard.cluster.ids import FlowId, NodeId
 
-#: What tells the fetches of one reader apart: the node they come from, since there is one at a
-#: time from each node; the flow itself where fetches are merged.
+#: Identifies a fetch of one reader: by its source node, since there is one at a time from each
+#: node; by its flow where fetches are merged.
 FetchKey = NodeId | FlowId
 
 
@@ -36,7 +36,7 @@ class Reader(msgspec.Struct, eq=False):
 
     @property
     def fetched(self) -> Mapping[str, int]:
-        """For each stage read, the tasks whose output has arrived, as bits."""
+        """{Stage read: bit set of the tasks with output that has arrived}."""
         if self._arrived:
             self._count_arrived()
         return self._fetched

@@ -46,7 +46,7 @@ from railyard.resourcemanager.schedulers.co_scheduler.releases import (
 
 
 class Guidelines(Policy):
-    """A part of Co-scheduler's policy; calls ``changed`` with a job whose guidelines are new."""
+    """A part of Co-scheduler's policy; calls ``changed`` with a job that has new guidelines."""
 
     def __init__(
         self, config: CoConfig, cluster: ClusterView, changed: Callable[[JobView], None]

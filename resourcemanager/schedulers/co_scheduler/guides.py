@@ -187,7 +187,7 @@ class JobGuides:
     job: JobView
     predicted: DataGuideline | None  #: of a recurring job, from its forecast
     maps: list[MapGuide] = field(default_factory=list)  #: of its stages that read no other
-    #: {stage: its guideline}, of stages whose sources are done
+    #: {stage with finished sources: its guideline}
     reduces: dict[str, ReduceGuide] = field(default_factory=dict)
 
     def of(self, stage: StageView) -> MapGuide | ReduceGuide | None:

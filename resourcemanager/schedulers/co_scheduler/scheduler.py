@@ -52,7 +52,7 @@ from railyard.resourcemanager.schedulers.fair import FairOrder, User
 class Line(IntEnum):
     """The line of Algorithm 2 by which a task may have a slot of a rack."""
 
-    SCHEDULED_REDUCE = 4  #: of a shuffle-heavy job whose best schedule contains the rack
+    SCHEDULED_REDUCE = 4  #: of a shuffle-heavy job with the rack in its best schedule
     GUIDED_MAP = (
         5  #: of a shuffle-heavy job with data on the rack, on fewer than R_map racks so far
     )
@@ -118,7 +118,7 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
         #: jobs that refuse slots off their guideline: since when they could have had one on it,
         #: and until when
         self._refusing: dict[JobId, tuple[float, float]] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs whose guidelines have changed
+        self._changed: dict[JobId, JobView] = {}  #: jobs with changed guidelines
 
     # Data: section IV-D.3 ------------------------------------------------------------------------
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:

@@ -34,7 +34,7 @@ def compare(request: CompareRequest) -> None:
     bad = [run for row in rows for run in row.runs if run["verified"] is False]
     if bad:
         runs = format_count(len(bad), "run")
-        raise NotAllVerified(f"{runs} had jobs that failed or whose output is not right")
+        raise NotAllVerified(f"{runs} had jobs that failed or have wrong output")
 
 
 def carry_out(request: RunsRequest) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The papers whose experiments can be run again, each a file with its figures; and their list.
+"""The list of papers with reproducible experiments; each paper's figures are in a file.
 
 Not here: what figures are made of and how they are run (``reproduce``).
 Open ``corral`` first.

@@ -286,7 +286,7 @@ def test_a_rack_that_is_back_is_kept_to_again(tmp_path: Path):
 
 def test_a_job_whose_attempts_fail_all_over_its_rack_leaves_it(tmp_path: Path):
     c = corral(tmp_path, {"j0": "r1"})
-    c.fate = lambda _, node: "broken disk" if node.startswith("r1") else None
+    c.failure = lambda _, node: "broken disk" if node.startswith("r1") else None
     c.submit("j0", maps=6, max_attempts=100)
     assert c.run(until_s=100.0).ended == {"j0": ""}
 
