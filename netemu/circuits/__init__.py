@@ -1,5 +1,5 @@
-"""The optical circuit switch: what waits for circuits, which there should be, what they carry.
+"""The optical circuit switch: which flows wait for circuits, which pairs get them, what they carry.
 
 Pure.  Not here: rates of flows that go by packets, and the fabric, which applies the plane's moves.
-Open ``plane`` first; who gets a circuit is decided in ``policies``.
+Open ``plane`` first; ``policies`` decides which pairs get circuits.
 """

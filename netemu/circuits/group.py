@@ -1,7 +1,7 @@
-"""The flows of a pair of racks on their circuit where NICs limit them, too: one group for each.
+"""The flows of a rack pair on their circuit where NICs limit them, too: one group per circuit.
 
-Flows that cross the same limited links besides the circuit are served alike: they are a class.
-Where circuits are all that limits flows, see ``pipe``.
+Flows that cross the same limited links besides the circuit are one class.  Where nothing but
+circuits limits flows, see ``pipe``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from railyard.netemu.model.openflows import ROUNDING, Flow
 
 
 class CircuitGroup:
-    """What goes through one circuit, which carries from ``from_s`` on."""
+    """The flows of one circuit, which carries from ``from_s`` on."""
 
     only_ended = False
-    layout = 0  #: of no interest: its rates are always set anew
+    layout = 0  #: not used: its rates are always set anew
 
     def __init__(self, key: str, context: GroupContext) -> None:
         self.key = key
@@ -33,7 +33,8 @@ class CircuitGroup:
         self._classes: list[ServedClass] = []
         self._by_limits: dict[Path, ServedClass] = {}
         self._flows = 0
-        self._settled_s = 0.0
+        self._settled_s = 0.0  #: all services, and the bytes sent, are as of then
+        self._sent_bytes = 0.0
 
     # What schedulers see -------------------------------------------------------------------------
     @property
@@ -61,7 +62,7 @@ class CircuitGroup:
 
     @property
     def crossed(self) -> int:
-        """The links on these paths, as bits."""
+        """The links on these paths, as the bits of an int: 1 << link."""
         there = 0
         for served_class in self._classes:
             for link in unpack(self._context.path(served_class.route)):
@@ -70,12 +71,12 @@ class CircuitGroup:
 
     @property
     def weights(self) -> Floats:
-        """Sum of the weights of each class's flows."""
+        """[row]: the sum of the weights of a class's flows."""
         return np.array([served_class.weight for served_class in self._classes])
 
     @property
     def rates(self) -> Floats:
-        """Bytes/s of each class, for each unit of weight."""
+        """[row]: bytes/s per unit of weight of a class."""
         return np.array([served_class.rate for served_class in self._classes])
 
     @property
@@ -89,7 +90,7 @@ class CircuitGroup:
 
     @property
     def load(self) -> Floats:
-        """Bytes/s that it puts on each link."""
+        """[link]: bytes/s that it puts on each link."""
         load = np.zeros(self._context.links)
         if self._carries:
             for served_class in self._classes:
@@ -98,11 +99,11 @@ class CircuitGroup:
         return load
 
     def class_key(self, row: int) -> Any:
-        """The empty key: no flow scheduler with circuits divides routes."""
+        """The empty key: no flow scheduler with circuits divides flows of one route."""
         return self._classes[row].class_key
 
     def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
-        """What each class has left to send."""
+        """[row]: bytes that each class has left to send."""
         self._settle()
         return np.array(
             [
@@ -112,16 +113,17 @@ class CircuitGroup:
         )[rows]
 
     def left_bytes(self) -> float:
-        """What all its flows have left to send."""
+        """Bytes that all its flows have left to send."""
         self._settle()
         return sum(served_class.left_bytes() for served_class in self._classes)
 
     def sent_bytes(self) -> float:
-        """Not counted: no flow scheduler with circuits asks for it."""
-        raise NotImplementedError
+        """Bytes that its flows, those that ended included, have sent through the circuit by now."""
+        self._settle()
+        return self._sent_bytes
 
     def set_rates(self, rates: Floats) -> None:
-        """Serve the classes at these bytes/s for each unit of weight from now on."""
+        """Serve the classes at these bytes/s per unit of weight, [row], from now on."""
         self._settle()
         for served_class, rate in zip(self._classes, rates.tolist(), strict=True):
             served_class.rate = rate
@@ -130,24 +132,24 @@ class CircuitGroup:
     # What the network does -----------------------------------------------------------------------
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to send."""
+        """Whether it has no flows."""
         return not self._flows
 
     def carry(self, bytes_per_s: float, from_s: float) -> None:
-        """Send through a circuit of this rate, which carries from then on."""
+        """Send through a circuit of this rate, which carries from ``from_s`` on."""
         self._settle()
         self.circuit_bytes_per_s = bytes_per_s
         self.from_s = from_s
 
     def fill(self) -> None:
-        """Leave it to the flow scheduler to use all of the circuit."""
+        """Nothing: the flow scheduler sets its rates."""
 
     def halt(self) -> bool:
-        """The flows must leave: without a circuit, there is no such group."""
+        """False: without a circuit there is no such group, so its flows must leave."""
         return False
 
     def add(self, flow: Flow) -> None:
-        """Let a flow that has bytes to send join."""
+        """Add a flow that has bytes to send."""
         self._settle()
         limits = self._context.path(flow.route)
         served_class = self._by_limits.get(limits)
@@ -160,10 +162,10 @@ class CircuitGroup:
         self.stale = True
 
     def admit(self) -> None:
-        """Flows join at once."""
+        """Nothing: flows have joined their classes already."""
 
     def remove(self, flow: Flow) -> None:
-        """Let a flow leave."""
+        """Remove a flow, which then knows what it has sent."""
         self._settle()
         served_class = flow.flow_class
         assert isinstance(served_class, ServedClass)
@@ -198,7 +200,7 @@ class CircuitGroup:
         return taken
 
     def service(self) -> list[float]:
-        """The service of each served_class by now."""
+        """[row]: the service of each class by now, in bytes per unit of weight."""
         self._settle()
         return [served_class.served for served_class in self._classes]
 
@@ -220,7 +222,7 @@ class CircuitGroup:
         return served_class.rate * flow.weight
 
     def limits_changed(self) -> None:
-        """Which links are limited is looked up whenever it matters."""
+        """Note that links have got limits, or lost them: rates must be set anew."""
         self.stale = True
 
     # Inside --------------------------------------------------------------------------------------
@@ -229,13 +231,15 @@ class CircuitGroup:
         return self._context.now_s >= self.from_s
 
     def _settle(self) -> None:
-        """Account for the service until now."""
+        """Bring the service of all classes, and the bytes sent, up to now."""
         now_s = self._context.now_s
         began_s = max(self._settled_s, self.from_s)
         if now_s > began_s:
             passed_s = now_s - began_s
             for served_class in self._classes:
-                served_class.served += served_class.rate * passed_s
+                more = served_class.rate * passed_s
+                served_class.served += more
+                self._sent_bytes += more * served_class.weight
         self._settled_s = now_s
 
     def _left(self, flows: int) -> None:

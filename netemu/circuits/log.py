@@ -1,4 +1,4 @@
-"""What becomes of circuits, and who used which of them when: the record that pictures are made of.
+"""Which coflow used which circuit when: the record that pictures are made of.
 
 Pure; the emulation and the simulator both feed one.  Its rows are in ``network.jsonl``, one for
 each time that a coflow had a circuit:
@@ -6,9 +6,9 @@ each time that a coflow had a circuit:
     {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", "begin_s": 1.0, "lit_s": 1.01,
      "end_s": 2.5}
 
-``begin_s``: the circuit was the coflow's from then on; ``lit_s``: it carried from then on, which is
-``begin_s`` where it was found lit, and null where it was given up dark.  A circuit that is up while
-nobody uses it leaves no row.
+``begin_s``: when the coflow got the circuit; ``lit_s``: when it could send, which is ``begin_s``
+where the circuit was lit already, and null where the coflow lost it dark; ``end_s``: when it lost
+it.  A circuit that is up while no coflow uses it leaves no row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.files.inputfile import read_text_file
 from railyard.netemu.model.circuits import CircuitChange
 
-#: Of a longer run only so many uses are kept, and how many more there were.
+#: This many uses are kept of a run, and how many more there were.
 USES_MAX = 50_000
 
 
@@ -47,7 +47,7 @@ class CircuitLog:
         self._under_way: dict[int, CircuitUse] = {}  #: by circuit; without their end
 
     def take(self, changes: Iterable[CircuitChange], offset_s: float = 0.0) -> None:
-        """Note what has happened since; ``offset_s``: the record's clock minus the network's."""
+        """Record changes, in order; ``offset_s``: the record's clock minus the network's."""
         for change in changes:
             self._take(change, change.at_s + offset_s)
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 def circuit_times_s(
     size_bytes: ArrayLike, port_bytes_per_s: float, delta_s: float
 ) -> NDArray[np.float64]:
-    """t_ij of equation 1: how long each pair of racks needs a circuit, its set-up included.
+    """t_ij of equation 1: seconds for which each rack pair needs a circuit, set-up included.
 
     ``size_bytes`` is C, a square matrix of bytes from rack i to rack j.  Raises ``ValueError`` if
     it is not square or has a negative entry, and for a rate or a delay that can't be.

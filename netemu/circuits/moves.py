@@ -1,4 +1,4 @@
-"""What the circuit plane has the fabric do with flows."""
+"""The moves of flows that the circuit plane orders from the fabric."""
 
 from __future__ import annotations
 

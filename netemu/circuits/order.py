@@ -1,4 +1,4 @@
-"""The order in which coflows get circuits: by the urgency that the circuit policy gives them."""
+"""The order in which coflows get circuits: by the circuit policy's ``urgency``."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def in_order(
     port_bytes_per_s: Floats,
     now_s: float,
 ) -> list[CoflowDemand]:
-    """Coflows by urgency, where those that differ by rounding only are equal; arrival; name.
+    """Coflows by urgency, then arrival, then name; urgencies that differ by rounding are equal.
 
-    ``port_bytes_per_s`` are the ports out of the racks, and then those into them.
+    ``port_bytes_per_s`` has the ports out of the racks first, then those into them.
     """
     _find_places([demand for demand in demands if demand.place is None], policy, port_bytes_per_s)
     places = [demand.place or _NOWHERE for demand in demands]
     rank = ranks(np.array([urgency for urgency, _, _ in places]), instant_s(now_s)).tolist()
-    line = [
+    keyed = [
         (number, came_s, key, demand)
         for number, (_, came_s, key), demand in zip(rank, places, demands, strict=True)
     ]
-    return [demand for *_, demand in sorted(line)]
+    return [demand for *_, demand in sorted(keyed)]
 
 
 def _find_places(
     moved: list[CoflowDemand], policy: CircuitPolicy, port_bytes_per_s: Floats
 ) -> None:
-    """Give coflows, the sums of which have changed, their places in the order."""
+    """Set the places of coflows that have other bytes or pairs than before."""
     if not moved:
         return
     urgencies = policy.urgency(
@@ -60,6 +60,6 @@ def _find_places(
 
 
 def _by_port(outs: list[array[Any]], ins: list[array[Any]]) -> NDArray[Any]:
-    """[coflow, out or in, rack] of what coflows have at their ports."""
-    both = b"".join(chain.from_iterable(zip(outs, ins, strict=True)))  # numbers as they are
+    """[coflow, out or in, rack]: what coflows have at each port."""
+    both = b"".join(chain.from_iterable(zip(outs, ins, strict=True)))  # no copies of arrays
     return np.frombuffer(both, outs[0].typecode).reshape(len(outs), 2, -1)

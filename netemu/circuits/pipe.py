@@ -1,7 +1,7 @@
-"""The flows of a pair of racks that nothing but their circuit limits: they share all of it.
+"""The flows of a rack pair that nothing but their circuit limits: they share all of it.
 
-This is the common case by far.  No flow scheduler needs to look at such flows, and they are one
-class, so there are no arrays.
+This is by far the most common case.  No flow scheduler needs to look at such flows, and they are
+one class, so there are no arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from railyard.netemu.model.openflows import ROUNDING, Flow
 
 
 class Pipe(ServedClass, eq=False, kw_only=True):
-    """What goes through one circuit, which carries from some time on; its rate is 0 without one."""
+    """The flows of a rack pair, through one circuit after the other; its rate is 0 without one."""
 
     key: str
     context: GroupContext
@@ -31,11 +31,11 @@ class Pipe(ServedClass, eq=False, kw_only=True):
     # What can be seen -----------------------------------------------------------------------------
     @property
     def as_group(self) -> None:
-        """Flow schedulers do not see it."""
+        """None: flow schedulers do not see it."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to send."""
+        """Whether it has no flows."""
         return not self.members
 
     @property
@@ -45,17 +45,17 @@ class Pipe(ServedClass, eq=False, kw_only=True):
 
     @property
     def load(self) -> Floats:
-        """Bytes/s that it puts on each link."""
+        """[link]: bytes/s that it puts on each link."""
         path = np.frombuffer(self.context.path(self.route), np.int64).reshape(-1, 1)
         return load_of(path, np.array([self.rate_bytes_per_s]), self.context.links)
 
     def left_bytes(self) -> float:
-        """What all its flows have left to send."""
+        """Bytes that all its flows have left to send."""
         self._settle()
         return super().left_bytes()
 
     def service(self) -> list[float]:
-        """Bytes for each unit of weight by now; there is one class."""
+        """Bytes per unit of weight by now, of its one class."""
         self._settle()
         return [self.served]
 
@@ -72,7 +72,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
 
     # What the network does -----------------------------------------------------------------------
     def carry(self, bytes_per_s: float, from_s: float) -> None:
-        """Send through a circuit of this rate, which carries from then on; there was none."""
+        """Send through a circuit of this rate, which carries from ``from_s`` on; it had none."""
         self._bytes_per_s = bytes_per_s
         self._from_s = from_s
         self.fill()
@@ -102,17 +102,17 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         self.context.retimed.append(self)
 
     def add(self, flow: Flow) -> None:
-        """Let a flow that has bytes to send join; ``fill`` is to follow."""
+        """Add a flow that has bytes to send; ``fill`` must follow."""
         if self.rate:
             self._settle()
         self.enter(flow)
         self.stale = True
 
     def admit(self) -> None:
-        """Flows join at once."""
+        """Nothing: flows have joined the class already."""
 
     def remove(self, flow: Flow) -> None:
-        """Let a flow leave."""
+        """Remove a flow, which then knows what it has sent."""
         self._settle()
         self.leave(flow)
         self.stale = True
@@ -137,7 +137,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         return self.context.now_s >= self._from_s
 
     def _settle(self) -> None:
-        """Account for the service until now."""
+        """Bring the service up to now."""
         now_s, began_s = self.context.now_s, self._settled_s
         if began_s < self._from_s:
             began_s = self._from_s

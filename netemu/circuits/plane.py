@@ -1,22 +1,22 @@
-"""The optical part of the network: which flows take circuits, and when these carry.
+"""The optical part of the network: which flows go by circuit, and when circuits carry.
 
-What a coflow has to send from one rack to another takes a circuit when it is at least the elephant
-threshold T_e; that is looked at when flows arrive or grow, and when a failed port works again.  A
-pair that takes a circuit does so until it has nothing left to send: flows that join it do, too.
+A coflow's bytes from one rack to another (a pair) go by circuit if they are at least the elephant
+threshold T_e; that is checked when flows arrive or grow, and when a failed port works again.  A
+pair that goes by circuit does so until it has nothing left to send, flows that join it included.
 All others go by packets.
 
     waiting    for a circuit: its flows send nothing
     attached   its flows are a group, which begins to send once the circuit carries
 
-Where nothing but circuits limits the nodes' flows, such a group is a *pipe* and knows its rate at
-once.  Where NICs are limited, too, it joins the others (and the flow scheduler decides) when the
-circuit carries.
+Where nothing but circuits limits the nodes' flows, such a group is a *pipe* and sets its own rate.
+Where NICs are limited, too, it is a group like others, and the flow scheduler sets its rates, as
+soon as the circuit carries.
 
-A port fails when its capacity becomes 0: what is attached there goes by packets at once, and comes
-back, paying δ again, when the port works and it still has T_e to send.
+A port fails when its capacity becomes 0: pairs attached there go by packets at once, and return to
+circuits, after another δ, if they still have T_e to send when the port works again.
 
-Who gets a circuit is up to a ``CircuitPolicy``.  What becomes of flows is returned as moves, which
-the fabric applies.
+Which pairs get circuits is up to a ``CircuitPolicy``.  How flows go is returned as moves, which the
+fabric applies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from railyard.netemu.model.openflows import Circuit, CoflowDemand, Flow, OnCircu
 
 
 class CircuitPlane:
-    """Pairs of racks, circuits and ports of one network.  Racks are numbers."""
+    """The rack pairs, circuits and ports of one network.  Racks are numbers."""
 
     def __init__(
         self,
@@ -62,29 +62,29 @@ class CircuitPlane:
         self._elephant_bytes = topology.ocs.elephant_bytes
         racks = self.switch.racks
         names = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in racks]
-        #: the ports out of the racks, and then those into them: numbers of links
+        #: numbers of links: the ports out of the racks, then those into them
         self._ports = np.array([network.number[name] for name in names])
         self._port_bytes_per_s: Floats = network.capacities[self._ports]
-        self._alone = True  #: whether nothing but circuits limits flows on them
+        self._alone = True  #: whether nothing but their circuit limits flows on circuits
         self._limits_changed = True
         self._demands: dict[str, CoflowDemand] = {}
         self._on_circuits: dict[CoflowDemand, None] = {}  #: those that have, or want, circuits
-        self._small: dict[RackPairDemand, None] = {}  #: pairs by packets that have grown
+        self._small: dict[RackPairDemand, None] = {}  #: pairs by packets with more to send
         #: pairs by circuit that have more, or less, to send
         self._grown: dict[RackPairDemand, None] = {}
-        #: coflows with pairs that have come to wait since the last choice
+        #: coflows with pairs that began to wait since the last choice
         self._fresh: dict[CoflowDemand, None] = {}
-        self._reorder = False  #: whether coflows may have another order now
-        self._rematch = False  #: whether others may have circuits now
+        self._reorder = False  #: whether the order of coflows may have changed
+        self._rematch = False  #: whether other pairs may get circuits now
         #: heap of (when it will carry, number, pair, circuit), where groups are no pipes
         self._dark: list[tuple[float, int, RackPairDemand, Circuit]] = []
         self._numbers = count()
 
     # What flows do -------------------------------------------------------------------------------
     def start(self, flow: Flow) -> OnCircuit | None:
-        """A flow between racks, which sends nothing, has bytes to send.
+        """Take in a flow between racks that has bytes to send, and sends nothing yet.
 
-        Returns the group on a circuit that it joins; None if ``decide`` will say how it goes.
+        Returns the group on a circuit that it joins; None if ``decide`` will move it.
         """
         pair = flow.pair or self._pair_of(flow)
         pair.flows[flow] = None
@@ -95,7 +95,7 @@ class CircuitPlane:
         return pair.group
 
     def stop(self, flow: Flow) -> None:
-        """A flow has nothing to send, or is closed; it is in no class."""
+        """Forget a flow that has nothing to send, or is closed; it is in no class."""
         pair = flow.pair
         if pair is None:
             return
@@ -122,17 +122,17 @@ class CircuitPlane:
 
     # Decisions -----------------------------------------------------------------------------------
     def limits_changed(self) -> None:
-        """Links have other capacities."""
+        """Note that links have other capacities."""
         self._limits_changed = True
 
     def compile(self) -> None:
-        """Be quicker from now on, where there are thousands of flows."""
+        """Choose circuits by compiled loops from now on."""
         self._policy = compiled(self._policy, self._demands.values())
 
     def decide(self, capacities: Floats) -> Iterator[Move]:
-        """Have the circuits that there should be now.
+        """Bring circuits, and the flows on them, up to now.
 
-        Each move must be applied before the next one is asked for.
+        Each move must be applied before the next one is requested.
         """
         now_s = self._context.now_s
         if self._limits_changed:
@@ -152,7 +152,7 @@ class CircuitPlane:
         return min(self._dark[0][0] if self._dark else math.inf, self._policy.look_again_s)
 
     def load_of_pipes(self) -> Floats:
-        """Bytes/s that pipes, which no flow scheduler looks at, put on each link."""
+        """[link]: bytes/s of the pipes, which no flow scheduler looks at."""
         load = np.zeros(self._context.links)
         for demand in self._demands.values() if self._alone else ():
             for pair in demand.serving:
@@ -177,7 +177,7 @@ class CircuitPlane:
         return pair
 
     def _sort_out(self) -> Iterator[Move]:
-        """Let pairs that are large enough now wait for circuits; the others go by packets."""
+        """Let pairs that have T_e to send wait for circuits, and the others go by packets."""
         for pair in self._small:
             left_bytes = self._elephant_bytes_of(pair)
             if left_bytes:
@@ -189,7 +189,7 @@ class CircuitPlane:
         self._small.clear()
 
     def _elephant_bytes_of(self, pair: RackPairDemand) -> float:
-        """What a pair has left to send if it may take a circuit; otherwise 0."""
+        """Bytes that a pair has left to send if it may go by circuit; otherwise 0."""
         works = self.switch.out_bytes_per_s[pair.src] and self.switch.in_bytes_per_s[pair.dst]
         left_bytes = _left_bytes_of(pair.flows) if works else 0.0
         return left_bytes if left_bytes >= self._elephant_bytes else 0.0
@@ -207,7 +207,7 @@ class CircuitPlane:
         self._grown.clear()
 
     def _queue(self, pair: RackPairDemand, left_bytes: float) -> None:
-        """Have a pair wait for a circuit from now on, or with more, or less, than before."""
+        """Let a pair wait for a circuit, with so many bytes left to send."""
         demand = pair.demand
         demand.count(pair, left_bytes)
         self._policy.wait(pair, round(left_bytes))  # equals must not differ by rounding
@@ -218,15 +218,15 @@ class CircuitPlane:
         pair.demand.count(pair, _left_bytes(pair))
 
     def _expect_end(self, pair: RackPairDemand, circuit: Circuit, left_bytes: float) -> None:
-        """Note when a pair will be done, if its circuit carries nothing else."""
+        """Report to the policy when a pair will have sent all."""
         rate = self.switch.bytes_per_s(circuit)
-        if not self._alone and pair.group is not None:  # others use the nodes' links
+        if not self._alone and pair.group is not None:  # other flows use the nodes' links
             rate = pair.group.rate_bytes_per_s or rate
         begins_s = max(circuit.ready_s, self._context.now_s)
         self._policy.expect_end(pair, begins_s + left_bytes / rate)
 
     def _take_off(self, pair: RackPairDemand) -> None:
-        """Have a pair, which is in no group, without a circuit, and wanting none."""
+        """Take a pair that is in no group off circuits: it has none, and wants none."""
         demand = pair.demand
         pair.by_circuit = False
         if pair.circuit is not None:
@@ -244,7 +244,7 @@ class CircuitPlane:
 
     # Inside: circuits ----------------------------------------------------------------------------
     def _match(self) -> Iterator[Move]:
-        """Give circuits to other pairs, as the policy says."""
+        """Change the pairs that have circuits, as the policy chooses."""
         now_s = self._context.now_s
         order = self._new_order() if self._reorder else None
         if not self._alone:
@@ -256,7 +256,7 @@ class CircuitPlane:
             yield from self._cut(pair)
             self._count(pair)
             self._policy.wait(pair, round(pair.counted_bytes))
-        if cut and self.switch.wavelengths > 1:  # spare circuits first, before others make them go
+        if cut and self.switch.wavelengths > 1:  # spare circuits first: others may take them down
             taken.sort(key=lambda pair: self.switch.spare(pair.src, pair.dst) is None)
         for pair in taken:
             pair.circuit = self.switch.connect(pair, now_s)
@@ -264,14 +264,14 @@ class CircuitPlane:
             yield from self._attach(pair, pair.circuit)
 
     def _expect_ends(self) -> None:
-        """Note anew when pairs will be done."""
+        """Report to the policy when all pairs with circuits will have sent all."""
         for demand in self._on_circuits:
             for pair in demand.serving:
                 if pair.circuit is not None:
                     self._expect_end(pair, pair.circuit, _left_bytes(pair))
 
     def _new_order(self) -> list[CoflowDemand] | None:
-        """The coflows that have, or want, circuits, in order; None if the order is as it was."""
+        """The coflows that have, or want, circuits, in order; None if the order has not changed."""
         for demand in self._on_circuits:
             for pair in demand.serving:
                 self._count(pair)
@@ -280,21 +280,21 @@ class CircuitPlane:
         return None if order == self._policy.order else order
 
     def _light_up(self) -> Iterator[Move]:
-        """Let pairs send, the circuits of which carry now."""
+        """Let pairs send when their circuits begin to carry."""
         dark, now_s = self._dark, self._context.now_s
         while dark:
             ready_s, _, pair, circuit = dark[0]
             if pair.circuit is circuit:
                 if ready_s > now_s:
                     return
-                if pair.group is None:  # it is there twice if limits have changed meanwhile
+                if pair.group is None:  # a pair is in the heap twice if limits have changed
                     group = pair.group = CircuitGroup(pair.demand.key, self._context)
                     yield Attach(pair.flows, group)
                     group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
             heapq.heappop(dark)
 
     def _attach(self, pair: RackPairDemand, circuit: Circuit) -> Iterator[Move]:
-        """Have a pair's flows on its circuit, at once or when it carries."""
+        """Attach a pair's flows to its circuit, at once or when it carries."""
         if not self._alone:
             heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), pair, circuit))
             return
@@ -306,7 +306,7 @@ class CircuitPlane:
         pair.group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
 
     def _cut(self, pair: RackPairDemand) -> Iterator[Move]:
-        """Have a pair without its circuit."""
+        """Take a pair's circuit."""
         assert pair.circuit is not None
         self.switch.release(pair.circuit, self._context.now_s)
         pair.circuit = None
@@ -314,7 +314,7 @@ class CircuitPlane:
             yield from self._detach(pair)
 
     def _detach(self, pair: RackPairDemand) -> Iterator[Move]:
-        """Have a pair's flows in no group on a circuit."""
+        """Detach a pair's flows from its group on a circuit, if it has one."""
         if pair.group is not None:
             yield Detach(pair.flows)
             pair.group = None
@@ -326,7 +326,7 @@ class CircuitPlane:
         self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
         for demand in self._demands.values():
             for pair in demand.pairs():
-                yield from self._detach(pair)  # other links may limit them, or others join them
+                yield from self._detach(pair)  # other links may limit them now
                 if pair.circuit is not None:
                     yield from self._attach(pair, pair.circuit)
         self._expect_ends()
@@ -350,7 +350,7 @@ class CircuitPlane:
         self._reorder = True
 
     def _leave(self, pairs: list[RackPairDemand]) -> Iterator[Move]:
-        """Have pairs go by packets."""
+        """Let these pairs go by packets."""
         for pair in pairs:
             if pair.by_circuit:
                 self._grown.pop(pair, None)
@@ -368,7 +368,7 @@ class CircuitPlane:
 
 
 def _left_bytes(pair: RackPairDemand) -> float:
-    """What a pair has left to send."""
+    """Bytes that a pair has left to send."""
     return _left_bytes_of(pair.flows) if pair.group is None else pair.group.left_bytes()
 
 

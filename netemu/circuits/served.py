@@ -1,6 +1,6 @@
 """A class of flows on a circuit, which keeps its own service.
 
-Groups on circuits are many, small and short-lived, so their classes are no rows of arrays.
+Groups on circuits are many, small and short-lived, so arrays would cost more than objects.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from railyard.netemu.model.openflows import Flow, FlowClass
 
 
 class ServedClass(FlowClass, eq=False, kw_only=True):
-    """Flows that are served alike."""
+    """Flows of one circuit with the same limits, and the service that they get."""
 
     weight: float = 0.0  #: sum of its flows' weights
-    served: float = 0.0  #: bytes for each unit of weight
-    total: float = 0.0  #: sum of its flows' weights, each times what it needs
-    rate: float = 0.0  #: bytes/s for each unit of weight
+    served: float = 0.0  #: bytes per unit of weight
+    total: float = 0.0  #: sum over its flows of weight * ``needs``, in bytes
+    rate: float = 0.0  #: bytes/s per unit of weight
 
     def enter(self, flow: Flow) -> None:
-        """Let a flow join, its service known as of now."""
+        """Add a flow; ``served`` must be as of now."""
         sent, served, weight = flow.sent_bytes, self.served, flow.weight
         flow.flow_class = self
         flow.sent_before = sent
@@ -28,16 +28,16 @@ class ServedClass(FlowClass, eq=False, kw_only=True):
         self.total += weight * needs
 
     def leave(self, flow: Flow) -> None:
-        """Let a flow go, its service known as of now."""
+        """Remove a flow; ``served`` must be as of now."""
         flow.sent_bytes = flow.sent_at(self.served)
         self.release(flow)
         self.less(flow.weight, flow.weight * flow.needs)
 
     def less(self, weight: float, total: float) -> None:
-        """Count flows no more that have gone."""
+        """Subtract flows that were removed from ``weight`` and ``total``."""
         self.weight = self.weight - weight if self.members else 0.0
         self.total = self.total - total if self.members else 0.0
 
     def left_bytes(self) -> float:
-        """What its flows have left to send, its service known as of now."""
+        """Bytes that its flows have left to send; ``served`` must be as of now."""
         return max(self.total - self.served * self.weight, 0.0)

@@ -1,10 +1,10 @@
-"""The optical circuit switch: which circuits there are, since when, and what has become of them.
+"""The optical circuit switch: its circuits, and a log of their changes.
 
-Pure mechanics without a clock and without a will: who should have a circuit is decided in
-``netemu.circuits``.  A rack's port has room for W circuits in each direction (one without
+It has no clock and decides nothing: which pairs should have circuits is up to
+``netemu.circuits.policies``.  A rack's port has room for W circuits in each direction (one without
 wavelengths).  A circuit that is set up is dark for δ and then carries; only its own two ports wait
-for it (not-all-stop).  It stays up when nobody uses it any more, until one of its ports is needed
-for another, so that whoever wants the same pair of racks next finds it lit.
+for it (not-all-stop).  It stays up when no pair uses it any more, until one of its ports is needed
+for another, so that the next coflow between the same racks finds it lit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.openflows import Circuit, RackPairDemand
 
-#: So many changes are remembered; whoever wants them all must ask in time.
+#: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
 
 _Change = tuple[float, Change, int, int, str | None, int]
@@ -35,19 +35,19 @@ class OpticalSwitch:
         #: bytes/s of a circuit, by rack: a wavelength's share of the port; 0 if it has failed
         self.out_bytes_per_s = [ocs.port_bytes_per_s] * len(self.racks)
         self.in_bytes_per_s = [ocs.port_bytes_per_s] * len(self.racks)
-        #: circuits at each port, those that nobody uses included
+        #: circuits at each port, unused ones included
         self.out: list[list[Circuit]] = [[] for _ in self.racks]
         self.into: list[list[Circuit]] = [[] for _ in self.racks]
         self._getting_ready: deque[Circuit] = deque()  #: in order, as δ is the same for all
         #: as ``CircuitChange`` has them, but for the racks' numbers
         self._changes: deque[_Change] = deque(maxlen=CHANGES_KEPT)
-        self._changes_seen = 0  #: how many there have been in all
+        self._changes_seen = 0  #: changes so far, those that were dropped included
         self._has_log = has_log
         self._circuits_made = 0
 
     # Orders --------------------------------------------------------------------------------------
     def spare(self, src: int, dst: int) -> Circuit | None:
-        """A circuit between the two that nobody uses; the one that is ready first."""
+        """The unused circuit between the two racks that is ready first, if there is one."""
         best: Circuit | None = None
         for circuit in self.out[src]:
             if (
@@ -61,7 +61,7 @@ class OpticalSwitch:
     def connect(self, pair: RackPairDemand, now_s: float) -> Circuit:
         """Give a pair a circuit: a spare one, which may be lit, or a new one.
 
-        Circuits that nobody uses make room, the oldest first.
+        Unused circuits are taken down to make room, the oldest first.
         """
         if self._getting_ready:
             self._note_ready(now_s)
@@ -86,7 +86,7 @@ class OpticalSwitch:
         return circuit
 
     def release(self, circuit: Circuit, now_s: float) -> None:
-        """Nobody uses it any more; it stays."""
+        """Note that no pair uses a circuit any more; it stays up."""
         if self._getting_ready:
             self._note_ready(now_s)
         circuit.user = None
@@ -94,7 +94,7 @@ class OpticalSwitch:
             self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
 
     def set_port(self, rack: int, bytes_per_s: float, now_s: float, *, is_out: bool) -> None:
-        """A port carries so much from now on, in all; with 0, its (unused) circuits are gone."""
+        """Give a port another rate, of all its circuits together; 0 takes its circuits down."""
         self._note_ready(now_s)
         rates = self.out_bytes_per_s if is_out else self.in_bytes_per_s
         rates[rack] = bytes_per_s / self.wavelengths
@@ -103,13 +103,13 @@ class OpticalSwitch:
                 self._take_down(circuit, now_s)
 
     def bytes_per_s(self, circuit: Circuit) -> float:
-        """What a circuit carries once it is ready."""
+        """Bytes/s of a circuit once it is ready."""
         out, into = self.out_bytes_per_s[circuit.src], self.in_bytes_per_s[circuit.dst]
         return out if out < into else into
 
     # What can be seen -----------------------------------------------------------------------------
     def circuits(self) -> list[CircuitState]:
-        """All that there are, by the rack that sends."""
+        """All circuits, by the rack that sends."""
         return [
             CircuitState(
                 self.racks[c.src],
@@ -122,14 +122,13 @@ class OpticalSwitch:
         ]
 
     def next_ready_s(self, now_s: float) -> float:
-        """When the first of those that are dark will carry; inf if none is."""
+        """When the first dark circuit will carry, in seconds; inf if none is dark."""
         return min((c.ready_s for port in self.out for c in port if c.ready_s > now_s), default=inf)
 
     def changes(self, now_s: float, after: int = 0) -> tuple[int, list[CircuitChange]]:
-        """What has changed, but for the first ``after``; and how many changes there were in all.
+        """How many changes there have been in all, and those after the first ``after``, by time.
 
-        In the order of time.  Of old ones only the last ``CHANGES_KEPT`` are known; none if the
-        switch has no log.
+        At most the last ``CHANGES_KEPT``; none if the switch has no log.
         """
         self._note_ready(now_s)
         new, racks = max(self._changes_seen - after, 0), self.racks
@@ -141,7 +140,7 @@ class OpticalSwitch:
 
     # Inside --------------------------------------------------------------------------------------
     def _make_room(self, port: list[Circuit], now_s: float) -> None:
-        """Take down the oldest circuit at a port that nobody uses; there is one."""
+        """Take down the oldest unused circuit at a port; there is one."""
         for circuit in port:
             if circuit.user is None:
                 self._take_down(circuit, now_s)
@@ -155,7 +154,7 @@ class OpticalSwitch:
             self._append(now_s, "down", circuit)
 
     def _note_ready(self, now_s: float) -> None:
-        """Note which circuits have become ready: nothing else happens then."""
+        """Log the circuits that have become ready."""
         waiting = self._getting_ready
         while waiting and (waiting[0].is_gone or waiting[0].ready_s <= now_s):
             circuit = waiting.popleft()

@@ -54,7 +54,7 @@ class FlowGroup(ServedRows):
         return self
 
     def class_key(self, row: int) -> Any:
-        """What ``FlowScheduler.class_key`` said of a row's flows."""
+        """``FlowScheduler.class_key`` of a row's flows."""
         return self._classes[row].class_key
 
     # What the fabric does ------------------------------------------------------------------------

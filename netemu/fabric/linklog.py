@@ -27,7 +27,7 @@ class LinkLog:
     """The totals of a run's links by time; all bytes are the model's."""
 
     def __init__(self, period_s: float = 0.1) -> None:
-        self.period_s = period_s  #: how far class_key samples are
+        self.period_s = period_s  #: seconds from one sample to the next
         self._samples: list[tuple[float, Mapping[str, int]]] = []
 
     def wants(self, at_s: float) -> bool:

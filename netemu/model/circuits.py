@@ -1,4 +1,4 @@
-"""What is reported of circuits: how they are, and what has become of them."""
+"""What is reported of circuits: their states and their changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class CircuitChange(NamedTuple):
     """Something that happened to a circuit."""
 
     at_s: Seconds
-    #: "set-up": dark from now on; "up": carries from now on, or is another's from now on
+    #: "set-up": dark from now on; "up": carries from now on, or another coflow uses it from now on
     what: Change
     src: RackId
     dst: RackId
@@ -26,5 +26,5 @@ class CircuitState(NamedTuple):
 
     src: RackId
     dst: RackId
-    coflow: str | None  #: who uses it; None: nobody at present
+    coflow: str | None  #: the coflow that uses it; None: none at present
     ready_s: float  #: dark until then

@@ -1,4 +1,4 @@
-"""What all groups of flows of one network share: the time, the links, who has other rates now."""
+"""State that all groups of flows of one network share: the time, its links, changed rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GroupContext:
     unlimited: set[int]  #: those of them without a limit, but for the last
     rows_stay: bool  #: whether rows that end stay for a while, see ``FlowScheduler``
     now_s: float = 0.0
-    #: those that have got other rates, as yet unseen by the fabric
+    #: groups that have got other rates, which the fabric has not seen yet
     retimed: list[Carrier] = field(default_factory=list)
 
     def path(self, route: Route) -> Path:

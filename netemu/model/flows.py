@@ -34,7 +34,7 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class Coflow:
-    """A registered coflow, for whoever wants to know."""
+    """A registered coflow: its open flows, and when it started and finished."""
 
     flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
     started_s: float | None = None  #: when its first flow was started

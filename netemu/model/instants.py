@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Times that are no further class_key are one instant ...
+#: Times that are no further apart than this are one instant ...
 _INSTANT_S = 1e-9
 #: ... nor by more than this share of what the clock shows.  A flow of 10**15 bytes has a last
 #: digit of .1 bytes, 1 ns at 1 Gbps, and what it has sent is a sum: its end is known to 10**-7 s,

@@ -1,4 +1,4 @@
-"""Paths over links, which are numbers, and what rows of flows put on the links of their paths."""
+"""Paths over links, which are numbers, and the load that rows of flows put on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from railyard.netemu.model.arrays import Floats, Numbers, bits
 
-#: How far a flow's ends are class_key.
+#: How far apart a flow's ends are.
 Reach = Literal["local", "rack", "cross_rack"]
 #: What carries bytes between racks.
 Way = Literal["eps", "ocs", "wan"]
@@ -36,7 +36,7 @@ def unpack(path: Path) -> Sequence[int]:
 
 
 def stack(paths: Sequence[Path], filler: int) -> NDArray[np.int64]:
-    """The links of paths, [path, position]; short ones are filled up."""
+    """The links of paths, [path, position]; short paths are filled up with ``filler``."""
     lengths = set(map(len, paths))
     longest = max(lengths, default=0)
     if len(lengths) > 1:
@@ -49,11 +49,11 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The links that a flow takes."""
 
     path: Path  #: empty within a node
-    counted_as: Categories  #: how far class_key its ends are, and what is between its racks
+    counted_as: Categories  #: how far apart its ends are, and what carries bytes between its racks
 
     @property
     def links(self) -> tuple[int, ...]:
-        """Their numbers."""
+        """The links' numbers."""
         return tuple(unpack(self.path))
 
     @property
@@ -63,14 +63,14 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 def crossed(paths: Numbers, links: int) -> int:
-    """The links on these paths, as bits."""
+    """The links on these paths, as the bits of an int: 1 << link."""
     there = np.zeros(links, dtype=bool)
     there[paths] = True
     return bits(there)
 
 
 def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
-    """What rows that send at these rates put on each link; 0 on the one that stands for none."""
+    """Bytes/s by link of rows that send at these rates; 0 for the link that stands for none."""
     total = sum_by_link(paths, bytes_per_s, links)
     total[-1] = 0.0  # only there may rates be infinite
     return total

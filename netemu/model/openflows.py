@@ -1,8 +1,8 @@
-"""What is open: flows, the classes in which they are served, and what they want of circuits.
+"""Open flows, the classes in which they are served, and the circuits that they want.
 
-All flows of a class have had the same service (bytes for each unit of weight) since they joined, so
-the class needs one number for its progress, and its flows finish in the order of the service at
-which they will have had enough: O(log flows) in Python for each.
+All flows of a class have had the same service (bytes per unit of weight) since they joined, so the
+class needs one number for its progress, and its flows finish in the order of the service at which
+they will have sent all: O(log flows) in Python for each.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from railyard.netemu.model.traffic import Group
 
 #: Flows of one class finish together if their needs differ by less, which is rounding.
 ROUNDING = 1 + 1e-12
-#: (-bytes, distance, src, dst): the order in which a coflow's pairs of racks want circuits
-Turn = tuple[float, int, int, int]
+#: (-bytes, distance, src, dst): the order in which a coflow's pairs of racks get circuits
+SortKey = tuple[float, int, int, int]
 
 
 class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the time
@@ -37,7 +37,7 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     more: bool  #: whether it will grow
     group: Carrier  #: the one that it sends with, or did last
     coflow: Coflow | None
-    weight: float  #: its part of its class's service
+    weight: float  #: bytes that it sends per unit of its class's service
     #: what its coflow sends between the same racks, as long as it has something to send there by
     #: circuits or packets; None where there are no circuits
     pair: RackPairDemand | None = None
@@ -109,7 +109,7 @@ class ScheduledGroup(Group, Carrier, Protocol):
     """A group of which a flow scheduler sets the rates."""
 
     def quiet(self) -> None:
-        """Note that it has nothing to send."""
+        """Note that no flow of it has anything to send."""
 
     def limits_changed(self) -> None:
         """Note that links have got limits, or lost them."""
@@ -128,7 +128,7 @@ class OnCircuit(Carrier, Protocol):
         """Send nothing, as the circuit is gone; False if the flows must leave."""
 
     def left_bytes(self) -> float:
-        """What all its flows have left to send."""
+        """Bytes that all its flows have left to send."""
 
 
 class FlowClass(msgspec.Struct, eq=False):
@@ -201,20 +201,20 @@ class FlowClass(msgspec.Struct, eq=False):
 
 @dataclass(slots=True, eq=False)
 class Circuit:
-    """A way from one rack to another, by their numbers; there may be several (wavelengths)."""
+    """A circuit from one rack to another, as numbers; there may be several (wavelengths)."""
 
     src: int
     dst: int
     ready_s: float  #: dark until then
-    user: RackPairDemand | None  #: who uses it
+    user: RackPairDemand | None  #: the pair that uses it
     number: int = 0  #: circuits are numbered as they are set up
     is_gone: bool = False
 
 
 class RackPairDemand:
-    """What a coflow has to send from one rack to another; racks are numbers.
+    """The bytes that a coflow has to send from one rack to another; racks are numbers.
 
-    Large enough, all of it takes a circuit (c-Through groups bytes by pair of racks as well).
+    If they are enough, all of them go by a circuit (c-Through groups bytes by rack pair as well).
     """
 
     __slots__ = (
@@ -228,9 +228,9 @@ class RackPairDemand:
         "flows",
         "group",
         "held_since",
+        "sort_key",
         "src",
         "src_bit",
-        "turn",
         "waits",
     )
 
@@ -248,23 +248,23 @@ class RackPairDemand:
         self.held_since = 0  #: circuits are numbered as they are given
         self.group: OnCircuit | None = None  #: its flows on the circuit
         self.waits = False  #: whether it is without a circuit and wants one
-        self.turn: Turn = (0.0, 0, src, dst)  #: its place among those that wait
+        self.sort_key: SortKey = (0.0, 0, src, dst)  #: orders it among those that wait
         self.counted_bytes = 0.0  #: what it has left to send, as the coflow's sums have it
 
 
 class CoflowDemand:
-    """All that a coflow has to send between racks, and the sums of what takes circuits.
+    """All that a coflow has to send between racks, and by port the sums of what goes by circuits.
 
-    Sets of racks are the bits of a number.
+    Sets of racks are the bits of an int.
     """
 
     def __init__(self, key: str, arrived_s: float, racks: int) -> None:
         self.key = key
         self.arrived_s = arrived_s
         self.rank = -1  #: its place in the order of coflows
-        #: what it is ordered by: urgency, arrival and name; None: its sums have changed since
+        #: what it is ordered by: urgency, arrival and name; None: out of date, as its sums changed
         self.place: tuple[float, float, str] | None = None
-        self.slot = -1  #: its number in compiled loops
+        self.index = -1  #: its index in compiled loops; -1: none
         self.bit = [1 << rack for rack in range(racks)]
         #: [src]: {dst: pair}
         self.rows: list[dict[int, RackPairDemand]] = [{} for _ in range(racks)]
@@ -279,9 +279,9 @@ class CoflowDemand:
         #: racks whose ports its circuits hold, where a port has one circuit at a time
         self.held_out_bits = 0
         self.held_in_bits = 0
-        #: those that wait at each port, see ``lines``; None: not asked for so far
-        self.lines_out: list[list[RackPairDemand] | None] = [None] * racks
-        self.lines_in: list[list[RackPairDemand] | None] = [None] * racks
+        #: pairs that wait at each port, see ``portqueues``; None: not needed so far
+        self.queues_out: list[list[RackPairDemand] | None] = [None] * racks
+        self.queues_in: list[list[RackPairDemand] | None] = [None] * racks
         #: bytes and pairs at each port, of what takes circuits
         self.out_bytes, self.in_bytes = array("d", [0.0]) * racks, array("d", [0.0]) * racks
         self.out_pairs, self.in_pairs = array("q", [0]) * racks, array("q", [0]) * racks

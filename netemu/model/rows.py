@@ -12,14 +12,14 @@ import numpy as np
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.links import Path, stack
 
-#: The columns of a group's rows: the sum of the weights of a row's flows; its service (bytes for
-#: each unit of weight) as of when, what its first flow needs of it, and its rate (service/s); when
-#: that flow finishes; and the sum of weight x need over its flows.
+#: The columns of a group's rows: the sum of the weights of a row's flows; the row's service (bytes
+#: per unit of weight) and the time as of which that is; the service at which its first flow ends;
+#: its rate (service/s); when that flow finishes; and the sum of weight * need over its flows.
 WEIGHT, SERVED, SINCE_S, NEEDS, RATE, FINISH_S, TOTAL = COLUMNS = range(7)
 
 
 class RowTable:
-    """``columns`` numbers for each row, and its path."""
+    """``columns`` numbers and a path for each row."""
 
     def __init__(self, columns: int, filler: int) -> None:
         self.count = 0

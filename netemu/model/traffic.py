@@ -14,10 +14,10 @@ from railyard.netemu.model.rows import RowTable
 
 
 class Group(Protocol):
-    """Flows that are ordered as one, as a scheduler sees them.  Arrays have a value for each row.
+    """Flows that a flow scheduler treats as one.  Arrays have a value for each row.
 
-    Reading ``weights`` and ``paths`` is free; ``remaining_bytes`` and ``sent_bytes`` are as of now
-    and cost a pass over the rows.
+    Reading ``weights`` and ``paths`` costs nothing; ``remaining_bytes`` is as of now and costs a
+    pass over the rows.
     """
 
     @property
@@ -41,11 +41,11 @@ class Group(Protocol):
 
     @property
     def weights(self) -> Floats:
-        """Sums over the rows' flows of what ``FlowScheduler.weight`` said."""
+        """[row]: the sum of ``FlowScheduler.weight`` over the row's flows."""
 
     @property
     def rates(self) -> Floats:
-        """Bytes/s for each unit of weight, as set last; 0 for rows that are new."""
+        """[row]: bytes/s per unit of weight, as set last; 0 for rows that are new."""
 
     @property
     def rate_bytes_per_s(self) -> float:
@@ -57,27 +57,27 @@ class Group(Protocol):
 
     @property
     def load(self) -> Floats:
-        """Bytes/s that it puts on each link; without the flows that have ended since."""
+        """[link]: bytes/s that it puts on each link, without flows that have ended since."""
 
     @property
     def only_ended(self) -> bool:
-        """Whether all that happened since its rates were set is that rows have sent all."""
+        """Whether nothing but ends of flows has happened since its rates were set."""
 
     @property
     def circuit_bytes_per_s(self) -> float:
         """The rate of the circuit that its flows share; inf: they go by packets."""
 
     def class_key(self, row: int) -> Any:
-        """What ``FlowScheduler.class_key`` said of a row's flows."""
+        """``FlowScheduler.class_key`` of a row's flows."""
 
     def remaining_bytes(self, rows: Numbers | slice = ...) -> Floats:
-        """What is left to send, more than 0; of these rows only, if they are given."""
+        """[row]: bytes left to send, more than 0; of these rows only, if they are given."""
 
     def sent_bytes(self) -> float:
-        """What all of its flows, finished ones included, have sent."""
+        """Bytes that its flows, finished ones included, have sent in this group by now."""
 
     def set_rates(self, rates: Floats) -> None:
-        """Send at these bytes/s for each unit of weight; inf where nothing limits it."""
+        """Send at these bytes/s per unit of weight, [row]; inf where nothing limits a row."""
 
     @property
     def as_rows(self) -> RowGroup | None:
@@ -98,20 +98,21 @@ class RowGroup(Group, Protocol):
         load: Floats,
         sending: Numbers | None = None,
     ) -> None:
-        """Note that its rows have been given rates, and what comes of them.
+        """Note that its rows have been given rates.
 
-        With ``sending``, only those rows will be looked at when some are due.
+        ``bytes_per_s`` are those of all rows together, ``load`` those on each link.  With
+        ``sending``, only these rows will be looked at when some are due.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Who wants to send over which links."""
+    """The open groups, and the links that they want to send over."""
 
     now_s: float
     capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
     groups: Collection[Group]  #: those that have something to send
-    #: the groups among them with other flows than at the last decision
+    #: those of them with other flows than at the last decision
     changed: frozenset[Group]
-    #: by link: whether it is an optical port; of interest to those that use circuits
+    #: [link]: whether it is an optical port; for schedulers that use circuits
     is_port: NDArray[np.bool_]

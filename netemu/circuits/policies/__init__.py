@@ -1,4 +1,4 @@
-"""The circuit policies: who should have circuits.  One file and one line here for each.
+"""The circuit policies: which pairs of racks should have circuits.  A file and a line for each.
 
 Not here: circuits, and the flows on them.
 Open ``base`` first, then ``sunflow``.
@@ -30,7 +30,10 @@ def circuit_policy(name: str, switch: OpticalSwitch) -> CircuitPolicy:
 
 
 def compiled(policy: CircuitPolicy, demands: Iterable[CoflowDemand]) -> CircuitPolicy:
-    """One that chooses the same for these coflows, quicker if they are many; or the same one."""
+    """A policy that chooses the same, quicker where coflows are many; or the same one.
+
+    It takes over with these coflows.
+    """
     if type(policy) is not SunflowCircuits or policy.switch.wavelengths > 1:
         return policy
     from railyard.netemu.circuits.policies.fast.matching import CompiledSunflowCircuits

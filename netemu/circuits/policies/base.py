@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.netemu.circuits.policies.lines import line_up
+from railyard.netemu.circuits.policies.portqueues import enqueue
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
@@ -29,13 +29,13 @@ from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 
 @dataclass(frozen=True, slots=True)
 class CoflowsOnCircuits:
-    """What coflows have left to send by circuits, summed up by port: [coflow, out or in, rack]."""
+    """What coflows have left to send by circuits, by port: [coflow, out or in, rack]."""
 
-    port_bytes: Floats
-    port_pairs: Numbers  #: how many pairs of racks
-    circuit_bytes_per_s: Floats  #: of each port's wavelengths: [out or in, rack]
-    delta_s: float  #: how long it takes to set a circuit up
-    wavelengths: int
+    port_bytes: Floats  #: bytes
+    port_pairs: Numbers  #: pairs of racks
+    circuit_bytes_per_s: Floats  #: of one wavelength of each port: [out or in, rack]
+    delta_s: float  #: δ: seconds for which a port is dark while a circuit is set up
+    wavelengths: int  #: W: circuits that a port has room for
 
 
 class CircuitPolicy(ABC):
@@ -48,18 +48,18 @@ class CircuitPolicy(ABC):
         self.switch = switch  #: to be read only
         self.order: list[CoflowDemand] = []  #: coflows that want circuits, the most urgent first
         self.look_again_s = inf  #: when to ask again even if nothing happens
-        #: ports that have not failed, out of racks and into them: numbers of racks as bits
+        #: ports that have not failed, out of racks and into them: racks as the bits of an int
         self.works_out = self.works_in = (1 << len(switch.racks)) - 1
 
     def urgency(self, coflows: CoflowsOnCircuits) -> Floats:
-        """One number a coflow: they are ordered by it, ascending, then by arrival, then by name."""
+        """[coflow]: coflows are ordered by this, ascending, then by arrival, then by name."""
         return np.zeros(len(coflows.port_bytes))
 
     @abstractmethod
     def choose(
         self, now_s: float, fresh: dict[CoflowDemand, None], order: list[CoflowDemand] | None = None
     ) -> tuple[list[RackPairDemand], list[RackPairDemand]]:
-        """The pairs that lose circuits and those that get some, now.
+        """The pairs that lose circuits now, and those that get one.
 
         ``fresh`` are coflows with pairs that have come to wait, or wait with other sizes, since the
         last choice; ``order`` is the order of coflows if it has changed.
@@ -67,24 +67,24 @@ class CircuitPolicy(ABC):
 
     # What the plane reports ----------------------------------------------------------------------
     def wait(self, pair: RackPairDemand, size_bytes: float) -> None:
-        """A pair wants a circuit, for so many bytes."""
-        line_up(pair, size_bytes)
+        """Note that a pair wants a circuit, for so many bytes."""
+        enqueue(pair, size_bytes)
         pair.demand.wait(pair)
 
     def stop_waiting(self, pair: RackPairDemand) -> None:
-        """A pair wants none any more."""
+        """Note that a pair wants no circuit any more."""
         pair.demand.stop_waiting(pair)
 
     def release(self, pair: RackPairDemand) -> None:
-        """A pair needs its circuit no more, or can't keep it."""
+        """Take a pair's circuit: it needs it no more, or can't keep it."""
         pair.demand.give_up(pair)
 
     def expect_end(self, pair: RackPairDemand, at_s: float) -> None:
-        """A pair that has a circuit will have sent all by then."""
+        """Note when a pair that has a circuit will have sent all, in seconds."""
         pair.ends_s = at_s
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
-        """A port has failed, or works again.  Whoever had circuits there has released them."""
+        """Note that a port has failed, or works again; its pairs have been released."""
         bit = 1 << rack
         if is_out:
             self.works_out = self.works_out | bit if works else self.works_out & ~bit
@@ -101,13 +101,13 @@ class CircuitPolicy(ABC):
 
 
 class StatelessPolicy(CircuitPolicy):
-    """A policy that says, each time anew, who should have circuits: O(pairs) for each choice."""
+    """A policy that names the pairs that should have circuits each time: O(pairs) for a choice."""
 
     @abstractmethod
     def wanted(self, now_s: float, coflows: Sequence[CoflowDemand]) -> Iterable[RackPairDemand]:
         """The pairs that should have circuits now, at most W at a port.
 
-        To be chosen from are ``demand.pairs()`` of these coflows where ``pair.by_circuit``.
+        Choose from ``demand.pairs()`` of these coflows, those with ``pair.by_circuit``.
         """
 
     def choose(
@@ -116,7 +116,7 @@ class StatelessPolicy(CircuitPolicy):
         _fresh: dict[CoflowDemand, None],
         order: list[CoflowDemand] | None = None,
     ) -> tuple[list[RackPairDemand], list[RackPairDemand]]:
-        """Change what differs from what is wanted."""
+        """Change the circuits that differ from those wanted."""
         self.set_order(order)
         wanted = dict.fromkeys(self.wanted(now_s, self.order))
         self._check(wanted)
@@ -131,7 +131,7 @@ class StatelessPolicy(CircuitPolicy):
         return lost, gained
 
     def _check(self, wanted: Iterable[RackPairDemand]) -> None:
-        """Refuse what the switch can't do."""
+        """Refuse circuits that the switch can't have, or that nobody wants."""
         used: Counter[str] = Counter()
         for pair in wanted:
             src, dst = self.switch.racks[pair.src], self.switch.racks[pair.dst]

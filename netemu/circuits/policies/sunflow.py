@@ -1,25 +1,24 @@
-"""Which circuits an optical switch should have: coflows in order, each blind to those after it.
+"""Which circuits an optical switch should have: coflows in order, each unaware of later ones.
 
 A port is one direction of a rack's link to the switch, and carries one circuit at a time (or W,
 with wavelength-selective switching).  The rule is Sunflow's (Huang, Sun and Ng, CoNEXT 2016):
 within a coflow nothing is preempted, so a pair keeps its circuit until it is done; a coflow sees
-ports that a later one holds as free, so the later ones send in the gaps that the earlier leave, and
-are cut when those want the port.
+ports that a later one holds as free, so later ones send in the gaps that earlier ones leave, and
+lose their circuits when those want the port.
 
-Sunflow reserves all of that ahead of time.  Here it is decided when a port falls free, which needs
-no repair when flows grow or ports fail, and comes to the same as long as it is known which gaps are
-too short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut
-before it carries.  Such gaps are left alone, as Sunflow's authors do; a circuit that is up may use
-them.  So where circuits end within δ, it is looked ahead who will take their ports then, and those
-at the other ends (``gaps``).  Where ports have several circuits, it is not: there is
-nearly always another one to go on with.
+Sunflow reserves all of that ahead of time.  Here it is decided when a port is freed, which needs no
+repair when flows grow or ports fail, and is the same as long as it is known which gaps are too
+short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut before
+it carries.  Such gaps are left alone, as by Sunflow's authors; a circuit that is up may use them.
+So where circuits end within δ, ``gaps`` predicts who will take their ports, and those at the other
+ends.  Where ports have several circuits, it does not: another one can nearly always go on.
 
 The order within a coflow is not published.  This one reproduces Fig. 2 of the Co-scheduler paper:
 pairs that find their circuit up, then by size, the largest first, then by distance (dst - src)
 modulo racks, then by src.  A pair has at most one circuit.
 
-An event costs what it changes: where no coflow is new, only pairs at ports that have fallen free
-can gain a circuit.
+An event costs what it changes: where no coflow is new, only pairs at ports that were freed can get
+a circuit.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ import numpy as np
 
 from railyard.netemu.circuits.policies.base import CircuitPolicy, CoflowsOnCircuits
 from railyard.netemu.circuits.policies.gaps import Gaps
-from railyard.netemu.circuits.policies.lines import first_in, first_out
+from railyard.netemu.circuits.policies.portqueues import first_in, first_out
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Floats, places
 from railyard.netemu.model.instants import instant_s
-from railyard.netemu.model.openflows import Circuit, CoflowDemand, RackPairDemand, Turn
+from railyard.netemu.model.openflows import Circuit, CoflowDemand, RackPairDemand, SortKey
 
-#: Whether a pair's circuit would not carry at once, its turn, whether it stands for the port that
-#: it leaves from or for the one that it goes to, and the pair.
-_Choice = tuple[bool, Turn, bool, RackPairDemand]
+#: Whether a pair's circuit would not carry at once, its sort key, whether this is a choice for the
+#: port out of its rack (otherwise for the one into its other rack), and the pair.
+_Choice = tuple[bool, SortKey, bool, RackPairDemand]
 
 
 class SunflowCircuits(CircuitPolicy):
@@ -55,10 +54,10 @@ class SunflowCircuits(CircuitPolicy):
         #: pairs that have circuits, by the rack that they leave from and by the one they go to
         self._at_out: list[list[RackPairDemand]] = [[] for _ in range(racks)]
         self._at_in: list[list[RackPairDemand]] = [[] for _ in range(racks)]
-        #: ports that have fallen free since the last choice
+        #: ports that were freed since the last choice
         self._freed_out = self._freed_in = 0
-        self._held = 0  #: how often a pair has got a circuit
-        #: free ports that somebody will want within δ
+        self._held = 0  #: how many circuits pairs have been given
+        #: free ports that a coflow will want within δ
         self._booked_out = self._booked_in = 0
         self._gaps = Gaps([])
         self._cut: list[RackPairDemand] = []
@@ -76,7 +75,7 @@ class SunflowCircuits(CircuitPolicy):
         return longest
 
     def release(self, pair: RackPairDemand) -> None:
-        """A pair needs its circuit no more, or can't keep it."""
+        """Take a pair's circuit: it needs it no more, or can't keep it."""
         pair.demand.give_up(pair)
         self._at_out[pair.src].remove(pair)
         self._at_in[pair.dst].remove(pair)
@@ -84,7 +83,7 @@ class SunflowCircuits(CircuitPolicy):
         self._freed_in |= pair.dst_bit
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
-        """A port has failed, or works again.  Whoever had circuits there has released them."""
+        """Note that a port has failed, or works again; its pairs have been released."""
         super().set_port(rack, works, is_out=is_out)
         if is_out:
             self._freed_out |= 1 << rack
@@ -94,7 +93,7 @@ class SunflowCircuits(CircuitPolicy):
     def choose(
         self, now_s: float, fresh: dict[CoflowDemand, None], order: list[CoflowDemand] | None = None
     ) -> tuple[list[RackPairDemand], list[RackPairDemand]]:
-        """See ``CircuitPolicy``; everything is looked at if the order of coflows has changed."""
+        """See ``CircuitPolicy``; with another order of coflows, all pairs are looked at."""
         self.set_order(order)
         self._cut, self._taken = [], []
         room = _Room(self.works_out, self.works_in, self._room)
@@ -128,12 +127,12 @@ class SunflowCircuits(CircuitPolicy):
 
     # Inside --------------------------------------------------------------------------------------
     def _forget_gaps(self) -> None:
-        """No port waits for anybody any more."""
+        """Book no port any more."""
         self._booked_out = self._booked_in = 0
         self.look_again_s = math.inf
 
     def _ending_soon(self, now_s: float) -> list[RackPairDemand]:
-        """Who will leave its ports within δ, the first one first."""
+        """Pairs that will have sent all within δ, the first one first."""
         if self._room > 1 or not self.switch.delta_s:
             return []
         until_s = now_s + self.switch.delta_s + instant_s(now_s)
@@ -142,9 +141,9 @@ class SunflowCircuits(CircuitPolicy):
         return sorted(soon, key=_end_of)
 
     def _keep_after_all(self, demand: CoflowDemand) -> None:
-        """Have a coflow that was cut keep as much as it can, the oldest circuits first.
+        """Give a coflow that lost circuits back those that it can keep, the oldest first.
 
-        Only ports with several circuits know such cases: somebody may have been cut for two ports
+        That happens only where ports have several circuits: a pair may have been cut for two ports
         where one of them was enough.
         """
         cut = [pair for pair in self._cut if pair.demand is demand]
@@ -164,7 +163,7 @@ class SunflowCircuits(CircuitPolicy):
                 self._cut.append(pair)
 
     def _has_room(self, holders: list[RackPairDemand], demand: CoflowDemand) -> bool:
-        """Whether a port would be free but for coflows that come after this one."""
+        """Whether a port has a circuit to spare, or one of a coflow that comes after this one."""
         if len(holders) < self._room:
             return True
         return any(holder.demand.rank > demand.rank for holder in holders)
@@ -176,31 +175,31 @@ class SunflowCircuits(CircuitPolicy):
                 self._lose(max(reversed(holders), key=_rank_of) if self._room > 1 else holders[0])
 
     def _serve(self, demand: CoflowDemand, room: _Room, now_s: float) -> None:
-        """Give a coflow what it can have of all its pairs, in order."""
-        wanted: list[tuple[bool, Turn]] = []
+        """Give circuits to those of a coflow's pairs that can have one, in order."""
+        wanted: list[tuple[bool, SortKey]] = []
         for src in places(demand.out_bits & room.out):
             row, lit = demand.rows[src], self._lit_from(src, demand, now_s)
             dsts = demand.dst_bits[src] & room.into
             dark = self._gaps.long_out(src, dsts)
             wanted += [
-                (dst not in lit, row[dst].turn)
+                (dst not in lit, row[dst].sort_key)
                 for dst in places(dsts)
                 if dst in lit or dark >> dst & 1
             ]
         wanted.sort()
-        for _, turn in wanted:
-            if room.out >> turn[2] & 1 and room.into >> turn[3] & 1:
-                self._take(demand.rows[turn[2]][turn[3]], room)
+        for _, sort_key in wanted:
+            if room.out >> sort_key[2] & 1 and room.into >> sort_key[3] & 1:
+                self._take(demand.rows[sort_key[2]][sort_key[3]], room)
 
     def _serve_freed(self, demand: CoflowDemand, room: _Room, now_s: float) -> None:
-        """Give a coflow what it can have at ports that have fallen free, the most urgent first.
+        """Give a coflow what it can have at ports that were freed, the first pair first.
 
-        What is free here only gets less meanwhile, so a port's most urgent pair stands until one
-        of its two ports is taken.
+        No port gets free meanwhile, so the first pair at a port stays the first until one of its
+        two ports is taken.
         """
         open_out, open_in = demand.out_bits & room.out, demand.in_bits & room.into
         freed_out, freed_in = open_out & self._freed_out, open_in & self._freed_in
-        # what leaves from freed ports need not be looked at again where it goes to
+        # pairs out of freed ports need not be looked at again at their other ends
         others = open_out ^ freed_out
         choices: list[_Choice] = []
         for src in places(freed_out):
@@ -224,14 +223,14 @@ class SunflowCircuits(CircuitPolicy):
     def _push_out(
         self, choices: list[_Choice], demand: CoflowDemand, src: int, dsts: int, now_s: float
     ) -> None:
-        """Add the most urgent of a coflow's pairs from a rack to these."""
+        """Add the first of a coflow's pairs from a rack to these."""
         if not dsts:
             return
         first: RackPairDemand | None = None
         for circuit in self.switch.out[src]:
             if dsts >> circuit.dst & 1 and _would_carry(circuit, demand, now_s):
                 pair = demand.rows[src][circuit.dst]
-                if first is None or pair.turn < first.turn:
+                if first is None or pair.sort_key < first.sort_key:
                     first = pair
         is_dark = first is None
         if first is None:
@@ -239,19 +238,19 @@ class SunflowCircuits(CircuitPolicy):
             if not dsts:
                 return
             first = first_out(demand, src, dsts)
-        heappush(choices, (is_dark, first.turn, True, first))
+        heappush(choices, (is_dark, first.sort_key, True, first))
 
     def _push_in(
         self, choices: list[_Choice], demand: CoflowDemand, dst: int, srcs: int, now_s: float
     ) -> None:
-        """Add the most urgent of a coflow's pairs to a rack from these."""
+        """Add the first of a coflow's pairs to a rack from these."""
         if not srcs:
             return
         first: RackPairDemand | None = None
         for circuit in self.switch.into[dst]:
             if srcs >> circuit.src & 1 and _would_carry(circuit, demand, now_s):
                 pair = demand.rows[circuit.src][dst]
-                if first is None or pair.turn < first.turn:
+                if first is None or pair.sort_key < first.sort_key:
                     first = pair
         is_dark = first is None
         if first is None:
@@ -259,7 +258,7 @@ class SunflowCircuits(CircuitPolicy):
             if not srcs:
                 return
             first = first_in(demand, dst, srcs)
-        heappush(choices, (is_dark, first.turn, False, first))
+        heappush(choices, (is_dark, first.sort_key, False, first))
 
     def _lit_from(self, src: int, demand: CoflowDemand, now_s: float) -> set[int]:
         """Racks to which a circuit from this one would carry at once."""
@@ -301,13 +300,13 @@ def _rank_of(pair: RackPairDemand) -> int:
 
 
 def _would_carry(circuit: Circuit, demand: CoflowDemand, now_s: float) -> bool:
-    """Whether a circuit is up, and nobody's who comes before this coflow."""
+    """Whether a circuit is up, and no coflow before this one uses it."""
     user = circuit.user
     return circuit.ready_s <= now_s and (user is None or user.demand.rank > demand.rank)
 
 
 class _Room:
-    """Ports that work and are not full with the circuits of the coflows so far."""
+    """Ports that work and have a circuit to spare after those of the coflows so far."""
 
     __slots__ = ("_count_in", "_count_out", "_wavelengths", "into", "out")
 
@@ -319,7 +318,7 @@ class _Room:
         self._count_in: dict[int, int] = {}
 
     def less_held(self, demand: CoflowDemand) -> None:
-        """Count what a coflow holds."""
+        """Count the circuits that a coflow holds."""
         if self._wavelengths == 1:
             self.out &= ~demand.held_out_bits
             self.into &= ~demand.held_in_bits

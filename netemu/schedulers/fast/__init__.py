@@ -1,6 +1,7 @@
-"""Flow schedulers for many open flows: the rates of ``reference/``, computed by compiled loops.
+"""The decisions of ``reference/``, computed by compiled loops.
 
-``registry.py`` says which and from how many flows on.  Importing this loads numba: 0.5 s and 70 MB.
+``registry.py`` pairs the two, and says from how many open flows on these are used.  Here is no
+rule that ``reference/`` has not.  Importing this loads numba: 0.5 s and 70 MB.
 Nothing in ``reference/`` may import it.  Open ``fifo.py`` first.
 """
 

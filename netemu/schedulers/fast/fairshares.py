@@ -1,4 +1,7 @@
-"""``maxmin`` and ``aalo`` with many open flows: groups in order share what is left alike."""
+"""``maxmin`` and ``aalo``, compiled: groups in order, each sharing what is left in a max-min way.
+
+Only rows that a change can reach get other rates (``loops.leveling``).
+"""
 
 from __future__ import annotations
 
@@ -10,54 +13,54 @@ from numba.typed import List
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.traffic import Group, Traffic
+from railyard.netemu.schedulers.fast.loops.grouparrays import GroupArrays, GroupRates, all_grown
 from railyard.netemu.schedulers.fast.loops.leveling import Memory, level_in_order
-from railyard.netemu.schedulers.fast.loops.slots import Rates, Slots, all_grown
 from railyard.netemu.schedulers.fast.queues import Queues
 from railyard.netemu.schedulers.reference.aalo import Aalo
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
 class CompiledMaxMin(MaxMin):
-    """All flows are one group."""
+    """Max-min fair sharing of all flows, which are one group."""
 
     rows_stay = True
 
     def __init__(self) -> None:
-        self._line = _Line()
+        self._sharing = _MaxMinInOrder()
 
     def decide(self, traffic: Traffic) -> float:
-        """Fill, as far as what has changed reaches."""
-        self._line.serve(list(traffic.groups), traffic)
+        """Share all links among all flows; only what a change can reach is computed."""
+        self._sharing.serve(list(traffic.groups), traffic)
         return np.inf
 
 
 class CompiledAalo(Aalo):
-    """Coflows by queue, then by arrival."""
+    """Aalo's queues, served strictly one after the other."""
 
     rows_stay = True
 
     def __init__(self) -> None:
-        self._line = _Line()
+        self._sharing = _MaxMinInOrder()
         self._queues = Queues()
 
     def decide(self, traffic: Traffic) -> float:
-        """Serve in order."""
+        """Serve coflows by queue, then by arrival."""
         queues = self._queues
         queues.update(traffic)
-        queues.take_rates(self._line.serve(queues.order, traffic), traffic.now_s)
+        queues.take_rates(self._sharing.serve(queues.order, traffic), traffic.now_s)
         return queues.next_move_s()
 
 
-class Sheet(NamedTuple):
-    """What slots are given."""
+class Allocation(NamedTuple):
+    """The rates that groups are given."""
 
-    tables: List  #: by slot: Floats, [column, row], see ``netemu.model.rows``
-    entries: List  #: by slot: Numbers, see ``linklists.link_rows``
-    rates: Rates
+    tables: List  #: by index: Floats [column, row], see ``netemu.model.rows``
+    entries: List  #: by index: Numbers, see ``linklists.link_rows``
+    rates: GroupRates
 
 
 class Levels:
-    """What is known of the levels of slots on one sheet, from decision to decision."""
+    """The levels (see ``leveling``) of groups in one allocation, kept between decisions."""
 
     def __init__(self, links: int) -> None:
         rows, crossed = np.zeros(0, dtype=np.int64), np.zeros((0, links), dtype=np.int64)
@@ -65,50 +68,59 @@ class Levels:
         self._memory = Memory(rows, rows, crossed, crossed, crossed, levels, levels)
         self._work: Floats = np.zeros((2, 0))
 
-    def update(self, slots: Slots) -> None:
-        """Have room for all slots, and forget where the rows were of those that have moved."""
-        more = len(slots.counts) - len(self._memory.known)
+    def update(self, arrays: GroupArrays) -> None:
+        """Make room for all groups, and forget the rows of groups that have moved."""
+        more = len(arrays.counts) - len(self._memory.known)
         if more:
             self._memory = all_grown(self._memory, more)
         memory = self._memory
-        for slot in slots.moved:
-            memory.linked[slot] = memory.known[slot] = 0
-            memory.begins[slot] = memory.sizes[slot] = memory.crossing[slot] = 0
-        if self._work.shape[1] < slots.most_rows:
-            self._work = np.empty((2, 2 * slots.most_rows))
+        for index in arrays.moved:
+            memory.linked[index] = memory.known[index] = 0
+            memory.begins[index] = memory.sizes[index] = memory.crossing[index] = 0
+        if self._work.shape[1] < arrays.most_rows:
+            self._work = np.empty((2, 2 * arrays.most_rows))
 
-    def level(self, order: Numbers, slots: Slots, sheet: Sheet, left: Floats, now_s: float) -> int:
-        """Let slots in this order share what is ``left``; returns how many are touched."""
+    def level(
+        self,
+        order: Numbers,
+        arrays: GroupArrays,
+        allocation: Allocation,
+        left: Floats,
+        now_s: float,
+    ) -> int:
+        """Let groups, by index, share what is ``left``; returns how many have other rates."""
         return level_in_order(
             order,
-            sheet.tables,
-            slots.paths,
-            sheet.entries,
-            slots.counts,
-            slots.changed,
+            allocation.tables,
+            arrays.paths,
+            allocation.entries,
+            arrays.counts,
+            arrays.changed,
             self._memory,
-            sheet.rates,
+            allocation.rates,
             left,
-            slots.rounding,
+            arrays.rounding,
             now_s,
             self._work,
         )
 
 
-class _Line:
-    """Groups in an order, of which each shares what is left in a max-min way."""
+class _MaxMinInOrder:
+    """Serves groups in an order, each from what those before it leave."""
 
     def __init__(self) -> None:
-        self._slots, self._levels, self._links = Slots(0), Levels(0), 0
+        self._arrays, self._levels, self._links = GroupArrays(0), Levels(0), 0
 
     def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
-        """Set their rates; returns those whose rates have changed, or been kept after others."""
+        """Set their rates; returns the groups that have changed, or have other rates."""
         links = len(traffic.capacities)
         if self._links != links:
-            self._slots, self._levels, self._links = Slots(links), Levels(links), links
-        slots = self._slots
-        slots.update(traffic)
-        self._levels.update(slots)
-        sheet = Sheet(slots.tables, slots.entries, slots.rates)
-        left, numbers = traffic.capacities.copy(), slots.numbers(order)
-        return slots.hand_over(self._levels.level(numbers, slots, sheet, left, traffic.now_s))
+            self._arrays, self._levels, self._links = GroupArrays(links), Levels(links), links
+        arrays = self._arrays
+        arrays.update(traffic)
+        self._levels.update(arrays)
+        allocation = Allocation(arrays.tables, arrays.entries, arrays.rates)
+        left, indices = traffic.capacities.copy(), arrays.indices(order)
+        return arrays.hand_over(
+            self._levels.level(indices, arrays, allocation, left, traffic.now_s)
+        )

@@ -1,4 +1,4 @@
-"""``fifo`` with many open flows: rates that would come out the same are kept."""
+"""``fifo``, compiled: rates that would come out the same are kept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import RATE, WEIGHT
 from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
+from railyard.netemu.schedulers.fast.loops.grouparrays import GroupArrays, GroupRates, grown
 from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
     load_links,
     remaining_bytes,
     sum_up,
 )
-from railyard.netemu.schedulers.fast.loops.slots import Rates, Slots, grown
 from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.fifo import Fifo
 
@@ -31,51 +31,52 @@ def serve_in_order(
     anew: Bools,
     held: Bools,
     found: Floats,
-    rates: Rates,
+    rates: GroupRates,
     left: Floats,
     rounding: Floats,
     now_s: float,
 ) -> int:
-    """Let slots take what those before them have ``left``; returns how many are ``touched``.
+    """Let groups, by index, take what those before them have ``left``.
 
-    ``anew`` says which must get other rates, ``held`` which links limit each of them, and
-    ``found`` what there was left of each link at the last decision.
+    Returns how many are ``touched``.  ``anew`` marks those that must be served again; ``held``
+    [index, link], the links that limit a group; ``found`` [index, link], the bytes/s that were
+    left for it at the last decision.
     """
-    those = 0
+    touched_count = 0
     _, loads, bytes_per_s, first_finish_s, touched = rates
-    for slot in order:
-        table, count, load = tables[slot], counts[slot], loads[slot]
-        serve = anew[slot]
+    for index in order:
+        table, count, load = tables[index], counts[index], loads[index]
+        serve = anew[index]
         opened = False
         for link in range(len(left)):
-            was = found[slot, link]
+            was = found[index, link]
             if abs(left[link] - was) <= rounding[link] or left[link] == was:
                 left[link] = was
             else:
-                serve |= held[slot, link]
+                serve |= held[index, link]
                 opened |= was == 0
-                found[slot, link] = left[link]
+                found[index, link] = left[link]
             serve |= left[link] < load[link] - rounding[link]
-        if serve or (opened and _opens(table, paths[slot], count, left)):
-            _serve(table, paths[slot], count, left, held[slot], now_s)
-            load_links(table, paths[slot], count, load)
+        if serve or (opened and _opens(table, paths[index], count, left)):
+            _serve(table, paths[index], count, left, held[index], now_s)
+            load_links(table, paths[index], count, load)
             serve = True
-        if serve or changed[slot]:
-            bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
-            touched[those] = slot
-            those += 1
+        if serve or changed[index]:
+            bytes_per_s[index], first_finish_s[index] = sum_up(table, count)
+            touched[touched_count] = index
+            touched_count += 1
         for link in range(len(left)):
             left[link] -= load[link]
             if left[link] <= rounding[link]:
                 left[link] = 0.0
             else:
-                held[slot, link] = False
-    return those
+                held[index, link] = False
+    return touched_count
 
 
 @njit(cache=True)
 def _opens(table: Floats, paths: Numbers, count: int, left: Floats) -> bool:
-    """Whether a row that waits need not do so any more."""
+    """Whether a row with rate 0 has something left on its whole path."""
     for row in range(count):
         if table[RATE, row] == 0:
             least = np.inf
@@ -90,7 +91,7 @@ def _opens(table: Floats, paths: Numbers, count: int, left: Floats) -> bool:
 def _serve(
     table: Floats, paths: Numbers, count: int, left: Floats, held: Bools, now_s: float
 ) -> None:
-    """Give a slot's rows what they can use, in proportion to what they have left to send."""
+    """Give a group's rows what they can use, in proportion to what they have left to send."""
     bytes_left = remaining_bytes(table, count, now_s)
     levels, rates = np.full(len(left), np.inf), np.empty(count)
     fill(paths, bytes_left, left.copy(), levels, rates, *scratch(len(left)))
@@ -106,38 +107,38 @@ class CompiledFifo(Fifo):
     """Coflows in the order in which their first flows came."""
 
     def __init__(self) -> None:
-        self._slots = Slots(0)
+        self._arrays = GroupArrays(0)
         self._held = np.zeros((0, 0), dtype=np.bool_)
         self._found: Floats = np.zeros((0, 0))
 
     def decide(self, traffic: Traffic) -> float:
-        """Serve in order."""
+        """Serve coflows by arrival."""
         links = len(traffic.capacities)
         if self._held.shape[1] != links:
-            self._slots = Slots(links)
+            self._arrays = GroupArrays(links)
             self._held = np.zeros((0, links), dtype=np.bool_)
             self._found = np.zeros((0, links))
-        slots = self._slots
-        slots.update(traffic)
-        more = len(slots.counts) - len(self._held)
+        arrays = self._arrays
+        arrays.update(traffic)
+        more = len(arrays.counts) - len(self._held)
         if more:
             self._held, self._found = grown(self._held, more), grown(self._found, more)
         left = traffic.capacities.copy()
-        anew = slots.fresh | (slots.changed & ~slots.only_ended)
-        slots.fresh[:] = False
+        anew = arrays.fresh | (arrays.changed & ~arrays.only_ended)
+        arrays.fresh[:] = False
         touched = serve_in_order(
-            slots.numbers(sorted(traffic.groups, key=by_arrival)),
-            slots.tables,
-            slots.paths,
-            slots.counts,
-            slots.changed,
+            arrays.indices(sorted(traffic.groups, key=by_arrival)),
+            arrays.tables,
+            arrays.paths,
+            arrays.counts,
+            arrays.changed,
             anew,
             self._held,
             self._found,
-            slots.rates,
+            arrays.rates,
             left,
-            slots.rounding,
+            arrays.rounding,
             traffic.now_s,
         )
-        slots.hand_over(touched)
+        arrays.hand_over(touched)
         return np.inf

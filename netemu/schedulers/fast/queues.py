@@ -1,4 +1,4 @@
-"""The queues of ``aalo`` with many open flows: only coflows whose rates change are looked at."""
+"""Aalo's queues, kept between decisions: only coflows with other rates are looked at again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.filling import by_arrival
 from railyard.netemu.schedulers.reference.aalo import move_s, queue_of, reach_s
 
-#: A heap with so many times more entries than there are coflows is made anew.
+#: The heap is made anew when it has this many times as many entries as there are coflows.
 _MOSTLY_VOID = 4
 
 
@@ -21,19 +21,20 @@ class Queues:
 
     def __init__(self) -> None:
         self.order: list[Group] = []
-        #: what they are ordered by: queue, arrival
+        #: what each is ordered by: queue, arrival
         self._places: dict[Group, tuple[int, tuple[float, str]]] = {}
-        #: heap of (when a coflow is as good as at its queue's limit, number, when it moves, coflow)
+        #: heap of (when a coflow lacks only rounding to its queue's limit, the entry's number, when
+        #: it moves, coflow)
         self._moves: list[tuple[float, int, float, Group]] = []
-        self._latest: dict[Group, int] = {}  #: the number of its entry that is not void
+        self._latest: dict[Group, int] = {}  #: number of each coflow's valid entry
         self._numbers = count()
 
     def update(self, traffic: Traffic) -> None:
-        """Put coflows in order, as of now."""
+        """Bring the order of coflows up to now."""
         for group in traffic.changed:
             self._place(group)
         if len(self.order) != len(traffic.groups):
-            for group in traffic.groups:  # all of them, when this begins
+            for group in traffic.groups:  # all of them at the first decision
                 if group not in self._places:
                     self._place(group)
             for group in [group for group in self.order if group not in traffic.groups]:
@@ -50,7 +51,7 @@ class Queues:
     def take_rates(self, groups: Iterable[Group], now_s: float) -> None:
         """Note that coflows send at other rates from now on.
 
-        The limit that one goes to is that of the queue in which it has been served.
+        Each moves on at the limit of the queue in which it has been served.
         """
         for group in groups:
             queue = self._places[group][0]
@@ -64,7 +65,7 @@ class Queues:
             heapify(self._moves)
 
     def next_move_s(self) -> float:
-        """When the first of them moves; inf if none does."""
+        """When the first coflow moves to its next queue, in seconds; inf if none does."""
         moves = self._moves
         while moves and self._latest.get(moves[0][3]) != moves[0][1]:
             heappop(moves)
@@ -76,7 +77,7 @@ class Queues:
         return min(move[2] for move in moves if self._latest.get(move[3]) == move[1])
 
     def spans(self) -> dict[int, slice]:
-        """Where in the order each queue is that has coflows."""
+        """{queue: its coflows' part of the order}, of queues that have coflows."""
         spans: dict[int, slice] = {}
         for place, group in enumerate(self.order):
             queue = self._places[group][0]

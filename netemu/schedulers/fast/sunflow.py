@@ -1,4 +1,4 @@
-"""``sunflow`` with many open flows: only flows that a change can reach are shared out anew."""
+"""``sunflow``, compiled where no flow goes by circuits; otherwise only what a change reaches."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from railyard.netemu.schedulers.reference.sunflow import Sunflow, share
 
 
 class CompiledSunflow(Sunflow):
-    """Packets by compiled loops where there are no others; with circuits, what has changed."""
+    """Sunflow's rates; only groups that a change can reach are shared again."""
 
     rows_stay = True
-    #: shares packet switches where nothing goes by circuits
+    #: shares the packet switches while nothing goes by circuits
     packets: type[FlowScheduler] = CompiledMaxMin
 
     def __init__(self) -> None:
-        self._packets: FlowScheduler | None = None  #: where there are no circuits
-        #: the links, as bits, that groups crossed when they were filled together last
+        self._packets: FlowScheduler | None = None  #: None while something goes by circuits
+        #: the links, as bits, that each group crossed at the last decision
         self._crossed: dict[Group, int] = {}
         self._capacities: Floats = np.empty(0)
-        self._ports = self._no_link = 0  #: as bits, too
+        self._ports = self._no_link = 0  #: links, as bits
 
     def decide(self, traffic: Traffic) -> float:
-        """Share what has changed of packet switches and circuits."""
+        """Share packet switches and circuits, as far as something has changed."""
         if all(group.circuit_bytes_per_s == np.inf for group in traffic.groups):
             self._crossed.clear()
             self._packets = self._packets or self.packets()
             return self._packets.decide(traffic)
-        self._packets = None  # what it remembers no longer holds
+        self._packets = None  # its memory is out of date from here on
         share(self._reached(traffic), traffic)
         return np.inf
 
     # Inside --------------------------------------------------------------------------------------
     def _reached(self, traffic: Traffic) -> list[Group]:
-        """The groups whose rates may change: those that changed, and whom they share links with.
+        """The groups with rates that may change: those that changed, and those that share links.
 
-        Also whom these share links with, and so on; the others' rates would come out as they are.
+        Also those that share links with these, and so on; all other rates would stay the same.
         """
         if not np.array_equal(self._capacities, traffic.capacities):
             self._capacities = traffic.capacities
@@ -72,6 +72,6 @@ class CompiledSunflow(Sunflow):
         return [group for group in self._crossed if group in reached]
 
     def _crossed_by(self, group: Group) -> int:
-        """The links that a group shares: one on a circuit has the ports for itself."""
+        """The links that a group shares, as bits: a group on a circuit has the ports for itself."""
         there = group.crossed & ~self._no_link
         return there if group.circuit_bytes_per_s == np.inf else there & ~self._ports

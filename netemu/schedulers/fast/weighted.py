@@ -1,7 +1,7 @@
-"""``aalo+weighted`` with many open flows: each coflow is levelled twice, and sends at the sum.
+"""``aalo+weighted``, compiled: each coflow gets two allocations, and sends at their sum.
 
-First in its queue's part of the links, then in what all queues leave.  Each time its rows are on a
-sheet of their own, so that what has not changed need not be worked out anew.
+The first is from its queue's part of the links, the second from what all queues leave.  Each has
+tables of its own, so that what has not changed is not computed again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from numba.typed import List
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import COLUMNS, RATE, WEIGHT
 from railyard.netemu.model.traffic import Traffic
-from railyard.netemu.schedulers.fast.fairshares import Levels, Sheet
-from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, load_links, sum_up
-from railyard.netemu.schedulers.fast.loops.slots import (
-    Slots,
+from railyard.netemu.schedulers.fast.fairshares import Allocation, Levels
+from railyard.netemu.schedulers.fast.loops.grouparrays import (
+    GroupArrays,
     add_arrays,
     all_grown,
     grown,
     new_arrays,
     put_array,
 )
+from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, load_links, sum_up
 from railyard.netemu.schedulers.fast.queues import Queues
 from railyard.netemu.schedulers.reference.aalo import QUEUES, WeightedAalo
 
@@ -40,16 +40,16 @@ def follow_weights(
     copies: List,
     loads: Floats,
 ) -> None:
-    """Have the rows of slots that have changed weigh on a sheet what they do now.
+    """Copy the weights of changed groups' rows into an allocation (``copies`` and ``loads``).
 
-    Those after the first ``known`` are new there.
+    Rows after the first ``known`` are new there.
     """
-    for slot in np.flatnonzero(changed):
-        table, ways, copy, load = tables[slot], paths[slot], copies[slot], loads[slot]
-        for row in range(known[slot], counts[slot]):
+    for index in np.flatnonzero(changed):
+        table, ways, copy, load = tables[index], paths[index], copies[index], loads[index]
+        for row in range(known[index], counts[index]):
             copy[:, row] = 0.0
             copy[WEIGHT, row] = table[WEIGHT, row]
-        for row in range(known[slot]):
+        for row in range(known[index]):
             more = table[WEIGHT, row] - copy[WEIGHT, row]
             if more == 0:
                 continue
@@ -60,12 +60,12 @@ def follow_weights(
             if table[WEIGHT, row] == 0:
                 copy[RATE, row] = 0.0
         load[-1] = 0.0  # stands for no link
-        known[slot] = counts[slot]
+        known[index] = counts[index]
 
 
 @njit(cache=True)
 def add_up(
-    slots: Numbers,
+    indices: Numbers,
     tables: List,
     paths: List,
     counts: Numbers,
@@ -76,66 +76,69 @@ def add_up(
     bytes_per_s: Floats,
     first_finish_s: Floats,
 ) -> None:
-    """Have the rows of these slots send at the sum of what they have been given."""
-    for slot in slots:
-        table, part, rest, count = tables[slot], parts[slot], rests[slot], counts[slot]
+    """Have the rows of these groups send at the sum of their two rates."""
+    for index in indices:
+        table, part, rest, count = tables[index], parts[index], rests[index], counts[index]
         for row in range(count):
             rate = part[RATE, row] + rest[RATE, row]
             if differs(rate, table[RATE, row], _STAYS):
                 change_rate(table, row, rate, now_s)
-        load_links(table, paths[slot], count, loads[slot])
-        bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
+        load_links(table, paths[index], count, loads[index])
+        bytes_per_s[index], first_finish_s[index] = sum_up(table, count)
 
 
 class _Pass:
-    """One of the two times."""
+    """One of the two allocations."""
 
     def __init__(self, links: int) -> None:
         self._levels = Levels(links)
         tables, self._paths, entries = new_arrays(len(COLUMNS))
-        self.sheet = Sheet(tables, entries, Slots(links).rates)
-        self._known: Numbers = np.zeros(0, dtype=np.int64)  #: rows that are on the sheet, by slot
+        self.allocation = Allocation(tables, entries, GroupArrays(links).rates)
+        self._known: Numbers = np.zeros(0, dtype=np.int64)  #: by index: rows in the allocation
 
-    def update(self, slots: Slots) -> None:
-        """Have all that has changed on the sheet."""
-        self._levels.update(slots)
-        self._make_room(slots)
-        sheet, known = self.sheet, self._known
-        sheet.rates.fresh[slots.fresh] = True
-        for slot in slots.moved:
-            sheet.rates.fresh[slot] = True
-            rows, positions = slots.room(slot)
-            put_array(sheet.tables, slot, np.zeros((len(COLUMNS), rows)))
-            put_array(sheet.entries, slot, np.empty((positions, 0), dtype=np.int64))
-            sheet.rates.loads[slot], known[slot] = 0.0, 0
+    def update(self, arrays: GroupArrays) -> None:
+        """Follow what has changed of groups, their rows and weights."""
+        self._levels.update(arrays)
+        self._make_room(arrays)
+        allocation, known = self.allocation, self._known
+        allocation.rates.fresh[arrays.fresh] = True
+        for index in arrays.moved:
+            allocation.rates.fresh[index] = True
+            rows, positions = arrays.room(index)
+            put_array(allocation.tables, index, np.zeros((len(COLUMNS), rows)))
+            put_array(allocation.entries, index, np.empty((positions, 0), dtype=np.int64))
+            allocation.rates.loads[index], known[index] = 0.0, 0
         follow_weights(
-            slots.changed,
-            slots.tables,
-            slots.paths,
-            slots.counts,
+            arrays.changed,
+            arrays.tables,
+            arrays.paths,
+            arrays.counts,
             known,
-            sheet.tables,
-            sheet.rates.loads,
+            allocation.tables,
+            allocation.rates.loads,
         )
 
-    def level(self, order: Numbers, slots: Slots, left: Floats, now_s: float) -> Numbers:
-        """Let slots in this order share what is ``left``; returns those that are touched."""
-        touched = self._levels.level(order, slots, self.sheet, left, now_s)
-        return self.sheet.rates.touched[:touched].copy()
+    def level(self, order: Numbers, arrays: GroupArrays, left: Floats, now_s: float) -> Numbers:
+        """Let groups share what is ``left`` in this order; returns those with other rates.
 
-    def _make_room(self, slots: Slots) -> None:
-        sheet = self.sheet
-        while len(sheet.tables) < len(slots.tables):
-            add_arrays(sheet.tables, self._paths, sheet.entries, len(COLUMNS))
-        more = len(slots.counts) - len(self._known)
+        Both are indices of groups.
+        """
+        touched = self._levels.level(order, arrays, self.allocation, left, now_s)
+        return self.allocation.rates.touched[:touched].copy()
+
+    def _make_room(self, arrays: GroupArrays) -> None:
+        allocation = self.allocation
+        while len(allocation.tables) < len(arrays.tables):
+            add_arrays(allocation.tables, self._paths, allocation.entries, len(COLUMNS))
+        more = len(arrays.counts) - len(self._known)
         if more:
             self._known = grown(self._known, more)
-            rates = all_grown(sheet.rates, more)
-            self.sheet = Sheet(sheet.tables, sheet.entries, rates)
+            rates = all_grown(allocation.rates, more)
+            self.allocation = Allocation(allocation.tables, allocation.entries, rates)
 
 
 class CompiledWeightedAalo(WeightedAalo):
-    """The queues of Aalo, which share links by their weights."""
+    """Aalo's queues, which share links by their weights."""
 
     rows_stay = True
 
@@ -148,51 +151,52 @@ class CompiledWeightedAalo(WeightedAalo):
         links, now_s = len(traffic.capacities), traffic.now_s
         if links != self._links:
             self._begin(links)
-        queues, slots = self._queues, self._slots
+        queues, arrays = self._queues, self._arrays
         queues.update(traffic)
-        slots.update(traffic)
+        arrays.update(traffic)
         for each in (self._part, self._rest):
-            each.update(slots)
-        slots.fresh[:] = False
-        order = slots.numbers(queues.order)
+            each.update(arrays)
+        arrays.fresh[:] = False
+        order = arrays.indices(queues.order)
         spans = queues.spans()
         left, touched = self._share_parts(order, spans, traffic)
-        left[left <= slots.rounding] = 0.0
-        touched = np.union1d(touched, self._rest.level(order, slots, left, now_s))
-        slots.touched[: len(touched)] = touched
+        left[left <= arrays.rounding] = 0.0
+        touched = np.union1d(touched, self._rest.level(order, arrays, left, now_s))
+        arrays.touched[: len(touched)] = touched
         add_up(
-            slots.touched[: len(touched)],
-            slots.tables,
-            slots.paths,
-            slots.counts,
-            self._part.sheet.tables,
-            self._rest.sheet.tables,
+            arrays.touched[: len(touched)],
+            arrays.tables,
+            arrays.paths,
+            arrays.counts,
+            self._part.allocation.tables,
+            self._rest.allocation.tables,
             now_s,
-            slots.loads,
-            slots.bytes_per_s,
-            slots.first_finish_s,
+            arrays.loads,
+            arrays.bytes_per_s,
+            arrays.first_finish_s,
         )
-        queues.take_rates(slots.hand_over(len(touched)), now_s)
+        queues.take_rates(arrays.hand_over(len(touched)), now_s)
         return queues.next_move_s()
 
     # Inside --------------------------------------------------------------------------------------
     def _begin(self, links: int) -> None:
-        """Know nothing yet."""
+        """Start without groups, for so many links."""
         self._links = links
-        self._slots, self._part, self._rest = Slots(links), _Pass(links), _Pass(links)
+        self._arrays, self._part, self._rest = GroupArrays(links), _Pass(links), _Pass(links)
 
     def _share_parts(
         self, order: Numbers, spans: dict[int, slice], traffic: Traffic
     ) -> tuple[Floats, Numbers]:
-        """Serve queues, of which each is a span of the order, from their parts.
+        """Serve each queue, a span of the order, from its part of the links.
 
-        Returns what they leave, and the slots that are touched.
+        Returns the bytes/s that they leave of each link, and the indices of groups with other
+        rates.
         """
         touched = [np.zeros(0, dtype=np.int64)]
         total, capacities = sum(QUEUES - queue for queue in spans), traffic.capacities
         left: Floats = np.zeros(len(capacities))
         for queue, span in spans.items():
             part = capacities * ((QUEUES - queue) / total)
-            touched.append(self._part.level(order[span], self._slots, part, traffic.now_s))
+            touched.append(self._part.level(order[span], self._arrays, part, traffic.now_s))
             left += part
         return left, np.concatenate(touched)

@@ -1,4 +1,4 @@
-"""The choice of circuits with many open flows, one circuit a port at a time, by compiled loops.
+"""Sunflow's choice of circuits by compiled loops, for ports with one circuit at a time.
 
 Not here: anything that decides otherwise than ``netemu.circuits.policies.sunflow``.
 Open ``matching`` first.

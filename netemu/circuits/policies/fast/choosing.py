@@ -1,4 +1,4 @@
-"""The loops of ``netemu.circuits.fast.matching``: who takes which ports."""
+"""The compiled loops of ``matching``: which coflow takes which ports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     COLUMNS,
     DST,
     FREED,
+    HOLDER,
     IN,
     NONE,
     OUT,
@@ -18,11 +19,10 @@ from railyard.netemu.circuits.policies.fast.ports import (
     PEER,
     SIDE,
     SIDES,
-    SLOT,
     SRC,
     Bits,
     Gaps,
-    Ground,
+    MatchState,
     Small,
     has,
     least,
@@ -35,30 +35,30 @@ from railyard.netemu.circuits.policies.fast.ports import (
 )
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
-#: News of a pair instead of the bytes with which it waits: that it does so no more, or
-#: that it has its ports no more.
+#: What ``news`` of a pair has in place of the bytes with which it waits: it waits no more, or it
+#: holds its ports no more.
 WAITS_NO_MORE, RELEASED = -1, -2
-#: What has become of pairs in a choice.
+#: The two rows of ``found``: pairs that lose their circuits, and pairs that get one.
 CUT, TAKEN = 0, 1
-#: So many racks there are in a slot's matrix at first.
+#: Racks in a coflow's matrices at first.
 RACKS = 4
 
 
 @njit(cache=True)
-def add_matrices(matrices: List, slots: int) -> None:
-    """Have matrices for so many slots more."""
-    for _ in range(len(SIDES) * slots):
+def add_matrices(matrices: List, coflows: int) -> None:
+    """Add matrices for so many coflows."""
+    for _ in range(len(SIDES) * coflows):
         matrices.append(np.empty((RACKS, RACKS)))
 
 
 @njit(cache=True)
-def new_matrices(slots: int) -> List:
-    """Matrices for so many slots.
+def new_matrices(coflows: int) -> List:
+    """Matrices for so many coflows.
 
-    Made here, since what does it from Python is compiled anew in each process.
+    Made in a compiled loop: from Python, numba would compile it again in each process.
     """
     matrices = List()
-    for _ in range(len(SIDES) * slots):
+    for _ in range(len(SIDES) * coflows):
         matrices.append(np.empty((RACKS, RACKS)))
     return matrices
 
@@ -72,133 +72,135 @@ def choose(
     news: Floats,
     order: Numbers,
     fresh: Bools,
-    ground: Ground,
+    state: MatchState,
     matrices: List,
     found: Numbers,
 ) -> tuple[int, int, float]:
-    """Let slots take ports in ``order``; how many pairs are cut and taken, when to look again.
+    """Let coflows, by index, take ports in ``order``.
 
-    These are ``found``: [``CUT`` or ``TAKEN``, number].  Before that, pairs wait with so many
-    bytes, or whatever else is in the ``news`` of them.  Of slots that are ``fresh`` all that waits
-    is looked at, of others what is at ports that have fallen free; if it ``looks_again``, those
-    that are booked have.
+    Returns how many pairs lose and get circuits, and when to look again.  The pairs are written
+    into ``found``: [``CUT`` or ``TAKEN``, number, (index, src, dst)].  Before that, the ``news`` of
+    pairs is applied.  Of ``fresh`` coflows all pairs that wait are looked at, of others those at
+    ports that were freed; with ``looks_again``, booked ports count as freed.
     """
-    _catch_up(news, ground, matrices)
+    _catch_up(news, state, matrices)
     if looks_again:
-        _free_booked(ground)
+        _free_booked(state)
     cut, taken = found[CUT], found[TAKEN]
-    racks = ground.ready_s.size
+    racks = state.ready_s.size
     choices = np.empty((2 * racks, COLUMNS))
-    freed = np.empty((2 * racks, 2), dtype=np.int64)  # side, port; some are taken again
-    room = ground.works.copy()  # ports that are free but for slots to come
-    gaps = find_gaps(now_s + rounding_s, now_s + delta_s + rounding_s, ground)
-    those = _freed(ground.ports, freed)
+    freed = np.empty(
+        (2 * racks, 2), dtype=np.int64
+    )  # [number, (side, port)]; some are taken meanwhile
+    room = state.works.copy()  # ports that no coflow so far in the order holds
+    gaps = find_gaps(now_s + rounding_s, now_s + delta_s + rounding_s, state)
+    those = _freed(state.ports, freed)
     cuts = takes = 0
     news = fresh[order].sum()
     for place in range(len(order)):
-        slot = order[place]
-        if not (news or _are_free(freed[:those], ground.ports)):
+        index = order[place]
+        if not (news or _are_free(freed[:those], state.ports)):
             break
-        news -= fresh[slot]
-        less_held(room, ground.holds[slot])
-        looks = _looks(racks if fresh[slot] else those, ground.ends[slot], room)
-        left_bytes = matrices[2 * slot + OUT], matrices[2 * slot + IN]
+        news -= fresh[index]
+        less_held(room, state.holds[index])
+        looks = _looks(racks if fresh[index] else those, state.ends[index], room)
+        left_bytes = matrices[2 * index + OUT], matrices[2 * index + IN]
         many = _look_at(
-            slot, looks, freed, fresh[slot], now_s, ground, left_bytes, room, gaps, choices
+            index, looks, freed, fresh[index], now_s, state, left_bytes, room, gaps, choices
         )
-        if many and look_ahead(order[:place], ground, matrices, gaps):
+        if many and look_ahead(order[:place], state, matrices, gaps):
             many = _look_at(
-                slot, looks, freed, fresh[slot], now_s, ground, left_bytes, room, gaps, choices
+                index, looks, freed, fresh[index], now_s, state, left_bytes, room, gaps, choices
             )
         while many:
             first = least(choices[:many])
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
             if has(room[OUT], src) and has(room[IN], dst):
-                more = _take(slot, src, dst, now_s + delta_s, ground, room, cut[cuts:])
+                more = _take(index, src, dst, now_s + delta_s, state, room, cut[cuts:])
                 for number in range(cuts, cuts + more):
                     for side_cut in SIDES:
                         freed[those, 0], freed[those, 1] = side_cut, cut[number, 1 + side_cut]
                         those += 1
                 cuts += more
-                taken[takes, 0], taken[takes, 1], taken[takes, 2] = slot, src, dst
+                taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
             port = src if side == OUT else dst
-            if not look(slot, side, port, now_s, ground, left_bytes[side], room, gaps, first):
+            if not look(index, side, port, now_s, state, left_bytes[side], room, gaps, first):
                 many -= 1
                 first[:] = choices[many]
-    ground.ports[:, FREED] = 0
-    return cuts, takes, keep_booked(ground, gaps)
+    state.ports[:, FREED] = 0
+    return cuts, takes, keep_booked(state, gaps)
 
 
 @njit(cache=True)
 def _take(
-    slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits, cut: Numbers
+    index: int, src: int, dst: int, carries_s: float, state: MatchState, room: Bits, cut: Numbers
 ) -> int:
-    """Give a slot two ports; returns how many pairs are ``cut`` for that."""
+    """Give a coflow two ports; returns how many pairs are ``cut`` for that."""
     cuts = 0
     for side in SIDES:
-        cuts += _make_room(side, src if side == OUT else dst, ground, cut[cuts])
-    _hold(slot, src, dst, carries_s, ground, room)
+        cuts += _make_room(side, src if side == OUT else dst, state, cut[cuts])
+    _hold(index, src, dst, carries_s, state, room)
     return cuts
 
 
 @njit(cache=True)
-def _free_booked(ground: Ground) -> None:
-    """Ports that nobody has got may be had now."""
+def _free_booked(state: MatchState) -> None:
+    """Count booked ports that no coflow holds as freed; none is booked any more."""
     for side in SIDES:
-        for port in range(ground.ready_s.size):
-            if has(ground.booked[side], port) and ground.ports[side, SLOT, port] == NONE:
-                ground.ports[side, FREED, port] = 1
-    ground.booked[:] = 0
+        for port in range(state.ready_s.size):
+            if has(state.booked[side], port) and state.ports[side, HOLDER, port] == NONE:
+                state.ports[side, FREED, port] = 1
+    state.booked[:] = 0
 
 
 @njit(cache=True)
 def _look_at(
-    slot: int,
+    index: int,
     looks: int,
     freed: Numbers,
     is_fresh: bool,
     now_s: float,
-    ground: Ground,
+    state: MatchState,
     left_bytes: tuple[Floats, Floats],
     room: Bits,
     gaps: Gaps,
     choices: Floats,
 ) -> int:
-    """Write down the most urgent of what a slot can take at each port; how many there are."""
+    """Write the first pair that a coflow can have at each port to ``choices``; returns how many."""
     many = 0
     for number in range(looks):
         side, port = (OUT, number) if is_fresh else (freed[number, 0], freed[number, 1])
-        many += look(slot, side, port, now_s, ground, left_bytes[side], room, gaps, choices[many])
+        many += look(index, side, port, now_s, state, left_bytes[side], room, gaps, choices[many])
     return many
 
 
 @njit(cache=True)
-def _catch_up(news: Floats, ground: Ground, matrices: List) -> None:
-    """Note what has happened to pairs since the last choice: slot, src and dst, bytes of each."""
+def _catch_up(news: Floats, state: MatchState, matrices: List) -> None:
+    """Apply the news of pairs, four floats each: index, src, dst; bytes, or what else happened."""
     pair = np.empty(3, dtype=np.int64)
     for number in range(len(news) // 4):
         first = 4 * number
         pair[0], pair[1], pair[2] = news[first], news[first + 1], news[first + 2]
         if news[first + 3] == RELEASED:
-            _release(pair, ground)
+            _release(pair, state)
         else:
-            _wait(pair, news[first + 3], ground, matrices)
+            _wait(pair, news[first + 3], state, matrices)
 
 
 @njit(cache=True)
-def _set_waits(slot: int, src: int, dst: int, is_so: bool, ground: Ground) -> None:
-    """A pair waits, or does so no more."""
+def _set_waits(index: int, src: int, dst: int, is_so: bool, state: MatchState) -> None:
+    """Note that a pair waits, or does so no more."""
     for side in SIDES:
         port, other = (src, dst) if side == OUT else (dst, src)
-        waits = ground.waits[slot, side, port]
+        waits = state.waits[index, side, port]
         put(waits, other, is_so)
-        put(ground.ends[slot, side], port, meet(waits, waits))
+        put(state.ends[index, side], port, meet(waits, waits))
 
 
 @njit(cache=True)
 def _freed(ports: Small, freed: Numbers) -> int:
-    """Write down the ports that have fallen free; how many they are."""
+    """Write the ports that were freed into ``freed``; how many there are."""
     those = 0
     for side in SIDES:
         for port in range(ports.shape[2]):
@@ -219,71 +221,71 @@ def _are_free(freed: Numbers, ports: Small) -> bool:
 
 @njit(cache=True)
 def _looks(ports: int, ends: Bits, room: Bits) -> int:
-    """How many of these ports are worth a look: none for most slots, where they are many."""
+    """How many of these ports to look at: none if the coflow has no pair with two free ports."""
     return ports if meet(ends[OUT], room[OUT]) and meet(ends[IN], room[IN]) else 0
 
 
 @njit(cache=True)
-def _wait(pair: Numbers, size_bytes: float, ground: Ground, matrices: List) -> None:
-    """A pair waits from now on, with so much to send; below 0: it does so no more."""
-    slot, ends = pair[0], pair[1:]
-    at, used = ground.at[slot], ground.used[slot]
-    _set_waits(slot, ends[OUT], ends[IN], size_bytes >= 0, ground)
+def _wait(pair: Numbers, size_bytes: float, state: MatchState, matrices: List) -> None:
+    """Note that a pair waits with so many bytes to send; below 0: it does so no more."""
+    index, ends = pair[0], pair[1:]
+    at, used = state.at[index], state.used[index]
+    _set_waits(index, ends[OUT], ends[IN], size_bytes >= 0, state)
     for side in SIDES:
         if at[side, ends[side]] == NONE:
             at[side, ends[side]] = used[side]
             used[side] += 1
     for side in SIDES:
-        left_bytes = matrices[2 * slot + side]
+        left_bytes = matrices[2 * index + side]
         rows, columns = left_bytes.shape
         if used[side] > rows or used[1 - side] > columns:
             wider = np.empty(
                 (max(rows, 2 * (used[side] - 1)), max(columns, 2 * (used[1 - side] - 1)))
             )
             wider[:rows, :columns] = left_bytes
-            matrices[2 * slot + side] = left_bytes = wider
+            matrices[2 * index + side] = left_bytes = wider
         left_bytes[at[side, ends[side]], at[1 - side, ends[1 - side]]] = size_bytes
 
 
 @njit(cache=True)
-def forget(slot: int, ground: Ground, matrices: List) -> None:
-    """A slot has no pairs."""
-    ground.at[slot] = NONE
-    ground.used[slot] = 0
+def forget(index: int, state: MatchState, matrices: List) -> None:
+    """Forget all pairs of a coflow, so that its index can be used again."""
+    state.at[index] = NONE
+    state.used[index] = 0
     for side in SIDES:
-        matrices[2 * slot + side] = np.empty((RACKS, RACKS))
+        matrices[2 * index + side] = np.empty((RACKS, RACKS))
 
 
 @njit(cache=True)
-def _make_room(side: int, port: int, ground: Ground, cut: Numbers) -> bool:
-    """Cut the pair that holds a port, if there is one."""
-    slot, partner = ground.ports[side, SLOT, port], ground.ports[side, PARTNER, port]
-    if slot == NONE:
+def _make_room(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
+    """Release the pair that holds a port, if there is one, and write it into ``cut``."""
+    index, partner = state.ports[side, HOLDER, port], state.ports[side, PARTNER, port]
+    if index == NONE:
         return False
-    cut[0], cut[1 + side], cut[2 - side] = slot, port, partner
-    _release(cut, ground)
+    cut[0], cut[1 + side], cut[2 - side] = index, port, partner
+    _release(cut, state)
     return True
 
 
 @njit(cache=True)
-def _release(pair: Numbers, ground: Ground) -> None:
-    """A pair has its ports no more."""
+def _release(pair: Numbers, state: MatchState) -> None:
+    """Note that a pair holds its ports no more."""
     for side in SIDES:
         port = pair[1 + side]
-        put(ground.holds[pair[0], side], port, False)
-        ground.ports[side, SLOT, port], ground.ports[side, FREED, port] = NONE, 1
+        put(state.holds[pair[0], side], port, False)
+        state.ports[side, HOLDER, port], state.ports[side, FREED, port] = NONE, 1
 
 
 @njit(cache=True)
-def _hold(slot: int, src: int, dst: int, carries_s: float, ground: Ground, room: Bits) -> None:
-    """Give a pair, which waits, its ports, and a circuit if there is none."""
-    _set_waits(slot, src, dst, False, ground)
+def _hold(index: int, src: int, dst: int, carries_s: float, state: MatchState, room: Bits) -> None:
+    """Give a pair that waits its ports, and set up its circuit unless there is one already."""
+    _set_waits(index, src, dst, False, state)
     put(room[OUT], src, False)
     put(room[IN], dst, False)
-    occupy(slot, src, dst, ground)
-    ports = ground.ports
+    occupy(index, src, dst, state)
+    ports = state.ports
     if ports[OUT, PEER, src] != dst:
         take_down(OUT, src, ports)
         take_down(IN, dst, ports)
         ports[OUT, PEER, src], ports[IN, PEER, dst] = dst, src
-        ground.ready_s[src] = carries_s
+        state.ready_s[src] = carries_s

@@ -1,9 +1,9 @@
-"""Ports, and what coflows that want circuits can take of them: for ``choosing`` and ``gaps``.
+"""The switch's ports, and which of them a coflow can take: for ``choosing`` and ``gaps``.
 
-Each coflow that has, or wants, circuits has a slot, with what its pairs have left in matrices of
-the racks that it uses, one for each side of a port, so that a port's pairs are side by side:
-``2 * slot + side``.
-A pair is a slot and two racks.
+Each coflow that has, or wants, circuits has an index.  The bytes that its pairs of racks have left
+are in two matrices over the racks that it uses, ``matrices[2 * index + side]``: one has a row for
+each port out of a rack, the other for each port into one, so that a port's pairs are contiguous.
+A pair is the index of a coflow and two racks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from railyard.netemu.model.arrays import Bools, Floats, Numbers
 
 OUT, IN = SIDES = 0, 1
 NONE = -1
-#: What is known of a port: the slot that holds it and with which other port, the other end of its
-#: circuit, if there are such, and whether it has fallen free since the last choice.
-SLOT, PARTNER, PEER, FREED = range(4)
+#: Kinds of ``ports``: the coflow that holds the port, and the other port that it holds with it; the
+#: other end of the port's circuit; whether the port was freed since the last choice.
+HOLDER, PARTNER, PEER, FREED = range(4)
 KINDS = 4
-#: What may be chosen at a port, the least first: whether it has no circuit that carries, its turn
-#: (-bytes, distance, src, dst), and the side of the port.
+#: Columns of a choice, a pair that may be served; the least is served first: whether its circuit
+#: does not carry yet, its sort key (-bytes, distance, src, dst); then the side of the port.
 DARK, BYTES, FAR, SRC, DST, SIDE = range(6)
 COLUMNS = 6
 
@@ -32,31 +32,31 @@ Small = NDArray[np.int32]
 Bits = NDArray[np.uint64]  #: sets of racks, 64 to a word
 
 
-class Ground(NamedTuple):
-    """What there is to match."""
+class MatchState(NamedTuple):
+    """The coflows that want circuits, and the ports that they hold or wait for."""
 
-    at: Small  #: where a rack is in a slot's matrix: [slot, side, rack]
-    used: Small  #: how much of the matrix is used: [slot, side]
-    waits: Bits  #: the other ends of what waits at a port: [slot, side, rack, word]
-    ends: Bits  #: the ports at which anything waits: [slot, side, word]
-    holds: Bits  #: ports that a slot holds: [slot, side, word]
+    at: Small  #: the row or column of a rack in a coflow's matrices: [index, side, rack]
+    used: Small  #: how many rows or columns are used: [index, side]
+    waits: Bits  #: the other ends of the pairs that wait at a port: [index, side, rack, word]
+    ends: Bits  #: the ports at which any pair waits: [index, side, word]
+    holds: Bits  #: the ports that a coflow holds: [index, side, word]
     works: Bits  #: ports that have not failed: [side, word]
     ports: Small  #: [side, kind, rack]
-    ready_s: Floats  #: when the circuit from each rack carries
-    ends_s: Floats  #: when what goes out of each rack will have been sent, as far as is known
-    booked: Bits  #: ports that nobody has got, as one will want them soon: [side, word]
+    ready_s: Floats  #: when the circuit from each rack carries: [rack]
+    ends_s: Floats  #: when the pair from each rack will have sent all, as far as is known: [rack]
+    booked: Bits  #: ports left free, as a coflow will want them soon: [side, word]
 
 
 class Gaps(NamedTuple):
-    """What is known of ports that slots, in order, will want before a new circuit carries."""
+    """The ports that coflows, in order, will want before a new circuit could carry."""
 
-    ending: Numbers  #: the pairs that end until then, in order: [number, (slot, src, dst)]
-    seen: Bools  #: by slot: whether it has been looked ahead for it
-    room: Bits  #: ports that these slots do not hold
-    booked: Bits  #: ports that they will take: [side, word]
-    seen_slots: Numbers  #: how many they are
-    first_s: Floats  #: when the first port will be taken
-    refused: Bools  #: whether anybody has been refused a port for that
+    ending: Numbers  #: the pairs that end by then, the first one first: [number, (index, src, dst)]
+    seen: Bools  #: [index]: whether the coflow's choices have been predicted
+    room: Bits  #: ports that these coflows do not hold: [side, word]
+    booked: Bits  #: ports that these coflows will take: [side, word]
+    seen_count: Numbers  #: [1]: how many coflows these are
+    first_s: Floats  #: [1]: when the first of these ports will be taken
+    refused: Bools  #: [1]: whether a coflow has been refused one of these ports
 
 
 @njit(cache=True)
@@ -67,7 +67,7 @@ def has(bits: Bits, rack: int) -> bool:
 
 @njit(cache=True)
 def put(bits: Bits, rack: int, is_in: bool) -> None:
-    """Have a rack in a set, or not."""
+    """Add a rack to a set, or remove it."""
     bit = np.uint64(1) << np.uint64(rack & 63)
     if is_in:
         bits[rack >> 6] |= bit
@@ -86,7 +86,7 @@ def meet(some: Bits, others: Bits) -> bool:
 
 @njit(cache=True)
 def less_held(room: Bits, held: Bits) -> None:
-    """Leave out ports that a slot holds."""
+    """Remove ports that a coflow holds from ``room``."""
     for side in SIDES:
         for word in range(room.shape[1]):
             room[side, word] &= ~held[side, word]
@@ -94,29 +94,29 @@ def less_held(room: Bits, held: Bits) -> None:
 
 @njit(cache=True)
 def look(
-    slot: int,
+    index: int,
     side: int,
     port: int,
     now_s: float,
-    ground: Ground,
+    state: MatchState,
     left_bytes: Floats,
     room: Bits,
     gaps: Gaps,
     choice: Floats,
 ) -> bool:
-    """Write down the most urgent of what a slot can take at a port, if there is any.
+    """Write the first pair that a coflow can have at a port into ``choice``; whether there is one.
 
-    A circuit that is dark is of no use where a port is booked.
+    Where one of its ports is booked, only a circuit that carries already is worth taking.
     """
     if not has(room[side], port):
         return False
-    waits, others = ground.waits[slot, side, port], room[1 - side]
+    waits, others = state.waits[index, side, port], room[1 - side]
     if not meet(waits, others):
         return False
-    at, those_bytes = ground.at[slot, 1 - side], left_bytes[ground.at[slot, side, port]]
+    at, those_bytes = state.at[index, 1 - side], left_bytes[state.at[index, side, port]]
     racks, first, most_bytes, least_far, is_dark = len(at), NONE, -1.0, 0, 1.0
-    peer = ground.ports[side, PEER, port]
-    is_up = peer != NONE and ground.ready_s[port if side == OUT else peer] <= now_s
+    peer = state.ports[side, PEER, port]
+    is_up = peer != NONE and state.ready_s[port if side == OUT else peer] <= now_s
     if is_up and has(waits, peer) and has(others, peer):
         first, is_dark, most_bytes = peer, 0.0, those_bytes[at[peer]]
     else:
@@ -147,7 +147,7 @@ def look(
 
 @njit(cache=True)
 def _is_less(one: Floats, other: Floats) -> bool:
-    """Which of two choices comes first; no two have all of this in common."""
+    """Whether the first of two choices is served before the other; no two are equal."""
     for column in range(DST):
         if one[column] != other[column]:
             return bool(one[column] < other[column])
@@ -156,7 +156,7 @@ def _is_less(one: Floats, other: Floats) -> bool:
 
 @njit(cache=True)
 def least(choices: Floats) -> Floats:
-    """The choice that comes first."""
+    """The choice that is served first."""
     first: Floats = choices[0]
     for number in range(1, len(choices)):
         if _is_less(choices[number], first):
@@ -165,18 +165,18 @@ def least(choices: Floats) -> Floats:
 
 
 @njit(cache=True)
-def occupy(slot: int, src: int, dst: int, ground: Ground) -> None:
-    """A slot holds two ports."""
+def occupy(index: int, src: int, dst: int, state: MatchState) -> None:
+    """Note that a coflow holds these two ports."""
     for side in SIDES:
         port, partner = (src, dst) if side == OUT else (dst, src)
-        put(ground.holds[slot, side], port, True)
-        ground.ports[side, SLOT, port], ground.ports[side, PARTNER, port] = slot, partner
-        ground.ports[side, FREED, port] = 0
+        put(state.holds[index, side], port, True)
+        state.ports[side, HOLDER, port], state.ports[side, PARTNER, port] = index, partner
+        state.ports[side, FREED, port] = 0
 
 
 @njit(cache=True)
 def take_down(side: int, port: int, ports: Small) -> None:
-    """A port has no circuit any more."""
+    """Note that a port has no circuit any more."""
     peer = ports[side, PEER, port]
     if peer != NONE:
         ports[1 - side, PEER, peer] = ports[side, PEER, port] = NONE

@@ -1,7 +1,7 @@
-"""The compiled loops of ``afap``: who can gain by what has come free, and by how much.
+"""The compiled loops of ``afap``: which flows gain bandwidth that was freed, and how much.
 
-Rows that wait on one route are a skew heap by their numbers in the order: ``lower`` and ``upper``
-are what hangs below each.  Those that have ended are taken from it when they come to its top.
+Rows that wait on one route are a skew heap by their place in the order of priorities; ``lower``
+and ``upper`` are a row's two children.  Rows that have ended are removed when they come to the top.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ NONE = -1
 
 
 class Waiting(NamedTuple):
-    """Rows that wait, by route."""
+    """Rows that wait, in a heap for each route."""
 
-    numbers: Floats  #: by row: its number in the order of priorities
-    lower: Numbers  #: by row
-    upper: Numbers
-    tops: Numbers  #: by route: the first row that waits, or none
+    numbers: Floats  #: by row: its place in the order of priorities, ascending
+    lower: Numbers  #: by row: the child to which the next row goes, or none
+    upper: Numbers  #: by row: the other child, or none
+    tops: Numbers  #: by route: the first row that waits on it, or none
     ways: Numbers  #: the links of each route: [position, route]
-    #: chains of the routes that cross each link, as route x positions + position: by link the first
-    #: one, or none; and the next one: [route, position]
+    #: linked lists of the routes that cross each link; an element is route * positions + position:
+    #: by link the first one, or none; [route, position]: the next one, or none
     first: Numbers
     following: Numbers
 
 
 class Candidates(NamedTuple):
-    """Room for the rows that may gain: each with the route on which it waits, or none."""
+    """Room for the rows that may gain bandwidth."""
 
-    rows: Numbers
-    routes: Numbers
-    at: Numbers  #: by route: where it is among the candidates, if it is there
+    rows: Numbers  #: [candidate]
+    routes: Numbers  #: [candidate]: the route on which the row waits, or none: it sends
+    at: Numbers  #: by route: which candidate it is, if it is one
 
 
 @njit(cache=True)
-def line_up(rows: Numbers, routes: Numbers, waiting: Waiting) -> None:
-    """Let rows wait on these routes."""
+def add_waiting(rows: Numbers, routes: Numbers, waiting: Waiting) -> None:
+    """Let each of these rows wait on its route."""
     for number in range(len(rows)):
         row, route = rows[number], routes[number]
         waiting.lower[row] = waiting.upper[row] = NONE
@@ -52,14 +52,14 @@ def line_up(rows: Numbers, routes: Numbers, waiting: Waiting) -> None:
 
 @njit(cache=True)
 def _merge(one: int, other: int, waiting: Waiting) -> int:
-    """The top of both heaps."""
+    """Merge two heaps, given by their top rows; returns the top of the result."""
     numbers, lower, upper = waiting.numbers, waiting.lower, waiting.upper
     if one == NONE or other == NONE:
         return max(one, other)
     if numbers[other] < numbers[one]:
         one, other = other, one
     top = one
-    while True:  # along the upper sides, which become the lower ones
+    while True:  # down the upper children, which become the lower ones
         rest, upper[one] = upper[one], lower[one]
         if rest == NONE:
             lower[one] = other
@@ -81,6 +81,7 @@ def _top(table: Floats, route: int, waiting: Waiting) -> int:
 
 @njit(cache=True)
 def _take_top(route: int, waiting: Waiting) -> None:
+    """Remove the first row that waits on a route."""
     top = waiting.tops[route]
     waiting.tops[route] = _merge(waiting.lower[top], waiting.upper[top], waiting)
 
@@ -99,14 +100,15 @@ def hand_out(
     load: Floats,
     now_s: float,
 ) -> tuple[int, float, float]:
-    """Give each row all that its way has left, by priority.
+    """Give each row all that is left on its path, by priority.
 
-    Nobody could gain after the last decision: each row had a link on its way of which nothing was
-    ``left``.  So who can gain now crosses one of which something is left again, or waits on a
-    ``fresh`` route, to which rows have come.  ``left`` and ``load`` are brought up to date.
+    No row could gain after the last decision: each had a link with nothing ``left`` on its path.
+    So a row that can gain now crosses a link that has something left again, or waits on a
+    ``fresh`` route, to which rows have come.  ``left`` and ``load`` (bytes/s by link) are brought
+    up to date.
 
-    Returns how many ``senders`` there are from now on, at how many bytes/s all send, and when the
-    first one ends.
+    Returns how many ``senders`` there are from now on, the bytes/s of all of them, and the time at
+    which the first one ends.
     """
     was_full = left == 0
     sending = _find_left(table, paths, senders, sending, capacities, left)
@@ -140,7 +142,7 @@ def _find_left(
     capacities: Floats,
     left: Floats,
 ) -> int:
-    """Find what senders leave of each link, but for rounding; returns how many have not ended."""
+    """Set ``left`` to what senders leave of each link; returns how many have not ended."""
     used, kept = np.zeros(len(capacities)), 0
     for number in range(sending):
         row = senders[number]
@@ -171,9 +173,12 @@ def _find_candidates(
     waiting: Waiting,
     candidates: Candidates,
 ) -> int:
-    """Find the senders and the first rows of routes whose whole way has something left."""
-    # arrays have names of their own: each time that one is taken from a tuple, or goes to a
-    # function, references to it are counted, which took a quarter of the time of all
+    """Find the senders, and the routes with rows that wait, that have something left all along.
+
+    Returns how many candidates there are.
+    """
+    # arrays get local names: each time that one is taken from a tuple or passed to a function,
+    # numba counts references to it, which took a quarter of all time
     many, positions = 0, len(paths)
     first, following, tops, ways = waiting.first, waiting.following, waiting.tops, waiting.ways
     rows, routes, at = candidates.rows, candidates.routes, candidates.at
@@ -202,7 +207,7 @@ def _find_candidates(
 
 @njit(cache=True)
 def _with_rows(table: Floats, waiting: Waiting, candidates: Candidates, many: int) -> int:
-    """Find the rows of candidates that are routes; those without any are left out."""
+    """Set the rows of candidates that are routes; drops those without; returns how many stay."""
     kept, rows, routes = 0, candidates.rows, candidates.routes
     for number in range(many):
         route = routes[number]
@@ -215,7 +220,7 @@ def _with_rows(table: Floats, waiting: Waiting, candidates: Candidates, many: in
 
 @njit(cache=True, inline="always")
 def _is_open(paths: Numbers, row: int, left: Floats) -> bool:
-    """Whether something is left on all of a way."""
+    """Whether all links on a path have something left."""
     least = np.inf
     for position in range(len(paths)):
         least = min(least, left[paths[position, row]])
@@ -226,7 +231,7 @@ def _is_open(paths: Numbers, row: int, left: Floats) -> bool:
 def _first_open(
     paths: Numbers, left: Floats, numbers: Floats, candidates: Candidates, many: int
 ) -> tuple[int, int]:
-    """How many candidates can gain, and which of them is the first; others are left out."""
+    """Drop candidates that cannot gain; returns how many stay, and which is first by priority."""
     kept, first, rows, routes = 0, 0, candidates.rows, candidates.routes
     for number in range(many):
         row = rows[number]
@@ -241,7 +246,7 @@ def _first_open(
 
 @njit(cache=True)
 def _give(table: Floats, paths: Numbers, row: int, left: Floats, now_s: float) -> None:
-    """Have a row send all that is left on its way, besides what it sends."""
+    """Add all that is left on a row's path to what it sends."""
     more = np.inf
     for position in range(len(paths)):
         more = min(more, left[paths[position, row]])
@@ -256,7 +261,7 @@ def _give(table: Floats, paths: Numbers, row: int, left: Floats, now_s: float) -
 
 @njit(cache=True)
 def _sum_up(table: Floats, paths: Numbers, senders: Numbers, load: Floats) -> tuple[float, float]:
-    """At how many bytes/s all send, and when the first ends; ``load`` gets that of each link."""
+    """Bytes/s of all senders, and when the first of them ends; ``load`` gets bytes/s by link."""
     total, first_s = 0.0, np.inf
     load[:] = 0.0
     for row in senders:

@@ -1,7 +1,7 @@
 """The order of flows by priority, as numbers that compiled loops can compare.
 
-Flows come at any time and belong anywhere in the order, so each gets a number between those of its
-neighbours.  Where none is left between them, all are numbered anew.
+A flow may come at any time and belong anywhere in the order, so it gets a number between those of
+its neighbours.  Where no float is left between them, all flows get new numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from railyard.netemu.model.arrays import Floats
 
 
 class Places:
-    """Rows and their numbers, in the order of their flows' priorities."""
+    """Rows in the order of their flows' priorities, each with a number that says where it is."""
 
     def __init__(self) -> None:
         self._keys: list[Any] = []  #: priorities, ascending; all different
@@ -24,7 +24,7 @@ class Places:
         self._numbers: list[float] = []
 
     def add(self, keys: Sequence[tuple[Any, int]], numbers: Floats) -> None:
-        """Put rows, ascending by key, in their places; ``numbers``, by row, has room for them."""
+        """Add rows, ascending by key, and set their ``numbers`` [row], which has room for them."""
         at = 0
         while at < len(keys):
             place = bisect_left(self._keys, keys[at][0])
@@ -36,7 +36,7 @@ class Places:
 
     # Inside --------------------------------------------------------------------------------------
     def _insert(self, place: int, keys: Sequence[tuple[Any, int]], numbers: Floats) -> None:
-        """Put rows that are next to each other in place."""
+        """Add rows that will be next to each other."""
         rows = [row for _, row in keys]
         between = self._between(place, len(keys))
         self._keys[place:place] = [key for key, _ in keys]
@@ -49,7 +49,7 @@ class Places:
             numbers[rows] = between
 
     def _between(self, place: int, count: int) -> list[float] | None:
-        """So many numbers for what comes before a place; None if there is no room for them."""
+        """``count`` ascending numbers below that at a place; None if there is no room for them."""
         known = self._numbers
         if place == len(known):
             after = known[-1] if known else -1.0

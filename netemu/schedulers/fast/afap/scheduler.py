@@ -1,8 +1,8 @@
-"""``afap`` with many open flows: an event costs what it frees, not how many flows wait.
+"""``afap``, compiled: an event costs time for what it frees, not for each flow that waits.
 
-The reference, which decides the same, is ``netemu.schedulers.reference.afap``.  Whoever gains
-bandwidth fills a link on its way.  So of all flows that wait on one route only the first can gain,
-none where a link on it is full, and nobody at all over links that were not full before.
+``netemu.schedulers.reference.afap`` decides the same.  A flow that gains bandwidth fills a link on
+its path.  So of all flows that wait on one route only the first can gain, none where a link of the
+route is full, and none that crosses only links that were not full before.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from railyard.netemu.schedulers.fast.afap.loops import (
     NONE,
     Candidates,
     Waiting,
+    add_waiting,
     hand_out,
-    line_up,
 )
 from railyard.netemu.schedulers.fast.afap.places import Places
-from railyard.netemu.schedulers.fast.loops.slots import grown
+from railyard.netemu.schedulers.fast.loops.grouparrays import grown
 from railyard.netemu.schedulers.reference import afap
 from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
 
@@ -30,15 +30,15 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
     rows_stay = True
 
     def __init__(self) -> None:
-        self._layout = -1  #: of the rows that all of this is about
+        self._layout = -1  #: the group's, at the last decision; another one: start anew
         self._capacities: Floats = np.empty(0)
-        self._left: Floats = np.empty(0)  #: of each link, after the last decision
-        self._known = 0  #: rows that are known
+        self._left: Floats = np.empty(0)  #: bytes/s of each link, after the last decision
+        self._known = 0  #: rows at the last decision
         self._senders: Numbers = np.empty(0, dtype=np.int64)  #: rows, with room for all
-        self._sending = 0  #: how many they are
+        self._sending = 0  #: how many rows are in ``_senders``
         self._places = Places()
         self._routes: dict[tuple[int, ...], int] = {}  #: {links: number}
-        self._waiting = _nobody(0, 0)
+        self._waiting = _none_waiting(0, 0)
         self._candidates = Candidates(*[np.empty(0, dtype=np.int64)] * 3)
 
     def decide(self, traffic: Traffic) -> float:
@@ -47,7 +47,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             rows = group.as_rows
             assert rows is not None
             if self._is_known(rows, traffic):
-                self._hand_out(rows, self._line_up(rows), traffic)
+                self._hand_out(rows, self._add_new(rows), traffic)
             else:
                 afap.hand_out(group, traffic)
                 self._begin(rows, traffic)
@@ -55,26 +55,26 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
 
     # Inside --------------------------------------------------------------------------------------
     def _is_known(self, group: RowGroup, traffic: Traffic) -> bool:
-        """Whether rows have the numbers that they had, and links the capacities."""
+        """Whether rows' numbers and links' capacities are those of the last decision."""
         same = group.layout == self._layout and len(group.paths) == len(self._waiting.ways)
         return same and np.array_equal(traffic.capacities, self._capacities)
 
     def _begin(self, group: RowGroup, traffic: Traffic) -> None:
-        """Know who sends and who waits, after all rows have been looked at."""
+        """Start anew, after the reference has set all rates: note who sends and who waits."""
         self._layout, self._capacities = group.layout, traffic.capacities
         self._left = np.zeros(len(traffic.capacities))  # so that all links are looked at next time
         self._senders = np.flatnonzero(group.rates)
         self._sending = len(self._senders)
         self._places = Places()
         self._routes.clear()
-        self._waiting = _nobody(len(traffic.capacities), len(group.paths))
+        self._waiting = _none_waiting(len(traffic.capacities), len(group.paths))
         self._known = 0
-        self._line_up(group)
+        self._add_new(group)
 
-    def _line_up(self, group: RowGroup) -> Numbers:
-        """Put rows that have come in order, and let those that do not send wait.
+    def _add_new(self, group: RowGroup) -> Numbers:
+        """Put new rows in the order of priorities; those that do not send wait.
 
-        Returns the routes on which they do.
+        Returns the numbers of the routes on which new rows wait.
         """
         first, self._known = self._known, group.rows.count
         if first == self._known:
@@ -87,11 +87,11 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._places.add(keys, self._waiting.numbers)
         waits = group.rates[new] == 0
         fresh = np.array(numbers, dtype=np.int64)[waits]
-        line_up(new[waits], fresh, self._waiting)
+        add_waiting(new[waits], fresh, self._waiting)
         return np.unique(fresh)
 
     def _make_room(self, rows: int) -> None:
-        """Have room for so many rows, and for all routes."""
+        """Make room for so many rows, and for all routes."""
         waiting, known = self._waiting, len(self._waiting.tops)
         more = rows - len(waiting.numbers)
         if more > 0:
@@ -125,8 +125,8 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         group.timed(bytes_per_s, first_s, load, self._senders[: self._sending])
 
 
-def _nobody(links: int, positions: int) -> Waiting:
-    """Nobody waits, and no route is known."""
+def _none_waiting(links: int, positions: int) -> Waiting:
+    """No rows that wait, and no routes."""
     nothing = np.empty(0, dtype=np.int64)
     return Waiting(
         numbers=np.empty(0),
@@ -140,7 +140,7 @@ def _nobody(links: int, positions: int) -> Waiting:
 
 
 def _with_routes(waiting: Waiting, ways: list[tuple[int, ...]]) -> Waiting:
-    """The same with routes of these links, on which nobody waits."""
+    """The same rows, and more routes, over these links, on which no row waits."""
     known, positions = waiting.following.shape
     more = np.array(ways, dtype=np.int64)
     following = np.concatenate([waiting.following, np.full(more.shape, NONE)])

@@ -1,4 +1,4 @@
-"""Compiled loops that several fast flow schedulers share: rows, water-filling, levels.
+"""Compiled loops that several flow schedulers share: rows, water-filling, levels.
 
-Nothing in here knows one particular flow scheduler.  Open ``rows.py`` first.
+Nothing in here knows any one flow scheduler.  Open ``rows.py`` first.
 """

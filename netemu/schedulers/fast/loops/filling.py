@@ -1,6 +1,6 @@
-"""Progressive filling, compiled: ``netemu.schedulers.filling`` computes the same.
+"""Water-filling, compiled: ``netemu.schedulers.filling`` computes the same.
 
-Places and numbers are unsigned throughout: whether they count from the end is not looked at then.
+All indices are unsigned: numba then leaves out the check for negative ones.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from railyard.netemu.model.arrays import Floats, Numbers
 #: Numbers of links or rows.
 Indices = NDArray[np.uint32]
 
-#: As places are: with a plain 1, sums would be signed, or no whole numbers.
+#: Unsigned, too: added to a plain 1, an unsigned number would become signed, or a float.
 _0, _1 = np.uint64(0), np.uint64(1)
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
-#: A sum from which so much has been taken that this share is left has lost too many digits.
+#: A sum that has shrunk to this share has lost too many digits.
 _CANCELS = 1e-3
 
 
 @njit(cache=True)
 def scratch(links: int) -> tuple[Floats, Indices]:
-    """What ``fill`` works with, to be used again and again."""
+    """Scratch arrays for ``fill``, [column, link], which can be used again."""
     return np.zeros((3, links)), np.zeros((4, links), np.uint32)
 
 
@@ -38,15 +38,15 @@ def fill(
     floats: Floats,
     numbers: Indices,
 ) -> None:
-    """Share what is ``left`` of the links; ``rates`` gets bytes/s for each unit of weight.
+    """Share what is ``left`` of the links, in bytes/s; ``rates`` gets bytes/s per unit of weight.
 
     ``paths`` may have more rows than ``weights``.  Rows without weight, and those that cross a
     link with nothing left, get 0; those that cross no limited link, inf.  ``levels`` gets, for
-    each link that held rows up, the rate at which it did; others keep theirs.  ``floats`` and
-    ``numbers`` are a ``scratch``.
+    each link that is a bottleneck, the rate at which it froze rows; others keep theirs.
+    ``floats`` and ``numbers`` come from ``scratch``.
     """
     # The link with the smallest share is the bottleneck of all rows that still rise on it.  Shares
-    # only grow meanwhile, so one that is out of date comes up too early, and is put back.
+    # only grow, so one that is out of date comes to the top too early, and is put back.
     load, summed, share = floats[0], floats[1], floats[2]
     rising, begins, ends, heap = numbers[0], numbers[1], numbers[2], numbers[3]
     ways = np.empty((len(weights), len(paths)), np.uint32)
@@ -73,7 +73,7 @@ def fill(
                 _sift_down(heap, share, size, _0)
                 continue
             levels[link] = rate
-            rises -= _hold(
+            rises -= _freeze(
                 ways, through, begin, end, rows, rate, weights, rates, left, load, rising
             )
             left[link] = 0.0
@@ -94,14 +94,14 @@ def _let_rise(
     rising: Indices,
     crossed: Indices,
 ) -> tuple[np.uint64, np.uint64]:
-    """Find the rows that rise: those whose rates are inf here and limited on their ways.
+    """Find the rows that rise: those with a weight that cross a limited link, and no full one.
 
-    Returns how many they are, and how many links they cross.  ``rows`` gets which they are, and
-    ``ways`` the links of each; ``load`` gets their weight, ``rising`` their number, link by link;
-    that was 0, and is so again when all of them are held up.
+    Returns how many rows, and how many links they cross.  ``rows`` gets their numbers, ``ways``
+    [row, position] their links; ``load`` the sum of their weights by link, ``rising`` how many
+    they are by link, which was 0, and is so again when all of them are frozen.
     """
     many, rises = _0, _0
-    rising[len(left) - 1] = 1  # stands for no link: none that is crossed for the first time
+    rising[len(left) - 1] = 1  # stands for no link: not counted as crossed
     for row in range(len(weights)):
         weight, least = weights[row], np.inf
         if weight <= 0:
@@ -136,7 +136,7 @@ def _by_link(
     begins: Indices,
     ends: Indices,
 ) -> Indices:
-    """The rows that rise, link by link: those of a link are there from its begin to its end.
+    """The rows that rise, by link: those of a link are from ``begins[link]`` to ``ends[link]``.
 
     They are numbered as in ``ways``.
     """
@@ -149,23 +149,24 @@ def _by_link(
     for number in range(rises):
         for position in range(ways.shape[1]):
             link = ways[number, position]
-            if rising[link] > 0:  # is one
+            if rising[link] > 0:  # not the one that stands for no link
                 end = ends[link]
                 through[end], ends[link] = number, end + _1
     return through
 
 
 @njit(cache=True)
-def _weight(those: Indices, rows: Indices, rates: Floats, weights: Floats) -> float:
+def _weight(numbers: Indices, rows: Indices, rates: Floats, weights: Floats) -> float:
+    """Sum of the weights of those of these rows that still rise."""
     weight = 0.0
-    for number in those:
+    for number in numbers:
         if rates[rows[number]] == np.inf:
             weight += weights[rows[number]]
     return weight
 
 
 @njit(cache=True)
-def _hold(
+def _freeze(
     ways: Indices,
     through: Indices,
     begin: np.uint32,
@@ -178,8 +179,8 @@ def _hold(
     load: Floats,
     rising: Indices,
 ) -> np.uint64:
-    """Those that still rise do so to this rate; returns how many they are."""
-    held = _0
+    """Freeze the rows of a link that still rise at this rate; returns how many they are."""
+    frozen = _0
     for place in range(begin, end):
         number = through[place]
         row = rows[number]
@@ -187,19 +188,19 @@ def _hold(
             continue
         weight = weights[row]
         rates[row], takes = rate, rate * weight
-        held += _1
+        frozen += _1
         for position in range(ways.shape[1]):
             link = ways[number, position]
             left[link] = max(left[link] - takes, 0.0)
             load[link] -= weight
             rising[link] -= _1
     rising[len(left) - 1] = 0  # stands for no link
-    return held
+    return frozen
 
 
 @njit(cache=True)
 def _sift_down(heap: Indices, keys: Floats, size: np.uint64, place: np.uint64) -> None:
-    """Put what is at a place of the heap below what has smaller keys; ``keys[size]`` is inf."""
+    """Move an entry of the heap below those with smaller keys; ``keys[size]`` must be inf."""
     link, key = heap[place], keys[place]
     child = place + place + _1
     while child < size:

@@ -1,11 +1,11 @@
-"""Max-min shares that follow changes: only what a change can reach is computed anew.
+"""Max-min rates that follow changes: only what a change can reach is computed again.
 
 An allocation is max-min fair if each row crosses a bottleneck: a full link on which no row has a
 higher rate.  That rate is the link's *level* (inf if it is no bottleneck), and a row's rate is the
 lowest level on its path.  So levels are all there is to find: those at which no link carries more
-than it can, and each link that has a level is full.  After a change, links where that does not hold
-get the level at which it does, one by one, each for what its rows' other links allow just then;
-what this changes for other links is next; and so on until it holds for all.
+than its capacity, and each link that has a level is full.  After a change, each link where that
+does not hold gets the level at which it does, given what the other links on its rows' paths allow
+at that moment; then the links that this has changed, and so on until it holds for all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numba.typed import List
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.fast.loops.filling import fill, scratch
+from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.linklists import count_rows, link_rows
 from railyard.netemu.schedulers.fast.loops.rows import (
     change_rate,
@@ -27,30 +28,29 @@ from railyard.netemu.schedulers.fast.loops.rows import (
     load_links,
     sum_up,
 )
-from railyard.netemu.schedulers.fast.loops.slots import Rates
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
-#: If the links that are amiss at first have so many entries, as a share of the rows, or those that
-#: were given levels without an end, all rows are filled.  To fill a row takes as long as to look at
-#: two or three entries, and who changes one of 10,000 flows seldom knows how far that will reach.
+#: All rows are filled if the links that are amiss at first have this many entries, as a share of
+#: the rows, or if the links that have been given levels so far have.  To fill a row takes as long
+#: as to look at two or three entries, and how far a change reaches is not known beforehand.
 _MANY_AMISS = 0.25
 _MANY_ENTRIES = 0.5
 
 
 class Memory(NamedTuple):
-    """What is known of slots from decision to decision, by slot."""
+    """What is remembered of groups between decisions, by index."""
 
-    linked: Numbers  #: how many of its rows are in the lists of its links (``link_rows``)
-    known: Numbers  #: how many rows were there and are counted as crossing its links
-    begins: Numbers  #: where the list of each link begins: [slot, link]
-    sizes: Numbers  #: how long that is
-    crossing: Numbers  #: how many rows cross each link: [slot, link]
-    levels: Floats  #: bytes/s for each unit of weight: [slot, link]
-    #: bytes/s of each link that were left when the levels were found, which hold as long as that
-    #: is so on the links that its rows cross: [slot, link]
+    linked: Numbers  #: how many of the group's rows are in the lists of its links (``link_rows``)
+    known: Numbers  #: how many of its rows are counted in ``crossing``
+    begins: Numbers  #: where the list of each link begins: [index, link]
+    sizes: Numbers  #: how many rows are in it: [index, link]
+    crossing: Numbers  #: how many rows cross each link: [index, link]
+    levels: Floats  #: bytes/s for each unit of weight: [index, link]
+    #: bytes/s that were left of each link when the levels were found: [index, link]; the levels
+    #: hold as long as that much is left of the links that the group's rows cross
     found: Floats
 
 
@@ -59,7 +59,7 @@ def level_rows(
     table: Floats,
     paths: Numbers,
     all_entries: List,
-    slot: int,
+    index: int,
     begins: Numbers,
     sizes: Numbers,
     linked: Numbers,
@@ -73,12 +73,12 @@ def level_rows(
     now_s: float,
     work: Floats,
 ) -> tuple[bool, float]:
-    """Share what is ``left`` among rows that had these levels.
+    """Share what is ``left`` (bytes/s by link) among the rows of a group that had these levels.
 
-    ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``crossing`` tells how many
-    rows cross each link; they are put into its list if that is looked at.  ``work`` has room for
-    two numbers of each row.  Returns whether any rate has changed, and how many more bytes/s all
-    rows send at now; nan if they have to be summed up.
+    ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``crossing`` is the number of
+    rows that cross each link; a link's list is completed when it is needed.  ``work`` is [2, rows].
+    Returns whether any rate has changed, and how many bytes/s more all rows send at; nan if that
+    has to be summed up over the rows.
     """
     links, seen = len(left), 0
     room, amiss = left - load, np.zeros(links, np.bool_)
@@ -93,10 +93,10 @@ def level_rows(
     if seen > count * _MANY_AMISS:
         fill_rows(table, paths, count, levels, load, left, now_s)
         return True, np.nan
-    if linked[slot] < count and waiting > 0:
-        entries = link_rows(paths, linked[slot], count, all_entries[slot], begins, sizes)
-        all_entries[slot], linked[slot] = entries, count
-    entries = all_entries[slot]
+    if linked[index] < count and waiting > 0:
+        entries = link_rows(paths, linked[index], count, all_entries[index], begins, sizes)
+        all_entries[index], linked[index] = entries, count
+    entries = all_entries[index]
     first, seen, leveled = 0, 0, np.zeros(links, np.bool_)
     while waiting > 0:
         link = queue[first]
@@ -113,7 +113,7 @@ def level_rows(
         if others < 0 or seen > count * _MANY_ENTRIES:
             fill_rows(table, paths, count, levels, load, left, now_s)
             return True, np.nan
-        for other in touched[:others]:  # noted as amiss, which they may not be
+        for other in touched[:others]:  # noted as amiss so far; now it is known
             amiss[other] = other < links - 1 and _is_amiss(
                 room[other], rounding[other], levels[other]
             )
@@ -142,10 +142,10 @@ def _find_new(
     amiss: Bools,
     now_s: float,
 ) -> bool:
-    """Note rows from the ``first`` that are to have rates, and their links as ``amiss``.
+    """Find new rows, from the ``first`` on, and note their links as ``amiss``.
 
-    They are counted as if they sent what the levels allow, or nothing if those have no limit.
-    Returns whether any of them has no limited link at all.
+    They are counted as sending what the levels allow, or nothing where no level limits them.
+    Returns whether any of them crosses no limited link at all.
     """
     none, endless = len(levels) - 1, False
     for row in range(first, count):
@@ -173,10 +173,9 @@ def _find_new(
 def _other_limits(
     table: Floats, entries: Numbers, begin: int, size: int, levels: Floats, work: Floats
 ) -> int:
-    """Of each row of a link: the rate that other links on its way allow, and its weight.
+    """For each row of a link, write the rate that its other links allow and its weight to ``work``.
 
-    Puts them into ``work``, and returns how many there are.  Takes rows that have ended from the
-    link's list.
+    Returns how many rows there are.  Rows that have ended are removed from the link's list.
     """
     rows = 0
     for place in range(begin, begin + size):
@@ -241,10 +240,10 @@ def _set_level(
     touched: Numbers,
     noted: Bools,
 ) -> int:
-    """Count the rows of a link as what it and the others, as they are in ``work``, allow.
+    """Count the rows of a link at the rates that it and their other links (``work``) allow.
 
-    Returns how many links are ``touched`` by that that were not ``noted`` before, or -1 if a row
-    has no limit at all, which two of its links have left to one another.
+    Returns how many other links are ``touched`` that were not ``noted`` before; -1 if a row has no
+    limit at all: two of its links each left it to the other.
     """
     others, carries = 0, 0.0
     for number in range(work.shape[1]):
@@ -281,9 +280,9 @@ def _set_rates(
     leveled: Bools,
     now_s: float,
 ) -> tuple[bool, float]:
-    """Have the rows of links that were ``leveled`` send what is allowed on their ways.
+    """Set the rates of the rows of links that were ``leveled``: the lowest level on their paths.
 
-    Returns whether any rate has changed, and how many more bytes/s they send at.
+    Returns whether any rate has changed, and how many bytes/s more the rows send at.
     """
     changed, total_more = False, 0.0
     for link in range(len(leveled)):
@@ -311,7 +310,7 @@ def fill_rows(
     left: Floats,
     now_s: float,
 ) -> None:
-    """Work all of it out."""
+    """Compute all levels and rates of a group by water-filling."""
     rates = np.empty(count)
     levels[:] = np.where(left > 0, np.inf, 0.0)
     fill(paths, table[WEIGHT, :count], left.copy(), levels, rates, *scratch(len(left)))
@@ -330,79 +329,79 @@ def level_in_order(
     counts: Numbers,
     changed: Bools,
     memory: Memory,
-    rates: Rates,
+    rates: GroupRates,
     left: Floats,
     rounding: Floats,
     now_s: float,
     work: Floats,
 ) -> int:
-    """Let slots share what those before them have ``left``; returns how many are touched.
+    """Let groups, in this order of indices, share what those before them have ``left``.
 
-    ``work`` is any array of two rows as long as those of the largest slot.
+    Returns how many are ``touched``.  ``work`` is any array [2, rows of the largest group].
     """
     linked, known, begins, sizes, crossing, levels, found = memory
     fresh, loads, bytes_per_s, first_finish_s, touched = rates
-    those = 0
-    for slot in order:
-        table, count, load = tables[slot], counts[slot], loads[slot]
-        if not (fresh[slot] or changed[slot]) and _is_as_found(
-            left, found[slot], rounding, crossing[slot]
+    touched_count = 0
+    for index in order:
+        table, count, load = tables[index], counts[index], loads[index]
+        if not (fresh[index] or changed[index]) and _is_as_found(
+            left, found[index], rounding, crossing[index]
         ):
             _take_from(left, load, rounding)
             continue
-        found[slot, :] = left
-        new, known[slot] = known[slot], count
-        count_rows(paths[slot], new, count, crossing[slot])
+        found[index, :] = left
+        new, known[index] = known[index], count
+        count_rows(paths[index], new, count, crossing[index])
         more = np.nan
-        if fresh[slot]:
-            fill_rows(table, paths[slot], count, levels[slot], load, left, now_s)
+        if fresh[index]:
+            fill_rows(table, paths[index], count, levels[index], load, left, now_s)
             is_new = True
-            fresh[slot] = False
+            fresh[index] = False
         else:
             is_new, more = level_rows(
                 table,
-                paths[slot],
+                paths[index],
                 entries,
-                slot,
-                begins[slot],
-                sizes[slot],
+                index,
+                begins[index],
+                sizes[index],
                 linked,
-                crossing[slot],
+                crossing[index],
                 count,
                 new,
-                levels[slot],
+                levels[index],
                 load,
                 left,
                 rounding,
                 now_s,
                 work,
             )
-        if is_new or changed[slot]:
+        if is_new or changed[index]:
             if np.isfinite(more):
-                first_finish_s[slot] = first_finish(table, count)
-                bytes_per_s[slot] += more
-                if first_finish_s[slot] == np.inf:  # none sends: what is left is rounding
-                    bytes_per_s[slot] = 0.0
+                first_finish_s[index] = first_finish(table, count)
+                bytes_per_s[index] += more
+                if first_finish_s[index] == np.inf:  # none sends: what is left is rounding
+                    bytes_per_s[index] = 0.0
             else:
-                bytes_per_s[slot], first_finish_s[slot] = sum_up(table, count)
-            touched[those] = slot
-            those += 1
+                bytes_per_s[index], first_finish_s[index] = sum_up(table, count)
+            touched[touched_count] = index
+            touched_count += 1
         _take_from(left, load, rounding)
-    return those
+    return touched_count
 
 
 @njit(cache=True)
 def _is_as_found(left: Floats, found: Floats, rounding: Floats, crossing: Numbers) -> bool:
-    """Whether as much is left as was found, but for rounding, of the links that rows cross."""
+    """Whether as much is left of the links that rows cross as last time, but for rounding."""
     moved = 0
-    for link in range(len(left)):  # without a way out: several links at a time
+    for link in range(len(left)):  # no early return: the compiler takes several links at a time
         moved += (crossing[link] > 0) & (abs(left[link] - found[link]) > rounding[link])
     return moved == 0
 
 
 @njit(cache=True)
 def _take_from(left: Floats, load: Floats, rounding: Floats) -> None:
-    """A slot's load is taken from what is left."""
+    """Take a group's load (bytes/s of each link) from what is left."""
     for link in range(len(left)):
         left[link] -= load[link]
         if left[link] <= rounding[link]:

@@ -12,9 +12,9 @@ from railyard.netemu.model.arrays import Numbers
 def link_rows(
     paths: Numbers, first: int, count: int, entries: Numbers, begins: Numbers, sizes: Numbers
 ) -> Numbers:
-    """Put rows from the ``first`` into the list of each link that they cross; returns the lists.
+    """Add rows, from the ``first`` on, to the list of each link that they cross; returns the lists.
 
-    An entry, ``entries[:, place]``, is a row and the other links on its way.  A link's list begins
+    An entry, ``entries[:, place]``, is a row and the other links on its path.  A link's list begins
     at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
     """
     none, more = len(sizes) - 1, np.zeros(len(sizes), np.int64)
@@ -37,7 +37,7 @@ def link_rows(
 
 @njit(cache=True)
 def count_rows(paths: Numbers, first: int, count: int, crossing: Numbers) -> None:
-    """Count rows from the ``first`` on each link that they cross."""
+    """Add rows, from the ``first`` on, to the number of rows that cross each link."""
     for position in range(len(paths)):
         for row in range(first, count):
             crossing[paths[position, row]] += 1
@@ -48,7 +48,7 @@ def count_rows(paths: Numbers, first: int, count: int, crossing: Numbers) -> Non
 def _with_room(
     entries: Numbers, begins: Numbers, sizes: Numbers, more: Numbers, times: int
 ) -> Numbers:
-    """The same lists with room for so many more; so many ``times`` that if it is not there yet."""
+    """The same lists with room for ``more`` entries by link, and ``times`` as much if they move."""
     none, enough = len(sizes) - 1, True
     for link in range(none):
         enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]

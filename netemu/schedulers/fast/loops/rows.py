@@ -1,4 +1,4 @@
-"""What compiled loops do to the rows of a group (see ``netemu.rowtable``)."""
+"""What compiled loops do to the rows of a group (see ``netemu.model.rows``)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from numba import njit
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 
-#: What a row that differs from finished by rounding only still has to send.
+#: Bytes that a row still has to send at least, as long as it has not ended.
 _LEAST_BYTES = 1e-6
 
 
 @njit(cache=True)
 def sent_since(table: Floats, row: int, now_s: float) -> float:
-    """Bytes for each unit of weight that a row has sent since its rate was set.
+    """Bytes per unit of weight that a row has sent since its rate was set.
 
-    0 if no time has passed: 0 s at an unlimited rate would be no number.
+    0 if no time has passed: 0 s times an unlimited rate would be nan.
     """
     passed_s = now_s - table[SINCE_S, row]
     sent: float = table[RATE, row] * passed_s if passed_s > 0 else 0.0
@@ -25,7 +25,7 @@ def sent_since(table: Floats, row: int, now_s: float) -> float:
 
 @njit(cache=True)
 def differs(rate: float, before: float, rounding: float) -> bool:
-    """Whether a rate is another than before, by more than a share that is rounding."""
+    """Whether a rate differs from the one before by more than this share of it."""
     if before == np.inf:
         return rate < np.inf
     return abs(rate - before) > before * rounding
@@ -33,7 +33,7 @@ def differs(rate: float, before: float, rounding: float) -> bool:
 
 @njit(cache=True)
 def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
-    """Serve a row at these bytes/s for each unit of weight from now on."""
+    """Serve a row at these bytes/s per unit of weight from now on."""
     table[SERVED, row] += sent_since(table, row, now_s)
     table[SINCE_S, row] = now_s
     table[RATE, row] = rate
@@ -45,7 +45,7 @@ def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
 
 @njit(cache=True)
 def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
-    """What each row has left to send, more than 0; rows that have ended have nothing."""
+    """Bytes that each row has left to send: more than 0, but for rows that have ended."""
     remaining = np.empty(count)
     for row in range(count):
         served, weight = table[SERVED, row] + sent_since(table, row, now_s), table[WEIGHT, row]
@@ -57,7 +57,7 @@ def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
 
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several rows at a time: twice as fast
 def sum_up(table: Floats, count: int) -> tuple[float, float]:
-    """At how many bytes/s all rows send, and when the first of them finishes."""
+    """Bytes/s of all rows together, and the time at which the first of them finishes."""
     rates, weights, bytes_per_s = table[RATE, :count], table[WEIGHT, :count], 0.0
     for row in range(count):
         bytes_per_s += rates[row] * weights[row]
@@ -66,7 +66,7 @@ def sum_up(table: Floats, count: int) -> tuple[float, float]:
 
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})
 def first_finish(table: Floats, count: int) -> float:
-    """When the first of all rows finishes."""
+    """The time at which the first row finishes, in seconds; inf if none does."""
     finish_s, first_s = table[FINISH_S, :count], np.inf
     for row in range(count):
         first_s = min(first_s, finish_s[row])
@@ -75,11 +75,13 @@ def first_finish(table: Floats, count: int) -> float:
 
 @njit(cache=True)
 def load_links(table: Floats, paths: Numbers, count: int, load: Floats) -> None:
-    """Note what rows put on each link."""
+    """Sum up the bytes/s that rows put on each link, into ``load``."""
     load[:] = 0.0
     for row in range(count):
         bytes_per_s = table[RATE, row] * table[WEIGHT, row]
         if bytes_per_s > 0:
             for position in range(len(paths)):
-                load[np.uint32(paths[position, row])] += bytes_per_s  # never from the end
+                load[np.uint32(paths[position, row])] += (
+                    bytes_per_s  # unsigned: numba checks for no negative index
+                )
     load[-1] = 0.0  # stands for no link

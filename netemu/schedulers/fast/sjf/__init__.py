@@ -1,1 +1,1 @@
-"""``sjf`` for many open flows; nothing else uses what is in here.  Open ``scheduler.py`` first."""
+"""``sjf``, compiled; nothing else uses what is in here.  Open ``scheduler.py`` first."""

@@ -1,13 +1,15 @@
-"""``sjf`` with many open flows: what an event does not reach is left as it is.
+"""``sjf``, compiled: what an event does not reach is left as it is.
 
 ``netemu.schedulers.reference.sjf`` decides the same.
 
-Rows that send are a line, the shortest first, which is walked along at each decision.  Equals are
-served together, as a *class*; if they are those of the last decision, and as much is left of their
-links, they and what they leave stay as they are.  Rows that wait have a place in a list for each
-link that they cross (see ``waiting``); they keep it, as they send nothing.  Each of them is longer
-than those who filled one of its links.  So none has a turn before something is left of a link
-at the place of the line where it was full last time; from there on that link's list counts.
+Rows that send have records (``senders``), the shortest first, and each decision goes through them
+once.  Rows that have equally much left are served together, as a *tie*; if a tie has the rows of
+the last decision, and as much is left of their links, its rates stay.
+
+Rows that wait have an entry in a list for each link that they cross (``waiting``), and keep it as
+long as they send nothing.  Each of them is longer than the rows that filled one of its links.  So
+none of them can send unless more is left of a link than at the last decision: such a link is
+*reopened*, and its list is looked at from the length on at which the link was full.
 """
 
 from __future__ import annotations
@@ -21,24 +23,24 @@ from railyard.netemu.model.ties import SAME_SHARE
 from railyard.netemu.model.traffic import RowGroup, Traffic
 from railyard.netemu.schedulers.fast.loops.filling import scratch
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
-from railyard.netemu.schedulers.fast.sjf.line import (
-    CLASS,
+from railyard.netemu.schedulers.fast.sjf.senders import (
     ENDS_S,
     LEFT,
     LINKS,
+    PATH,
     ROW,
     SENDS,
     SIZE,
-    WAY,
+    TIE,
     enter,
+    in_order,
     is_as_before,
     is_closed,
-    line_up,
-    longer,
     share,
+    with_double_room,
 )
 from railyard.netemu.schedulers.fast.sjf.waiting import (
-    first_loose,
+    first_reopened,
     insert,
     least_left,
     make_room,
@@ -64,55 +66,56 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
     sizes: Numbers,
     full_at: Floats,
     full: Numbers,
-    many_full: int,
+    full_count: int,
     left: Floats,
     rounding: Floats,
     now_s: float,
 ) -> tuple[Floats, Numbers, int, Floats, Numbers, int, float, float]:
-    """Serve all rows, the shortest first; equals share in a max-min way.
+    """Serve all rows, the shortest first; rows that tie share in a max-min way.
 
-    ``full`` are the links that were full at the end, in the order in which they became so;
-    ``full_at`` is what the last that used them had left then.  Both are brought up to date.
+    ``full`` are the links that were full after the last decision, in the order in which they were
+    filled; ``full_at`` [link] is how many bytes the rows that filled them had left.  Both are
+    brought up to date.
 
-    Returns the line of those that send from now on (``facts``, ``marks`` and its length), the lists
-    of those that wait, how many links are full, at how many bytes/s all rows send, and when the
-    first one finishes.
+    Returns the records of rows that send from now on (``facts``, ``marks`` and their number), the
+    lists of rows that wait (``keys`` and ``rows``), how many links are full, the bytes/s of all
+    rows, and the time at which the first one finishes.
     """
     links, positions = len(left), len(paths)
     bytes_per_s, first_s = 0.0, np.inf
     floats, numbers = scratch(links)
-    paused, many_paused = np.empty(len(order), np.int64), 0
-    now_full, now_full_at, many_now_full = np.empty(links, np.int64), np.full(links, np.inf), 0
+    paused, paused_count = np.empty(len(order), np.int64), 0
+    now_full, now_full_at, now_full_count = np.empty(links, np.int64), np.full(links, np.inf), 0
     for link in range(links):
         if left[link] == 0:
-            now_full[many_now_full], now_full_at[link] = link, -1.0
-            many_now_full += 1
-    # links that are free beyond where they were full, and where their lists have to go on
-    loose, at, many_loose = np.empty(links, np.int64), np.full(links, -1), 0
-    turn, place, total, classes = 0, 0, 0, 0
-    chosen, next_key = -1, np.inf  # the first of those in these lists
+            now_full[now_full_count], now_full_at[link] = link, -1.0
+            now_full_count += 1
+    # reopened links, and by link where its list is to be gone on with
+    reopened, at, reopened_count = np.empty(links, np.int64), np.full(links, -1), 0
+    next_full, place, total, ties = 0, 0, 0, 0
+    chosen, next_key = -1, np.inf  # the reopened link with the shortest row, and that row's bytes
     while True:
         first, longest = total, -1.0
         while True:
             while place < len(order) and is_closed(marks, order[place], left):
-                paused[many_paused] = order[place]
-                many_paused, place = many_paused + 1, place + 1
+                paused[paused_count] = order[place]
+                paused_count, place = paused_count + 1, place + 1
             mine = facts[order[place], LEFT] if place < len(order) else np.inf
-            while turn < many_full and full_at[full[turn]] < min(mine, next_key):
-                link = full[turn]
+            while next_full < full_count and full_at[full[next_full]] < min(mine, next_key):
+                link = full[next_full]
                 if total > first and _is_longer(full_at[link], longest):
-                    break  # this class may fill it
-                turn += 1
+                    break  # rows of this tie may fill it
+                next_full += 1
                 if left[link] > 0:
                     at[link] = place_after(keys, begins[link], sizes[link], full_at[link])
-                    loose[many_loose] = link
-                    many_loose += 1
-                    many_loose, chosen, next_key = first_loose(
-                        table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                    reopened[reopened_count] = link
+                    reopened_count += 1
+                    reopened_count, chosen, next_key = first_reopened(
+                        table, paths, keys, rows, begins, sizes, reopened, at, reopened_count, left
                     )
             if next_key < mine and least_left(paths, rows[at[chosen]], left) == 0:
-                many_loose, chosen, next_key = first_loose(
-                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                reopened_count, chosen, next_key = first_reopened(
+                    table, paths, keys, rows, begins, sizes, reopened, at, reopened_count, left
                 )
                 continue
             shortest = min(mine, next_key)
@@ -120,9 +123,9 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
                 break
             longest = shortest
             if total == len(next_facts):
-                next_facts, next_marks = longer(next_facts, next_marks)
+                next_facts, next_marks = with_double_room(next_facts, next_marks)
             if mine <= next_key:
-                for column in range(facts.shape[1]):  # quicker than slices, which are so short
+                for column in range(facts.shape[1]):  # quicker than slices that are so short
                     next_facts[total, column] = facts[order[place], column]
                 for column in range(marks.shape[1]):
                     next_marks[total, column] = marks[order[place], column]
@@ -135,8 +138,8 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
                     if link < links - 1:
                         gone = remove(keys, rows, begins, sizes, link, next_key, row)
                         at[link] -= at[link] > gone
-                many_loose, chosen, next_key = first_loose(
-                    table, paths, keys, rows, begins, sizes, loose, at, many_loose, left
+                reopened_count, chosen, next_key = first_reopened(
+                    table, paths, keys, rows, begins, sizes, reopened, at, reopened_count, left
                 )
             total += 1
         if total == first:
@@ -155,23 +158,26 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
                 numbers,
             )
         for number in range(first, total):
-            next_marks[number, CLASS], next_marks[number, SIZE] = classes, total - first
+            next_marks[number, TIE], next_marks[number, SIZE] = ties, total - first
             bytes_per_s += next_facts[number, SENDS]
             first_s = min(first_s, next_facts[number, ENDS_S])
             for position in range(positions):
-                link = next_marks[number, WAY + position]
+                link = next_marks[number, PATH + position]
                 left[link] = next_facts[number, LINKS + positions + position]
                 if left[link] == 0 and now_full_at[link] == np.inf:
-                    now_full[many_now_full], now_full_at[link] = link, longest
-                    many_now_full += 1
-        classes += 1
+                    now_full[now_full_count], now_full_at[link] = link, longest
+                    now_full_count += 1
+        ties += 1
     full[:], full_at[:] = now_full, now_full_at
-    keys, rows = _pause(table, facts, marks, paused[:many_paused], keys, rows, begins, sizes, now_s)
-    return next_facts, next_marks, total, keys, rows, many_now_full, bytes_per_s, first_s
+    keys, rows = _pause(
+        table, facts, marks, paused[:paused_count], keys, rows, begins, sizes, now_s
+    )
+    return next_facts, next_marks, total, keys, rows, now_full_count, bytes_per_s, first_s
 
 
 @njit(cache=True)
 def _is_longer(left_bytes: float, than: float) -> bool:
+    """Whether two rows' bytes differ by more than rounding, the first being larger."""
     return left_bytes > than * (1 + SAME_SHARE) + SAME_BYTES
 
 
@@ -187,14 +193,14 @@ def _pause(
     sizes: Numbers,
     now_s: float,
 ) -> tuple[Floats, Numbers]:
-    """Let the rows at these places of the line wait; returns the lists of those that do."""
+    """Move the rows at these places to the lists of rows that wait; returns these lists."""
     if len(paused) == 0:
         return keys, rows
-    positions = marks.shape[1] - WAY
+    positions = marks.shape[1] - PATH
     more = np.zeros(len(sizes), np.int64)
     for place in paused:
         for position in range(positions):
-            more[marks[place, WAY + position]] += 1
+            more[marks[place, PATH + position]] += 1
     more[-1] = 0  # stands for no link
     keys, rows = make_room(keys, rows, begins, sizes, more)
     for place in paused:
@@ -202,32 +208,32 @@ def _pause(
         if table[RATE, row] > 0:
             change_rate(table, row, 0.0, now_s)
         for position in range(positions):
-            link = marks[place, WAY + position]
+            link = marks[place, PATH + position]
             if link < len(sizes) - 1:
                 insert(keys, rows, begins, sizes, link, facts[place, LEFT], row)
     return keys, rows
 
 
 class CompiledShortestFirst(ShortestFirst):
-    """Greedy by remaining bytes."""
+    """Flows in the order of what they have left to send."""
 
     rows_stay = True
 
     def __init__(self) -> None:
-        self._layout = -1  #: of the rows that all of this is about
-        self._count = 0  #: rows that there were
-        # the line of those that send, and room for the next one
-        self._line = self._spare = _no_line(0)
+        self._layout = -1  #: the group's, at the last decision; another one: start anew
+        self._count = 0  #: rows at the last decision
+        # records of rows that send (``facts`` and ``marks``), and room for the next decision's
+        self._senders = self._spare = _no_senders(0)
         self._length = 0
-        # those that wait, see ``waiting``
+        # rows that wait, see ``waiting``
         self._keys: Floats = np.zeros(0)
         self._rows: Numbers = np.zeros(0, dtype=np.int64)
         self._begins: Numbers = np.zeros(1, dtype=np.int64)
         self._sizes: Numbers = np.zeros(0, dtype=np.int64)
-        # the links that were full, see ``serve``
+        # links that were full, see ``serve``
         self._full: Numbers = np.zeros(0, dtype=np.int64)
         self._full_at: Floats = np.zeros(0)
-        self._many_full = 0
+        self._full_count = 0
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
@@ -241,11 +247,11 @@ class CompiledShortestFirst(ShortestFirst):
     def _serve(self, group: RowGroup, traffic: Traffic) -> None:
         table, paths = group.rows.whole
         whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
-        if group.layout != self._layout or len(paths) != self._line[1].shape[1] - WAY:
+        if group.layout != self._layout or len(paths) != self._senders[1].shape[1] - PATH:
             self._begin(group, len(left))
         many = group.rows.count
         facts, marks = self._with_room(self._length + many - self._count)
-        order = line_up(table, paths, facts, marks, self._length, self._count, many, now_s)
+        order = in_order(table, paths, facts, marks, self._length, self._count, many, now_s)
         served = serve(
             table,
             paths,
@@ -259,31 +265,31 @@ class CompiledShortestFirst(ShortestFirst):
             self._sizes,
             self._full_at,
             self._full,
-            self._many_full,
+            self._full_count,
             left,
             rounding_of(left),
             now_s,
         )
-        line, sending, length, self._keys, self._rows = served[:5]
-        self._many_full, bytes_per_s, first_s = served[5:]
-        self._line, self._spare = (line, sending), (facts, marks)
+        sent_facts, sent_marks, length, self._keys, self._rows = served[:5]
+        self._full_count, bytes_per_s, first_s = served[5:]
+        self._senders, self._spare = (sent_facts, sent_marks), (facts, marks)
         self._count, self._length = many, length
         load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
-        group.timed(bytes_per_s, first_s, load, sending[:length, ROW])
+        group.timed(bytes_per_s, first_s, load, sent_marks[:length, ROW])
 
     def _begin(self, group: RowGroup, links: int) -> None:
-        """Know nothing but what rows there are."""
+        """Start anew, with all rows as new ones."""
         self._layout, self._count, self._length = group.layout, 0, 0
         positions = len(group.rows.whole[1])
-        self._line, self._spare = _no_line(positions), _no_line(positions)
+        self._senders, self._spare = _no_senders(positions), _no_senders(positions)
         self._begins = np.zeros(links + 1, dtype=np.int64)
         self._sizes = np.zeros(links, dtype=np.int64)
         self._full_at, self._full = np.full(links, np.inf), np.zeros(links, dtype=np.int64)
-        self._many_full = 0
+        self._full_count = 0
 
     def _with_room(self, length: int) -> tuple[Floats, Numbers]:
-        """The line, with room for so many rows."""
-        facts, marks = self._line
+        """The records of rows that send, with room for so many."""
+        facts, marks = self._senders
         more = length - len(facts)
         if more <= 0:
             return facts, marks
@@ -292,8 +298,8 @@ class CompiledShortestFirst(ShortestFirst):
         return np.concatenate([facts, more_facts]), np.concatenate([marks, more_marks])
 
 
-def _no_line(positions: int) -> tuple[Floats, Numbers]:
+def _no_senders(positions: int) -> tuple[Floats, Numbers]:
     return (
         np.empty((64, LINKS + 2 * positions)),
-        np.empty((64, WAY + positions), dtype=np.int64),
+        np.empty((64, PATH + positions), dtype=np.int64),
     )

@@ -1,7 +1,7 @@
-"""Rows that wait, for each link that they cross in the order of what they have left to send.
+"""Rows that wait under ``sjf``: for each link a list of those that cross it, the shortest first.
 
-A list for each link, all of them in two arrays: ``keys`` (bytes) and ``rows``.  That of a link
-begins at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
+All lists are in two arrays: ``keys``, bytes left to send, and ``rows``.  The list of a link begins
+at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from railyard.netemu.model.rows import WEIGHT
 
 @njit(cache=True)
 def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
-    """The place of the first one in a list that is longer than that."""
+    """The place of the first row in a list that has more than ``key`` bytes left."""
     end: int = begin + size
     while begin < end:
         middle = (begin + end) // 2
@@ -28,7 +28,7 @@ def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
 
 @njit(cache=True)
 def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, row: int) -> int:
-    """Where a row is, or has to be put: those of one length are in the order of their numbers."""
+    """The place of a row, or where it belongs: rows of equal length are ordered by number."""
     end: int = begin + size
     while begin < end:
         middle = (begin + end) // 2
@@ -43,7 +43,7 @@ def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, ro
 def insert(
     keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> None:
-    """Put a row into a link's list, which must have room for it."""
+    """Add a row to a link's list, which must have room for it."""
     begin, size = begins[link], sizes[link]
     at = _place_of(keys, rows, begin, size, key, row)
     for place in range(begin + size, at, -1):
@@ -56,7 +56,7 @@ def insert(
 def remove(
     keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> int:
-    """Take a row, which must be there, from a link's list; returns its place."""
+    """Remove a row, which must be there, from a link's list; returns its place."""
     begin, size = begins[link], sizes[link]
     at = _place_of(keys, rows, begin, size, key, row)
     for place in range(at, begin + size - 1):
@@ -69,7 +69,7 @@ def remove(
 def make_room(
     keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, more: Numbers
 ) -> tuple[Floats, Numbers]:
-    """Have room for so many more rows in each list; returns ``keys`` and ``rows``."""
+    """Make room for ``more`` rows in each link's list; returns ``keys`` and ``rows``."""
     enough = True
     for link in range(len(sizes)):
         enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
@@ -89,7 +89,7 @@ def make_room(
 
 @njit(cache=True, inline="always")
 def least_left(paths: Numbers, row: int, left: Floats) -> float:
-    """What is left on a row's way."""
+    """Bytes/s that are left on a row's path."""
     least = np.inf
     for position in range(len(paths)):
         least = min(least, left[paths[position, row]])
@@ -97,26 +97,26 @@ def least_left(paths: Numbers, row: int, left: Floats) -> float:
 
 
 @njit(cache=True)
-def first_loose(
+def first_reopened(
     table: Floats,
     paths: Numbers,
     keys: Floats,
     rows: Numbers,
     begins: Numbers,
     sizes: Numbers,
-    loose: Numbers,
+    reopened: Numbers,
     at: Numbers,
-    many_loose: int,
+    reopened_count: int,
     left: Floats,
 ) -> tuple[int, int, float]:
-    """The list with the shortest row that can send, of lists from the place that they are ``at``.
+    """Find the shortest row that can send, in the lists of reopened links from ``at[link]`` on.
 
-    Those in which none can any more are left out.  Returns how many lists are left, which it is
-    (a link), and what the row has left.
+    Links with no such row are dropped from ``reopened``.  Returns how many remain, the link of the
+    list in which the row is (-1: none), and the bytes that the row has left (inf: none).
     """
     kept, chosen, least = 0, -1, np.inf
-    for number in range(many_loose):
-        link = loose[number]
+    for number in range(reopened_count):
+        link = reopened[number]
         place, end = at[link], begins[link] + sizes[link]
         if left[link] == 0:
             continue
@@ -127,7 +127,7 @@ def first_loose(
         at[link] = place
         if place == end:
             continue
-        loose[kept] = link
+        reopened[kept] = link
         kept += 1
         if keys[place] < least:
             chosen, least = link, keys[place]

@@ -1,7 +1,7 @@
-"""The line of rows that send, for ``sjf``: the shortest first, a record for each.
+"""The rows that send under ``sjf``, the shortest first: a record for each, at its *place*.
 
-``facts[place]`` and ``marks[place]`` are what is known of the row at a place, in floats and in
-whole numbers.  Equals are served together, as a *class*.
+``facts[place]`` are the floats of a record, ``marks[place]`` its whole numbers.  Rows that have
+equally much left are served together, as a *tie*.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, sen
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
-#: Bytes left now, and as of when the rate was set; bytes/s; when it finishes; and from here on what
-#: is left of each link on its way before its class is served, and after that.
+#: Columns of ``facts``: bytes left now; bytes left at a time, and that time; bytes/s; when the row
+#: finishes; then the bytes/s left of each link on its path before its tie is served, and after.
 LEFT, WERE_LEFT, AS_OF_S, SENDS, ENDS_S, LINKS = range(6)
-#: The row's number, that of its class (-1: none yet) and how many rows that has; then its way.
-ROW, CLASS, SIZE, WAY = range(4)
+#: Columns of ``marks``: the row; its tie's number (-1: none yet) and number of rows; then its path.
+ROW, TIE, SIZE, PATH = range(4)
 
 
 @njit(cache=True)
-def line_up(
+def in_order(
     table: Floats,
     paths: Numbers,
     facts: Floats,
     marks: Numbers,
     count: int,
     first_new: int,
-    many_rows: int,
+    row_count: int,
     now_s: float,
 ) -> Numbers:
-    """Bring the line up to date, with those rows from the ``first_new`` that have not ended.
+    """Bring the records up to now, and add rows from the ``first_new`` on that have not ended.
 
-    Returns its places in the order of what rows have left.
+    Returns the places of the records in the order of what rows have left.
     """
-    order, kept = np.empty(count + many_rows - first_new, np.int64), 0
+    order, kept = np.empty(count + row_count - first_new, np.int64), 0
     for place in range(count):
         if table[WEIGHT, marks[place, ROW]] == 0:
             continue
@@ -53,7 +53,7 @@ def line_up(
         order[at] = place
         kept += 1
     end = count
-    for row in range(first_new, many_rows):
+    for row in range(first_new, row_count):
         if table[WEIGHT, row] > 0:
             enter(table, paths, facts, marks, end, row, now_s)
             end += 1
@@ -81,21 +81,21 @@ def enter(
     row: int,
     now_s: float,
 ) -> None:
-    """Put a row at a place of the line."""
+    """Write a row's record at a place."""
     weight = table[WEIGHT, row]
     served = table[SERVED, row] + sent_since(table, row, now_s)
     left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
     facts[place, LEFT] = facts[place, WERE_LEFT] = left_bytes
     facts[place, AS_OF_S], facts[place, SENDS] = now_s, table[RATE, row] * weight
     facts[place, ENDS_S] = table[FINISH_S, row]
-    marks[place, ROW], marks[place, CLASS], marks[place, SIZE] = row, -1, 0
+    marks[place, ROW], marks[place, TIE], marks[place, SIZE] = row, -1, 0
     for position in range(len(paths)):
-        marks[place, WAY + position] = paths[position, row]
+        marks[place, PATH + position] = paths[position, row]
 
 
 @njit(cache=True)
-def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
-    """The same line with twice the room."""
+def with_double_room(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
+    """The same records with room for twice as many."""
     room = 2 * len(facts)
     more_facts = np.empty((room, facts.shape[1]))
     more_marks = np.empty((room, marks.shape[1]), np.int64)
@@ -105,9 +105,9 @@ def longer(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
 
 @njit(cache=True, inline="always")
 def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
-    """Whether nothing is left on the way of the row at a place of the line."""
+    """Whether some link on the path of the row at this place has nothing left."""
     least = np.inf
-    for column in range(WAY, marks.shape[1]):
+    for column in range(PATH, marks.shape[1]):
         least = min(least, left[marks[place, column]])
     return least == 0
 
@@ -116,15 +116,15 @@ def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
 def is_as_before(
     facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
 ) -> bool:
-    """Whether these rows were a class last time, and just as much was left of their links."""
-    number, positions = marks[first, CLASS], marks.shape[1] - WAY
+    """Whether these rows were a tie at the last decision, with as much left of their links."""
+    number, positions = marks[first, TIE], marks.shape[1] - PATH
     if number < 0 or marks[first, SIZE] != end - first:
         return False
     for place in range(first, end):
-        if marks[place, CLASS] != number:
+        if marks[place, TIE] != number:
             return False
         for position in range(positions):
-            link, was = marks[place, WAY + position], facts[place, LINKS + position]
+            link, was = marks[place, PATH + position], facts[place, LINKS + position]
             if left[link] != was and not abs(left[link] - was) <= rounding[link]:
                 return False
     return True
@@ -143,16 +143,16 @@ def share(
     floats: Floats,
     numbers: Indices,
 ) -> None:
-    """Share what is ``left`` among the rows at these places of the line.
+    """Share what is ``left`` (bytes/s by link) among the rows at these places.
 
-    ``floats`` and ``numbers`` are what ``fill`` works with.
+    ``floats`` and ``numbers`` come from ``filling.scratch``.
     """
-    positions, some = marks.shape[1] - WAY, end - first
+    positions, some = marks.shape[1] - PATH, end - first
     ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
     for number in range(some):
         weights[number] = table[WEIGHT, marks[first + number, ROW]]
         for position in range(positions):
-            link = ways[position, number] = marks[first + number, WAY + position]
+            link = ways[position, number] = marks[first + number, PATH + position]
             facts[first + number, LINKS + position] = left[link]
     _take(ways, weights, left, rates, floats, numbers)
     for number in range(some):
@@ -178,7 +178,7 @@ def _take(
     floats: Floats,
     numbers: Indices,
 ) -> None:
-    """Hand out what is ``left``; ``rates`` gets bytes/s for each unit of weight."""
+    """Hand out what is ``left``; ``rates`` gets bytes/s per unit of weight."""
     if len(weights) > 1:
         fill(ways, weights, left, np.empty(len(left)), rates, floats, numbers)
         return
