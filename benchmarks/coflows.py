@@ -1,9 +1,9 @@
 """The hour of coflows on 150 racks at Facebook under each flow scheduler: cost, and coflow times.
 
-Each runs in a process of its own, one after the other, so that its memory can be told; a short run
-before it has its loops compiled, which is done once on a machine and takes up to 20 s.  Published
-ratios are those of the papers' abstracts, from EC2 and from simulators whose time goes in steps
-(see ``simulator.coflows``), so they stand beside ours and are no bounds.
+Each runs in a process of its own, one after the other, so that its memory can be measured; a short
+run before it has its loops compiled, which is done once on a machine and takes up to 20 s.
+Published ratios are those of the papers' abstracts, from EC2 and from simulators whose time goes in
+steps (see ``simulator.coflows``), so they stand beside ours and are no bounds.
 
     python -m railyard.benchmarks.coflows NAME TOPOLOGY COFLOWS       one run, as JSON
 """
@@ -112,8 +112,8 @@ def _measure(name: str, setup: Setup, coflows: int) -> dict[str, Any]:
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
 
 
 def _cost(name: str, setup: Setup, done: dict[str, Any], quick: bool) -> list[dict[str, Any]]:

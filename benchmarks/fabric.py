@@ -68,12 +68,12 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
             if quick and size > BOUND_AT:
                 break
             print(f"  {name}, {size} flows ...", file=sys.stderr)
-            crowd = Crowd(name, topology, size)
-            pairs, (arrive_ms, end_ms) = crowd.rows, crowd.measure()
+            loaded = LoadedFabric(name, topology, size)
+            pairs, (arrive_ms, end_ms) = loaded.rows, loaded.measure()
             measured.append((pairs, max(arrive_ms, end_ms)))
             bound = bound_ms if size == BOUND_AT else None
             rows += _events(name, size, pairs, (arrive_ms, end_ms), bound)
-            del crowd
+            del loaded
             gc.collect()  # no two large ones at a time
         many = [costs for size, costs in zip(SIZES, measured, strict=False) if size >= MANY_FLOWS]
         if len(many) > 1:
@@ -107,7 +107,7 @@ def _agreement(cases: int) -> list[dict[str, Any]]:
     return rows
 
 
-class Crowd:
+class LoadedFabric:
     """A fabric with so many active flows."""
 
     def __init__(self, scheduler: str, topology: str, size: int) -> None:
@@ -120,10 +120,10 @@ class Crowd:
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
         kind = FLOW_SCHEDULERS[scheduler].reference
-        minds_coflows = kind.by_coflow or kind.circuit_policy is not None
+        by_coflow = kind.by_coflow or kind.circuit_policy is not None
         pairs = (self._start() for _ in range(size))
-        #: what the scheduler decides on: pairs of racks, of each coflow if it minds coflows
-        self.rows = len({(coflow if minds_coflows else 0, src, dst) for coflow, src, dst in pairs})
+        #: what the scheduler decides on: pairs of racks, of each coflow if it treats them apart
+        self.rows = len({(coflow if by_coflow else 0, src, dst) for coflow, src, dst in pairs})
         self._fabric.next_event_s()
 
     def measure(self) -> tuple[float, float]:
@@ -186,7 +186,7 @@ def _events(
 
 
 def _growth(name: str, measured: list[tuple[int, float]]) -> dict[str, Any]:
-    """How cost grows, as the exponent of the number of rows; between crowds, served alike."""
+    """How the cost of an event grows with the number of rows, as an exponent."""
     (first_rows, first_ms), (last_rows, last_ms) = measured[0], measured[-1]
     exponent = math.log(last_ms / first_ms) / math.log(last_rows / first_rows)
     return {

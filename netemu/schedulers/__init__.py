@@ -1,6 +1,6 @@
 """Flow schedulers: at which rate each open flow sends.
 
-``reference/`` follows the papers, ``fast/`` decides the same with many open flows, ``registry.py``
+``reference/`` follows the papers, ``fast/`` decides the same by compiled loops, ``registry.py``
 pairs them.  Nothing here knows the time, opens a socket or moves a byte.  Open ``base.py`` first.
 """
 

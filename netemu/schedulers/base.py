@@ -22,10 +22,10 @@ from railyard.netemu.model.traffic import Traffic
 
 @dataclass(frozen=True)
 class Fast:
-    """What takes over from a flow scheduler, and decides the same, with many open flows."""
+    """The compiled version of a flow scheduler, which decides the same; from when on it is used."""
 
-    from_flows: float  #: from so many open flows on
-    #: it begins anew: what is known of earlier decisions is not passed on
+    from_flows: float  #: it takes over when this many flows are open
+    #: makes one, which starts without knowledge of earlier decisions
     make: Callable[[], FlowScheduler]
 
 
@@ -36,30 +36,31 @@ class FlowScheduler(ABC):
     source: ClassVar[str]  #: where it was published
     #: whether each coflow is a group; otherwise all flows are one
     by_coflow: ClassVar[bool] = False
-    #: the circuit policy that says which circuits there are where there can be some (see
-    #: ``netemu.circuits.policies``); None: flows use no circuits
+    #: the circuit policy (see ``netemu.circuits.policies``) for topologies with an optical switch;
+    #: None: flows use no circuits
     circuit_policy: ClassVar[str | None] = None
     #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
     #: numbers; otherwise the last rows take their places
     rows_stay: ClassVar[bool] = False
 
     def class_key(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
-        """Keep flows of one group and route apart that are not to be served alike."""
+        """Flows of one group and route with different keys are different rows."""
         return ()
 
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
-        """How a row's rate is shared by its flows: in proportion to this."""
+        """A flow's weight: flows share their row's rate in proportion to it."""
         return flow.weight
 
     @classmethod
     def looks_at_flows(cls) -> bool:
-        """Whether it has anything to say of single flows; otherwise it need not be asked."""
+        """Whether it has its own ``class_key`` or ``weight``; otherwise neither is called."""
         asked = (FlowScheduler.class_key, FlowScheduler.weight)
         return (cls.class_key, cls.weight) != asked
 
     @abstractmethod
     def decide(self, traffic: Traffic) -> float:
-        """Set the rates of groups; those of groups left alone stay as they are.
+        """Set the rates of groups; a group that gets none keeps its rates.
 
-        Returns when to ask again even if nothing happens; inf: only when something has.
+        Returns the time, in seconds, at which to decide again even if nothing happens by then; inf:
+        only when something has.
         """

@@ -1,7 +1,8 @@
-"""Progressive filling: how the capacity that is left is shared in proportion to weights.
+"""Water-filling: shares the capacity that is left in proportion to weights.
 
-All rows fill up alike until a link is full, and so on with the rows that cross no full link: the
-weighted max-min allocation (Bertsekas and Gallager, Data Networks, 2nd edition, 6.5.2).
+All rates rise equally per unit of weight until a link is full; the rows that cross it are frozen,
+and the others rise on.  The result is the weighted max-min allocation (Bertsekas and Gallager, Data
+Networks, 2nd edition, 6.5.2).
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ _ROUNDING = 1 + 1e-12
 
 
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
-    """Share what is ``left`` of the links; returns bytes/s for each unit of weight, by row.
+    """Share what is ``left`` of the links, bytes/s; returns [row]: bytes/s per unit of weight.
 
     ``paths[position, row]`` are link numbers.  What is handed out is taken from ``left``, and a
-    link that is full has exactly 0 left.  Rates are inf where no link on the way is limited, and 0
+    link that is full has exactly 0 left.  Rates are inf where no link on the path is limited, and 0
     for rows without weight, which have no flow.
 
-    A link's share (what is left of it by the weight that is left on it) only grows as others fill
-    up.  So a link whose share is the smallest on the way of every row through it is the bottleneck
-    of them all, however many links elsewhere have smaller shares: links that do not depend on one
-    another fill at once.
+    A link's share is what is left of it, divided by the weight that still rises on it; it only
+    grows as other links fill up.  So if a link's share is the smallest on the paths of all rows
+    through it, it is the bottleneck of all of them, whatever shares links elsewhere have: links
+    that do not depend on one another fill in the same round.
     """
     # O(rounds x rows); a round is the depth of "waits for", not a link: 1 to 10 in shuffles, but
     # 85 with 10,000 flows between random pairs of 150 racks (20 ms)
@@ -45,7 +46,9 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
         share = np.divide(left, load, out=np.full(links, np.inf), where=full)
         across = share.take(paths)
         hope = across.min(axis=0)
-        full[paths[across > hope * _ROUNDING]] = False  # some row is held up elsewhere
+        full[paths[across > hope * _ROUNDING]] = (
+            False  # a row through it has its bottleneck elsewhere
+        )
         fixed = full.take(paths).any(axis=0)
 
         rates[rows[fixed]] = hope[fixed]
@@ -64,7 +67,7 @@ def serve_in_order(
 ) -> None:
     """Set the rates of groups, the first one's first: each gets what it can use of what is left.
 
-    ``shares`` says in which proportion a group's rows are to be served, a number for each row.
+    ``shares`` returns the proportions in which to serve a group's rows, [row].
     """
     left, rounding = capacities.copy(), rounding_of(capacities)
     for group in order:
@@ -74,10 +77,10 @@ def serve_in_order(
 
 
 def by_arrival(group: Group) -> tuple[float, str]:
-    """First come, first served; names decide between groups that came at the same time."""
+    """Sort key: the earlier arrival first, then by name."""
     return group.arrived_s, group.key
 
 
 def rounding_of(capacities: Floats) -> Floats:
-    """How many bytes/s of each link are rounding."""
+    """[link]: this many bytes/s of a link are rounding."""
     return np.where(np.isfinite(capacities), capacities * _NOTHING, 0.0)

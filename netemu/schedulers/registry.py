@@ -27,7 +27,7 @@ from railyard.netemu.schedulers.reference.sunflow import Sunflow
 from railyard.netemu.schedulers.reference.varys import Varys
 
 _FAST = "railyard.netemu.schedulers.fast"
-#: So many open flows are worth the half second that it takes to load compiled loops.
+#: With this many open flows, compiled loops are worth the half second that it takes to load them.
 MANY_FLOWS = 2_000
 
 
@@ -62,14 +62,14 @@ def flow_schedulers(added: Iterable[EntryPoint] | None = None) -> dict[str, type
     what can't be loaded.
     """
     found = {name: versions.reference for name, versions in FLOW_SCHEDULERS.items()}
-    whose = dict.fromkeys(found, "railyard")
+    made_by = dict.fromkeys(found, "railyard")
     for point in entry_points(group="railyard.flow_schedulers") if added is None else added:
         for kind in _kinds(point):
             if kind.name in found:
-                both = f"{whose[kind.name]} and {point.value}"
+                both = f"{made_by[kind.name]} and {point.value}"
                 raise UsageError(f'flow scheduler "{kind.name}" is there twice: in {both}')
             found[kind.name] = kind
-            whose[kind.name] = point.value
+            made_by[kind.name] = point.value
     return found
 
 
@@ -84,9 +84,9 @@ def flow_scheduler(name: str) -> FlowScheduler:
 
 
 def fast_version(name: str, from_flows: float | None = None) -> Fast | None:
-    """What takes over from the flow scheduler of that name with many open flows, if anything does.
+    """The compiled version of the flow scheduler of that name, if there is one.
 
-    ``from_flows``: from another number of flows on than usual.
+    ``from_flows``: how many open flows it takes over from, if not as many as usual.
     """
     versions = FLOW_SCHEDULERS.get(name)
     if versions is None or versions.fast is None:
@@ -101,7 +101,7 @@ def fast_version(name: str, from_flows: float | None = None) -> Fast | None:
 
 
 def _kinds(point: EntryPoint) -> tuple[type[FlowScheduler], ...]:
-    """What an entry point names."""
+    """The flow schedulers that an entry point names."""
     loaded = _load(point)
     several = loaded if isinstance(loaded, tuple) else (loaded,)
     for kind in several:

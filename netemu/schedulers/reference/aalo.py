@@ -1,4 +1,4 @@
-"""Aalo: coflows whose sizes nobody knows, the ones that have sent least first.
+"""Aalo: coflows of unknown sizes, those that have sent least first.
 
 Source: Chowdhury and Stoica, Efficient Coflow Scheduling Without Prior Knowledge, SIGCOMM 2015:
 D-CLAS.  A coflow starts in the first queue and moves on as what it has sent passes the queues'
@@ -8,7 +8,7 @@ are not known.
 
 The paper has two ways to serve queues: strictly one after the other, as in the authors' simulator
 (CoflowSim): ``aalo``; and sharing links in proportion to the queues' weights, which fall from queue
-to queue, so that nobody starves: ``aalo+weighted``.
+to queue, so that no coflow starves: ``aalo+weighted``.
 
 Left open there, chosen here: a coflow moves at the very moment at which it has sent its queue's
 limit (the paper's coordinator notices at its next round, every 10 ms or later); what a coflow
@@ -75,12 +75,12 @@ class WeightedAalo(FlowScheduler):
 
 
 def _in_order(traffic: Traffic) -> list[Group]:
-    """By queue, then by arrival."""
+    """Coflows by queue, then by arrival."""
     return sorted(traffic.groups, key=lambda group: (queue_of(group), by_arrival(group)))
 
 
 def _next_move_s(traffic: Traffic) -> float:
-    """When the first coflow moves to its next queue."""
+    """When the first coflow moves to its next queue, in seconds."""
     now_s = traffic.now_s
     moves_s = (move_s(group, queue_of(group), now_s) for group in traffic.groups)
     return min(moves_s, default=np.inf)
@@ -93,17 +93,17 @@ def queue_of(group: Group) -> int:
 
 def move_s(group: Group, queue: int, now_s: float) -> float:
     """When a coflow that is served in this queue leaves it if its rate stays; inf if never."""
-    # not before the clock moves: at 1e9 s, microseconds are the last digits
+    # later than now by the clock's last digit at least: at 1e9 s that is .1 microseconds
     return max(_limit_s(group, queue, now_s, 0.0), now_s + math.ulp(now_s))
 
 
 def reach_s(group: Group, queue: int, now_s: float) -> float:
-    """From when on it would be in the next one if it were looked at: it lacks rounding only."""
+    """When it lacks no more than rounding to its queue's limit: from then on it is in the next."""
     return _limit_s(group, queue, now_s, _ROUNDING_BYTES)
 
 
 def _limit_s(group: Group, queue: int, now_s: float, lacks_bytes: float) -> float:
-    """When it lacks so many bytes only to its queue's limit; inf if it never does."""
+    """When it lacks this many bytes to its queue's limit, in seconds; inf if never."""
     rate = group.rate_bytes_per_s
     if not 0 < rate < np.inf or queue == len(_LIMITS_BYTES):
         return np.inf

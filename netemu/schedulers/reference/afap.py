@@ -1,15 +1,15 @@
-"""As fast as possible: a flow gets all that its way has free, keeps it, and gains what others free.
+"""As fast as possible: a flow gets all that is free on its path, keeps it, and gains what is freed.
 
-Source: the joint scheduling of tasks and network flows ("Joint"), sections IV-C.3 and IV-C.5 and
-Algorithm 2.  Bandwidth is not shared: a new flow gets the least free bandwidth of the links (or
-switches) on its way.  When bandwidth is released, it is handed out by priority, to each flow as
-much as its way then allows.
+Source: the joint scheduling of tasks and network flows ("Joint").  Bandwidth is not shared: a new
+flow gets the least free bandwidth of the links (or switches) on its path (section IV-C.3).  When
+bandwidth is released, it is handed out by priority, to each flow as much as its path then allows
+(section IV-C.5, Algorithm 2).
 
 Left open there, chosen here: nobody loses bandwidth to a flow of higher priority that comes later;
 flows that come at one time are served by priority, too; equal priorities go by name.  Where a
 capacity drops below what is in use, the flows of lowest priority give way.  A flow that grows keeps
-its place but asks for its bandwidth anew.  The paper's virtual flows (edges of tasks that may still
-move) hold no bandwidth, so the network never sees them: whoever moves a task starts a flow.
+its place but asks for its bandwidth anew.  The paper's virtual flows (lines 9 and 10) hold no
+bandwidth, so the network never sees them: moving a task starts a flow.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class AsFastAsPossible(FlowScheduler):
     source = "Joint scheduling of tasks and network flows (SDN), IV-C"
 
     def class_key(self, flow: FlowSpec) -> Hashable:
-        """Every flow is on its own, in the order of this."""
+        """Every flow is a row of its own; rows are served in the order of this."""
         return (flow.priority, flow.flow)
 
     def decide(self, traffic: Traffic) -> float:
-        """Hand out what is free."""
+        """Hand out what is free, by priority (Algorithm 2)."""
         for group in traffic.groups:  # at most one
             hand_out(group, traffic)
         return np.inf
 
 
 def hand_out(group: Group, traffic: Traffic) -> None:
-    """Set the rates of all flows."""
-    # O(rows) in numpy, and O(log) in Python for those rows only whose whole way has some left
+    """Take back what links no longer have, then hand out what is free (lines 3 to 8)."""
+    # O(rows) in numpy, and O(log) in Python for each row that has something left on its whole path
     paths, weights = group.paths, group.weights
     rates = group.rates * weights
-    rates[np.isinf(rates)] = 0.0  # where nothing was a limit, something may be now
+    rates[np.isinf(rates)] = 0.0  # where no link was a limit, one may be now
     over = free_of(traffic.capacities, paths, rates)
     left = over.tolist()
     if min(left) < 0:
@@ -74,7 +74,7 @@ def hand_out(group: Group, traffic: Traffic) -> None:
 
 
 def free_of(capacities: Floats, paths: Numbers, bytes_per_s: Floats) -> Floats:
-    """What rows that send at these rates leave of each link; below 0 where it has too much."""
+    """[link]: bytes/s that rows at these rates leave; below 0 where a link carries too much."""
     used = load_of(paths, bytes_per_s, len(capacities))
     free: Floats = capacities - used
     # rounding must neither look like free bandwidth nor like a link that carries too much
@@ -83,7 +83,7 @@ def free_of(capacities: Floats, paths: Numbers, bytes_per_s: Floats) -> Floats:
 
 
 def rest_of(left: float, taken: float) -> float:
-    """What is left of a link, never below 0; of an unlimited one, all of it."""
+    """Bytes/s that are left of a link, never below 0; an unlimited one stays so."""
     return left if left == np.inf else max(left - taken, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""First come, first served, by coflow: whoever came first gets all that it can use.
+"""First come, first served, by coflow: the one that came first gets all that it can use.
 
 Source: Chowdhury et al., Managing Data Transfers in Computer Clusters with Orchestra, SIGCOMM
 2011: FIFO between transfers (section 5) and weighted shuffle scheduling inside of one (4.3), where
@@ -32,7 +32,7 @@ class Fifo(FlowScheduler):
         return remaining_bytes
 
     def decide(self, traffic: Traffic) -> float:
-        """Serve coflows by arrival; rates within one are in proportion to what remains (4.3)."""
+        """By arrival (section 5); within a coflow in proportion to what remains (4.3)."""
         order = sorted(traffic.groups, key=by_arrival)
         serve_in_order(order, traffic.capacities, lambda coflow: coflow.remaining_bytes())
         return np.inf

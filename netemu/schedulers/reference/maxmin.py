@@ -15,9 +15,9 @@ from railyard.netemu.schedulers.filling import fill
 
 
 class MaxMin(FlowScheduler):
-    """All rates grow alike until a link is full, and so on with the flows that cross no full link.
+    """All rates rise equally until a link is full; flows through it stop there, others rise on.
 
-    That is what ``fill`` does.
+    ``fill`` does that.
     """
 
     name = "maxmin"

@@ -1,4 +1,4 @@
-"""Shortest job first, for flows: whoever has least left to send gets all that its way gives.
+"""Shortest job first, for flows: the one with least left to send gets all that its path gives.
 
 Source: Hong, Caesar and Godfrey, Finishing Flows Quickly with Preemptive Scheduling (PDQ), SIGCOMM
 2012, without deadlines and in its ideal form: switches agree at once.  Preemptive: a newcomer that
@@ -23,8 +23,8 @@ from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
 
-#: Flows are equally long if what they have left differs by less than this, or by the share that is
-#: rounding: a day after the beginning, the last digit of a time is worth .02 bytes at 8 Gbps.
+#: Flows are equally long if their bytes left differ by less than this, or by rounding
+#: (``ties.SAME_SHARE``): after a day, the last digit of a time is worth .02 bytes at 8 Gbps.
 SAME_BYTES = 0.1
 
 
@@ -39,7 +39,7 @@ class ShortestFirst(FlowScheduler):
         return flow.flow
 
     def decide(self, traffic: Traffic) -> float:
-        """Give the shortest flow all that its way gives, then the next one what that leaves."""
+        """Give the shortest flow all that its path gives, then the next one what that leaves."""
         for group in traffic.groups:  # at most one
             left, weights = traffic.capacities.copy(), group.weights
             rates, rows = np.zeros(len(weights)), np.arange(len(weights))

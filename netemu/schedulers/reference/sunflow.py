@@ -1,16 +1,17 @@
 """Sunflow: circuits for the shortest coflow first, and never taken away within a coflow.
 
 Source: Huang, Sun and Ng, Sunflow: Efficient Optical Circuit Scheduling for Coflows, CoNEXT 2016,
-as Co-scheduler (section III-B) has it: coflows in the order of the lower bound of their completion
-time T(C); within a coflow circuits are not preempted; a port's reconfiguration stops only that
-port; later coflows send in the gaps that earlier ones leave.  ``netemu.circuits.policies.sunflow``
-decides which circuits there are, ``netemu.circuits.plane`` which bytes go by circuits.
+as Co-scheduler has it: coflows in the order of T(C), the lower bound of their completion time
+(section II-C, equations 2 and 15); within a coflow circuits are not preempted, and later coflows
+send in the gaps that earlier ones leave (III-B); a port's reconfiguration stops only that port
+(II-B).  ``netemu.circuits.policies.sunflow`` decides which
+circuits there are, ``netemu.circuits.plane`` which bytes go by circuits.
 
 Left open there, chosen here:
 - T(C) is of what a coflow has left to send by circuits, and coflows are put in order anew whenever
   bytes for circuits come, or a coflow has none left.  Ties: the earlier arrival, then the name.
 - Bytes that do not go by circuits share the packet switches in a max-min way, as TCP flows do.
-  Where a node's NIC is shared by both kinds, so is that: its flows fill up alike.
+  Where a node's NIC is shared by both kinds, all its flows share it in a max-min way.
 - Flows that share a circuit share it in a max-min way, too.
 """
 
@@ -34,13 +35,13 @@ class Sunflow(FlowScheduler):
     circuit_policy = "sunflow"
 
     def decide(self, traffic: Traffic) -> float:
-        """Fill packet switches, together with the circuits that share NICs."""
+        """Share packet switches and circuits, together where they share NICs."""
         share(list(traffic.groups), traffic)
         return np.inf
 
 
 def _path(group: Group, traffic: Traffic) -> Numbers:
-    """A group's links; without the ports if it goes by a circuit, which has them for itself."""
+    """[position, row]: a group's links; a circuit has its ports for itself, so without them."""
     paths = group.paths
     if group.circuit_bytes_per_s == np.inf:
         return paths
@@ -59,7 +60,7 @@ def share(groups: Sequence[Group], traffic: Traffic) -> None:
     spans = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
     together = np.full((1 + max(map(len, paths)), ends[-1]), links - 1, dtype=np.int64)
     for number, (path, span) in enumerate(zip(paths, spans, strict=True)):
-        together[-1, span] = links + number  # endless where a group goes by packets
+        together[-1, span] = links + number  # unlimited where a group goes by packets
         together[: len(path), span] = path
     weights = np.concatenate([group.weights for group in groups])
     rates = fill(together, weights, left)

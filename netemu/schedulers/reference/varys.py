@@ -42,7 +42,7 @@ class Varys(FlowScheduler):
         return remaining_bytes
 
     def decide(self, traffic: Traffic) -> float:
-        """MADD for all, then backfill."""
+        """MADD in SEBF order, then backfill in the same order."""
         left, links = traffic.capacities.copy(), len(traffic.capacities)
         rounding = rounding_of(left)
         flow_bytes = {coflow: coflow.remaining_bytes() for coflow in traffic.groups}
@@ -68,14 +68,14 @@ class Varys(FlowScheduler):
 
 
 def gamma_s(link_bytes: Floats, left: Floats) -> float:
-    """Γ: how long the slowest link takes; inf if one that is needed has nothing left."""
+    """Γ: seconds that the slowest link takes; inf if one that is needed has nothing left."""
     used = link_bytes > 0
     with np.errstate(divide="ignore"):
         return float((link_bytes[used] / left[used]).max(initial=0.0))
 
 
 def _smallest_first(coflows: list[Group], gammas_s: list[float], now_s: float) -> list[Group]:
-    """SEBF."""
+    """SEBF: by Γ alone in the network; near-equal ones are ties, see above."""
     rank = ranks(np.array(gammas_s), instant_s(now_s)).tolist()
     places = [(place, by_arrival(coflow)) for place, coflow in zip(rank, coflows, strict=True)]
     return [coflow for _, coflow in sorted(zip(places, coflows, strict=True), key=lambda p: p[0])]
