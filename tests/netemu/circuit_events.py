@@ -17,7 +17,7 @@ NODES = [f"r{rack}n{node}" for rack in range(RACKS) for node in (0, 1)]
 def fabric(scheduler, nic="8Gbps"):
     """Two wavelengths of 2 GB/s a rack; NICs of 1 GB/s, which packets share with circuits.
 
-    Without a limit to NICs, nothing but circuits holds up what rides them.
+    Without a limit to NICs, nothing but their circuit limits the flows on it.
     """
     data = {
         "name": "test",

@@ -1,4 +1,4 @@
-"""Whatever happens to flows, whenever somebody looks: what senders are told adds up."""
+"""Whatever happens to flows, whenever somebody looks: what senders are granted adds up."""
 
 import contextlib
 import math
@@ -61,7 +61,7 @@ an_event = st.one_of(
 )
 
 
-class Told:
+class LedgerRun:
     """What the senders of a ledger heard, checked as it comes."""
 
     def __init__(self, scheduler, data=DATA):
@@ -179,7 +179,7 @@ class Told:
         self.growing.clear()
         self.serve(1000.0)
         assert self.fabric.open_flows == 0
-        assert not self.sender.keys() & self.size.keys(), "told to the end, each once"
+        assert not self.sender.keys() & self.size.keys(), "granted to the end, each once"
 
 
 LIMIT_COMES_BACK = [
@@ -194,17 +194,17 @@ LIMIT_COMES_BACK = [
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_whatever_happens(scheduler, events):
     """Flows come, grow, are closed and lose their senders; links shrink; turns are late."""
-    told = Told(scheduler)
+    run = LedgerRun(scheduler)
     for event in events:
-        told.do(event)
-    told.finish()
+        run.do(event)
+    run.finish()
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_on_circuits(topology, events):
     """The same under sunflow, where flows wait for circuits and ports fail."""
-    told = Told("sunflow", TOPOLOGIES[topology])
+    run = LedgerRun("sunflow", TOPOLOGIES[topology])
     for event in events:
-        told.do(event)
-    told.finish()
+        run.do(event)
+    run.finish()

@@ -71,7 +71,7 @@ def test_it_is_what_the_busiest_port_needs(rows, delta, wavelengths):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (([[1.0, 2.0]], 1.0, 0.0), "need a square matrix"),
         (([[0.0, -1.0], [0.0, 0.0]], 1.0, 0.0), "need none below 0"),
@@ -81,11 +81,11 @@ def test_it_is_what_the_busiest_port_needs(rows, delta, wavelengths):
         (([[float("nan")]], 1.0, 0.0), "need none below 0"),
     ],
 )
-def test_nonsense_is_refused(arguments, told):
-    with pytest.raises(ValueError, match=told):
+def test_nonsense_is_refused(arguments, expected):
+    with pytest.raises(ValueError, match=expected):
         lower_bound_s(*arguments)
-    if told == "need a square matrix" or np.isnan(arguments[0]).any():
+    if expected == "need a square matrix" or np.isnan(arguments[0]).any():
         return
     pairs = [(i, j, b) for i, row in enumerate(arguments[0]) for j, b in enumerate(row)]
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=expected):
         lower_bound_of_pairs_s(pairs, *arguments[1:])

@@ -100,17 +100,17 @@ def test_people_s_words_for_links(text, name):
 
 
 @pytest.mark.parametrize(
-    ("topology", "text", "told"),
+    ("topology", "text", "expected"),
     [
         ("hybrid-8x4", "rack9.uplink", 'unknown link "r9.up": did you mean "'),
         ("hybrid-8x4", "r3", 'unknown link "r3"'),
         ("joint-16x6", "agg9", 'unknown link "agg9": did you mean "agg'),
     ],
 )
-def test_links_that_are_not_there(topology, text, told):
+def test_links_that_are_not_there(topology, text, expected):
     with pytest.raises(UsageError) as error:
         Network(load_topology(topology)).link_named(text)
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_nodes_that_are_not_there():

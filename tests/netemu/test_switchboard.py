@@ -11,7 +11,7 @@ from railyard.netemu.client.switchboard import LinkTransfers, ServerTransfers
 
 
 class Hello(Message, frozen=True):
-    """Tells the server which peer the link is."""
+    """Makes known to the server which peer the link is."""
 
 
 class Ends:

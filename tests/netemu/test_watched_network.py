@@ -1,4 +1,4 @@
-"""Capacities that change while bytes flow, and what those who watch are told, for real."""
+"""Capacities that change while bytes flow, and what watchers are sent, for real."""
 
 import math
 
@@ -67,13 +67,13 @@ def test_grants_follow_a_capacity_that_changes(network, client):
     client.open("mine", "r0n0", "r1n0", 500_000, totals.append)
     network.transport.reactor.run_until(lambda: False, 0.3)
     assert totals == []  # a dark link grants nothing
-    began_s = now_s()  # before: who is told that it is done may hear of it late
+    began_s = now_s()  # before: the message that it is done may come late
     set_capacity(network, "r0.up", 1e9)  # a tenth
     wait(network, lambda: bool(totals) and totals[-1] == 500_000)
     assert now_s() - began_s > 0.49
 
 
-def test_watchers_are_told_at_once_and_when_something_changed(network, client):
+def test_watchers_hear_at_once_and_when_something_changed(network, client):
     link, views = watch(network, period_s=0.05, with_rates=True)
     assert views[0].links["r1.down"].capacity_bytes_per_s == 10e9
     assert views[0].links["r1.down"].free_bytes_per_s == 10e9
@@ -85,9 +85,9 @@ def test_watchers_are_told_at_once_and_when_something_changed(network, client):
     set_capacity(network, "r0.up", 4e9)
     wait(network, lambda: views[-1].links["r0.up"].capacity_bytes_per_s == 4e9)
     assert views[-1].links["r1.down"].free_bytes_per_s == pytest.approx(6e9)
-    told = len(views)
+    before = len(views)
     network.transport.reactor.run_until(lambda: False, 0.3)
-    assert len(views) == told  # nothing has changed
+    assert len(views) == before  # nothing has changed
     client.cancel("mine")
     wait(network, lambda: views[-1].flows_open == 0)
     link.close()
