@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import NamedTuple
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.plugins import with_plugins
 from railyard.netemu.schedulers.base import Fast, FlowScheduler
 from railyard.netemu.schedulers.reference.aalo import Aalo, WeightedAalo
 from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
@@ -61,16 +62,8 @@ def flow_schedulers(added: Iterable[EntryPoint] | None = None) -> dict[str, type
     Raises ``UsageError`` for a name that is taken twice, for what is no flow scheduler and for
     what can't be loaded.
     """
-    found = {name: versions.reference for name, versions in FLOW_SCHEDULERS.items()}
-    made_by = dict.fromkeys(found, "railyard")
-    for point in entry_points(group="railyard.flow_schedulers") if added is None else added:
-        for kind in _kinds(point):
-            if kind.name in found:
-                both = f"{made_by[kind.name]} and {point.value}"
-                raise UsageError(f'flow scheduler "{kind.name}" is there twice: in {both}')
-            found[kind.name] = kind
-            made_by[kind.name] = point.value
-    return found
+    own = {name: versions.reference for name, versions in FLOW_SCHEDULERS.items()}
+    return with_plugins("flow scheduler", "railyard.flow_schedulers", own, _checked, added)
 
 
 def flow_scheduler(name: str) -> FlowScheduler:
@@ -100,21 +93,7 @@ def fast_version(name: str, from_flows: float | None = None) -> Fast | None:
     return Fast(versions.fast_from_flows if from_flows is None else from_flows, make)
 
 
-def _kinds(point: EntryPoint) -> tuple[type[FlowScheduler], ...]:
-    """The flow schedulers that an entry point names."""
-    loaded = _load(point)
-    several = loaded if isinstance(loaded, tuple) else (loaded,)
-    for kind in several:
-        if not (isinstance(kind, type) and issubclass(kind, FlowScheduler)):
-            what = f"{kind!r}, no subclass of FlowScheduler"
-            raise UsageError(f'flow scheduler "{point.name}" of {point.value} is {what}')
-    return several
-
-
-def _load(point: EntryPoint) -> object:
-    try:
-        return point.load()
-    except Exception as error:  # third parties' code
-        what = f"{type(error).__name__}: {error}"
-        text = f'flow scheduler "{point.name}" ({point.value}) cannot be loaded: {what}'
-        raise UsageError(text) from error
+def _checked(kind: object) -> type[FlowScheduler]:
+    if not (isinstance(kind, type) and issubclass(kind, FlowScheduler)):
+        raise TypeError(f"{kind!r}, no subclass of FlowScheduler")
+    return kind

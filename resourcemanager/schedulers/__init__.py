@@ -15,9 +15,10 @@ a recipe of its own, called "SCHEDULER:VARIANT" (see ``Recipe.variant``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.plugins import with_plugins
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import capacity, delay, fair, shufflewatcher
 from railyard.resourcemanager.schedulers.co_scheduler import scheduler as co_scheduler
@@ -40,36 +41,14 @@ def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
     Raises ``UsageError`` for a name that is taken twice, and for an entry point that is no recipe
     or cannot be loaded.
     """
-    recipes = {recipe.name: recipe for recipe in OWN}
-    owner = dict.fromkeys(recipes, "railyard")
-    for point in entry_points(group="railyard.schedulers") if added is None else added:
-        for recipe in _recipes(point):
-            if recipe.name in recipes:
-                both = f"{owner[recipe.name]} and {point.value}"
-                raise UsageError(f'scheduler "{recipe.name}" is there twice: in {both}')
-            recipes[recipe.name] = recipe
-            owner[recipe.name] = point.value
-    return recipes
+    own = {recipe.name: recipe for recipe in OWN}
+    return with_plugins("scheduler", "railyard.schedulers", own, _checked, added)
 
 
-def _recipes(point: EntryPoint) -> tuple[Recipe, ...]:
-    """The recipes that an entry point names."""
-    loaded = _load(point)
-    several = loaded if isinstance(loaded, tuple) else (loaded,)
-    for recipe in several:
-        if not isinstance(recipe, Recipe):
-            found = type(recipe).__name__
-            raise UsageError(f'scheduler "{point.name}" of {point.value} is a {found}, no Recipe')
-    return several
-
-
-def _load(point: EntryPoint) -> object:
-    try:
-        return point.load()
-    except Exception as error:  # third parties' code
-        what = f"{type(error).__name__}: {error}"
-        text = f'scheduler "{point.name}" ({point.value}) cannot be loaded: {what}'
-        raise UsageError(text) from error
+def _checked(recipe: object) -> Recipe:
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"a {type(recipe).__name__}, no Recipe")
+    return recipe
 
 
 def recipe_named(name: str) -> Recipe:

@@ -12,9 +12,9 @@ Another package adds a policy through an entry point of the group "railyard.circ
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.plugins import with_plugins
 from railyard.netemu.circuits.policies.base import CircuitPolicy
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.circuits.switch import OpticalSwitch
@@ -25,8 +25,12 @@ CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {kind.name: kind for kind in 
 
 def circuit_policy(name: str, switch: OpticalSwitch) -> CircuitPolicy:
     """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
-    kind = CIRCUIT_POLICIES.get(name) or _of_other_packages(name)
-    return kind(switch)
+    if name in CIRCUIT_POLICIES:  # without a look at all packages
+        return CIRCUIT_POLICIES[name](switch)
+    kinds = with_plugins("circuit policy", "railyard.circuit_policies", CIRCUIT_POLICIES, _checked)
+    if name not in kinds:
+        raise unknown_name("circuit policy", name, kinds)
+    return kinds[name](switch)
 
 
 def compiled(policy: CircuitPolicy, demands: Iterable[CoflowDemand]) -> CircuitPolicy:
@@ -41,11 +45,7 @@ def compiled(policy: CircuitPolicy, demands: Iterable[CoflowDemand]) -> CircuitP
     return CompiledSunflowCircuits(policy, demands)
 
 
-def _of_other_packages(name: str) -> type[CircuitPolicy]:
-    points = {point.name: point for point in entry_points(group="railyard.circuit_policies")}
-    if name not in points:
-        raise unknown_name("circuit policy", name, [*CIRCUIT_POLICIES, *points])
-    kind = points[name].load()
+def _checked(kind: object) -> type[CircuitPolicy]:
     if not (isinstance(kind, type) and issubclass(kind, CircuitPolicy)):
-        raise UsageError(f'circuit policy "{name}" ({points[name].value}) is no CircuitPolicy')
+        raise TypeError(f"{kind!r}, no subclass of CircuitPolicy")
     return kind
