@@ -31,8 +31,8 @@ def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
     try:
         stored_bytes = topology.stored_size(job.size_bytes)
         parts = -(-stored_bytes // topology.stored_block_bytes)
-        # A small job of a mix needs fewer reduces than one that runs alone on the cluster.
-        reduces = job.reduces or min(default_reduces(topology), max(1, parts // 2))
+        # Jobs of a mix share the cluster: a reduce for two blocks.
+        reduces = job.reduces or default_reduces(topology, parts // 2)
         plan = find(job.job).plan(
             Request(
                 folder=f"{folder}/{job.name}",

@@ -53,9 +53,13 @@ class Request:
     params: Mapping[str, Any] = field(default_factory=dict)  #: parameters of the job
 
 
-def default_reduces(topology: Topology) -> int:
-    """Half of the slots, so that the other half is left for maps while reduces fetch."""
-    return max(1, topology.slots // 2)
+def default_reduces(topology: Topology, blocks: int) -> int:
+    """One per block of the input, but at most half of the slots.
+
+    As Hadoop's and Spark's users expect, the number follows the data.  Half of the slots is left
+    for maps while reduces fetch.
+    """
+    return max(1, min(topology.slots // 2, blocks))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,10 @@ class JobsRequest(TopologyRequest):
         "--size", callback=size, help="Input to generate for each job; default: 10GB."
     )
     reduces: int | None = option(
-        "--reduces", type=REDUCES, help="Reduces of each job; default: half of the slots."
+        "--reduces",
+        type=REDUCES,
+        help="Reduces of each job; default: one per block of its input (a job of a mix: two "
+        "blocks), at most half of the slots.",
     )
     json_file: Path | None = option(
         "--json", callback=writable_file, help="Write the results as JSON to this file."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from railyard.scripts.terminal.request import argument, option
 
 #: Marks an input as a file or folder of the block store.
 STORE_PREFIX = "dfs:"
+#: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
+BlocksOf = Callable[[str], int]
 
 
 def _me() -> str:
@@ -70,16 +73,24 @@ class Prepared:
     stored_bytes: int = 0  #: real bytes of input to generate or to copy; 0: it is there already
 
 
-def prepare(request: RunRequest, topology: Topology, seed: int, *, cluster_is_up: bool) -> Prepared:
-    """The plan of a single job.
+def prepare(
+    request: RunRequest, topology: Topology, seed: int, blocks_of: BlocksOf | None
+) -> Prepared:
+    """The plan of a single job; ``blocks_of`` asks the cluster that is up, None if none is.
 
     Raises ``UsageError`` for a request that makes no sense, ``InputError`` for unreadable input.
     """
     [job] = request.jobs
     sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    source, copies = _input(request.inputs, f"{folder}/input", cluster_is_up=cluster_is_up)
+    source, copies = _input(request.inputs, f"{folder}/input", cluster_is_up=blocks_of is not None)
     stored_bytes = 0 if request.inputs else incoming_bytes(request, topology)
+    if source and not copies and request.reduces is None:
+        assert blocks_of is not None, "the input is in the store of a cluster that is up"
+        blocks = blocks_of(source)
+    else:
+        sizes = [readable_size(local) for local in copies.values()] or [stored_bytes]
+        blocks = sum(-(-size // topology.stored_block_bytes) for size in sizes)
     plan = sample.plan(
         Request(
             folder=folder,
@@ -87,7 +98,7 @@ def prepare(request: RunRequest, topology: Topology, seed: int, *, cluster_is_up
             output=_output(request.output),
             stored_bytes=stored_bytes,
             parts=-(-stored_bytes // topology.stored_block_bytes),
-            reduces=request.reduces or default_reduces(topology),
+            reduces=request.reduces or default_reduces(topology, blocks),
             seed=seed,
             params=dict(request.params),
         )

@@ -63,8 +63,9 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
     """The jobs that were asked for."""
     word, size_bytes = request.workload, request.input_bytes
     if is_sample(word):
-        reduces = request.reduces or default_reduces(topology)
-        return sample_workload(word, size_bytes, topology.storage.block, reduces)
+        block_bytes = topology.storage.block
+        reduces = request.reduces or default_reduces(topology, -(-size_bytes // block_bytes))
+        return sample_workload(word, size_bytes, block_bytes, reduces)
     if is_simulators(word):
         require_no_sizes(request, word)
         return simulators_workload(word, topology, request.seed)

@@ -86,6 +86,10 @@ def test_jobs_and_files_of_a_cluster_that_is_up(railyard, tmp_path):
         if "part-" in line
     )
     assert sorted(counts.splitlines()) == ["be\t2000", "not\t1000", "or\t1000", "to\t2000"]
+    assert railyard.ok("fs", "ls", "/counts").count("part-") == 1, "a reduce for its one block"
+    missing = railyard.run("run", "wordcount", "--input", "dfs:/macbeth.txt")
+    assert missing.returncode == 2
+    assert "--input dfs:/macbeth.txt: " in missing.stderr
     again = railyard.run("run", "wordcount", "--input", "dfs:/hamlet.txt", "--output", "/counts")
     assert again.returncode == 2
     assert "/counts: exists already" in again.stderr

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 KEYS = {
     "scheduler", "flow_scheduler", "topology", "workload", "clock", "seed", "scale", "makespan_s",
     "jct_s", "cct_s", "bytes", "locality", "tasks", "link_skew", "slot_utilization",
@@ -43,6 +45,23 @@ def test_size_and_number_of_reduces_can_be_chosen(railyard, tmp_path):
     )  # fmt: skip
     (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
     assert (job["input_bytes"], job["maps"], job["reduces"]) == (2 * 10**9, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("topology", "size", "reduces"),
+    [
+        pytest.param("co-scheduler-60x10", "10GB", 40, id="one-per-block"),
+        pytest.param("hybrid-8x4", "10GB", 16, id="at-most-half-of-the-slots"),
+        pytest.param("hybrid-8x4", "1MB", 1, id="at-least-one"),
+    ],
+)
+def test_the_number_of_reduces_follows_the_input(railyard, tmp_path, topology, size, reduces):
+    railyard.ok(
+        "simulate", "--workload", "terasort", "--topology", topology, "--size", size,
+        "--json", tmp_path / "s.json",
+    )  # fmt: skip
+    (job,) = json.loads((tmp_path / "s.json").read_text())["jobs"]
+    assert job["reduces"] == reduces
 
 
 def test_jobs_of_a_mix_are_simulated_as_they_are_run(railyard, tmp_path):

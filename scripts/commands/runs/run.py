@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.errors import RailyardError, Refused, UsageError
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.dfs.client import DfsClient
 from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
 from railyard.scripts.clusters.folders import current_folder
+from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
+from railyard.scripts.running.request import STORE_PREFIX, RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
 from railyard.scripts.running.trial import survived
 from railyard.scripts.running.work import SeveralJobs, SingleJob, Work, run_on, session_for
@@ -64,9 +66,19 @@ def _config_of(up: RunFolder, request: RunRequest) -> ClusterConfig:
 def _single(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
     topology = config.topology
     require_room(up, topology, request.jobs[0], *[incoming_bytes(request, topology)] * 2)
-    plan = partial(prepare, request, topology, seed, cluster_is_up=up is not None)
+    blocks_of = None if up is None else partial(_blocks_of, up, config)
+    plan = partial(prepare, request, topology, seed, blocks_of)
     prepared = survived(user_files(request.jobs), plan)
     return SingleJob(prepared, Submitter(request.user, request.queue), request.fetch_to)
+
+
+def _blocks_of(up: RunFolder, config: ClusterConfig, path: str) -> int:
+    """Number of blocks of a file or folder in the store of the cluster that is up."""
+    with connected(up, config) as session:
+        try:
+            return DfsClient(session.transport, config.topology).usage(path).blocks
+        except Refused as refused:
+            raise UsageError(f"--input {STORE_PREFIX}{path}: {refused}") from None
 
 
 def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
