@@ -21,8 +21,8 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.topology import Topology, load_topology
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.interface.decisions import Place
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
-from railyard.resourcemanager.interface.policies import Place
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
     ShuffleForecast,

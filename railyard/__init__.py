@@ -21,16 +21,22 @@ if TYPE_CHECKING:
     from railyard.netemu.model.flows import FlowSpec
     from railyard.netemu.schedulers.base import FlowScheduler
     from railyard.netemu.schedulers.filling import fill, serve_in_order
-    from railyard.resourcemanager.interface.policies import (
-        DataPolicy,
+    from railyard.resourcemanager.interface.decisions import (
+        Copy,
         Decision,
-        FlowPolicy,
-        OrderPolicy,
         Pass,
         Place,
+        Proposal,
+        Wait,
+    )
+    from railyard.resourcemanager.interface.policies import (
+        CopyPolicy,
+        DataPolicy,
+        FlowPolicy,
+        OrderPolicy,
+        Policy,
         ShufflePolicy,
         TaskPolicy,
-        Wait,
     )
     from railyard.resourcemanager.interface.recipe import Recipe
     from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
@@ -47,8 +53,9 @@ _MODULE_OF = {
         "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler",
         "netemu.schedulers.filling": "fill serve_in_order",
+        "resourcemanager.interface.decisions": "Copy Decision Pass Place Proposal Wait",
         "resourcemanager.interface.policies": (
-            "DataPolicy Decision FlowPolicy OrderPolicy Pass Place ShufflePolicy TaskPolicy Wait"
+            "CopyPolicy DataPolicy FlowPolicy OrderPolicy Policy ShufflePolicy TaskPolicy"
         ),
         "resourcemanager.interface.recipe": "Recipe",
         "resourcemanager.interface.views": "ClusterView JobView SlotView StageView",
@@ -59,6 +66,8 @@ _MODULE_OF = {
 __all__ = [
     "CircuitPolicy",
     "ClusterView",
+    "Copy",
+    "CopyPolicy",
     "DataPolicy",
     "Decision",
     "FixedRecords",
@@ -72,6 +81,8 @@ __all__ = [
     "OrderPolicy",
     "Pass",
     "Place",
+    "Policy",
+    "Proposal",
     "Recipe",
     "Reduce",
     "ShufflePolicy",

@@ -56,6 +56,10 @@ class Attempts:
         )  #: the last shuffle output that was added up, and its sum
 
     # Launch --------------------------------------------------------------------------------------
+    def launch_copy(self, task: Task, node: Node) -> Attempt:
+        """Run one more attempt of a running task in a free slot."""
+        return self.launch(task, node, task.stage.pending.level(task.index, node.id, node.rack))
+
     def launch(self, task: Task, node: Node, level: Level) -> Attempt:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
         state, stage = self._state, task.stage

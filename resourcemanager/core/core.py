@@ -35,6 +35,8 @@ from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.outage import OUTAGE, Outage
+from railyard.resourcemanager.core.proposing.copies import Copies
+from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
@@ -73,7 +75,9 @@ class Core:
         limits = Limits(self.state)
         self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
         self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs)
-        self._offers = Offers(self.state, self._attempts, limits)
+        self._copies = Copies(self.state, self._attempts)
+        self._proposals = Proposals(self.state, self._copies)
+        self._offers = Offers(self.state, self._attempts, limits, self._proposals)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
@@ -114,6 +118,8 @@ class Core:
             handler(event)
             if state.empty_since_s is not None:
                 self._outage.review()
+            if self._proposals.are_made:
+                self._copies.keep_promises()
             self._offers.make()
         except InvariantError as error:
             self._history.add_to(error)

@@ -66,6 +66,8 @@ def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
     free = node.slots - len(node.attempts) if node.alive else 0
     if node.free != free:
         yield node.id, f"{node.id}: free = {node.free}, not {free}"
+    if node.promised and node.free:
+        yield node.id, f"{node.id} has {node.free} free slots, one of which was promised to a copy"
     if not node.alive and node.attempts:
         yield node.id, f"{node.id} is lost and still has attempts"
     for attempt in node.attempts.values():

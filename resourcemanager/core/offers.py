@@ -14,18 +14,18 @@ from railyard.cluster.bounded import SECONDS_MAX
 from railyard.cluster.ids import JobId
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.limits import Limits
+from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.events import TimerFired
-from railyard.resourcemanager.interface.policies import (
-    CopyPolicy,
+from railyard.resourcemanager.interface.decisions import (
     Decision,
     InvalidDecision,
     Pass,
     Place,
     Wait,
 )
+from railyard.resourcemanager.interface.events import TimerFired
 from railyard.resourcemanager.interface.views import Level
 
 _RELIEF = ".relief"  #: ends the names of timers after which ``_relieve`` looks at a job
@@ -36,15 +36,18 @@ _LEFT_FREE = (Wait, Pass)
 class Offers:
     """Offers free slots to jobs, and has placed tasks launched."""
 
-    def __init__(self, state: ClusterState, attempts: Attempts, limits: Limits) -> None:
+    def __init__(
+        self, state: ClusterState, attempts: Attempts, limits: Limits, proposals: Proposals
+    ) -> None:
         self._state = state
         self._attempts = attempts
         self._limits = limits
+        self._proposals = proposals
+        self._passed: dict[JobId, Pass] = {}  #: answers to every slot, until a task is placed
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
-        self._has_copies = type(state.policies.copies).offer is not CopyPolicy.offer
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -59,26 +62,33 @@ class Offers:
         self._state.ask(job)
 
     def make(self) -> None:
-        """Offer until nobody takes anything."""
+        """Offer until nobody takes anything, and nobody proposes anything."""
         state = self._state
         for reconsider in self._reconsider:
             for view in state.policies.ask_all(reconsider):
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
-        while state.freed or state.asking:
-            if state.freed:
-                node = state.freed.pop(next(iter(state.freed)))
-                if state.wanting or node.kept_for or self._has_copies:
-                    self._offer_node(node)
-            else:
-                self._offer_to_asking()
+        self._offer_all()
+        if self._proposals.are_made:
+            self._proposals.make(self._offer_all)
         if state.touched or self._at_risk:
             self._review_risks()
         if self._wakes:
             self._set_wake()
 
     # Offers --------------------------------------------------------------------------------------
+    def _offer_all(self) -> None:
+        """Offer what was freed and to those who ask, until no job takes anything."""
+        state = self._state
+        while state.freed or state.asking:
+            if state.freed:
+                node = state.freed.pop(next(iter(state.freed)))
+                if state.wanting or node.kept_for:
+                    self._offer_node(node)
+            else:
+                self._offer_to_asking()
+
     def _offer_node(self, node: Node) -> None:
         """Offer a node's free slots to all jobs."""
         while node.kept_for and node.free:
@@ -88,8 +98,6 @@ class Offers:
         while self._state.wanting and node.free and isinstance(self._offer(node, None), Place):
             if self._state.asking:  # its other slots were free already, as those elsewhere were
                 self._offer_to_asking()
-        while self._has_copies and node.free and self._offer_copy(node):
-            pass
 
     def _offer_to_asking(self) -> None:
         """Offer all free slots to the jobs that ask, in rounds of one slot per node."""
@@ -98,8 +106,10 @@ class Offers:
         placed = True
         while asking and placed:
             placed = False
+            self._passed.clear()
             refused: dict[Level, Wait] = {}  #: {distance: a single job's answer}
             first, nearness = asking[0], asking[0].nearness  #: that job's
+            asked = asking  #: without those whose answer to every slot is known
             for node in self._state.free_nodes():
                 if not node.free:
                     continue
@@ -107,17 +117,21 @@ class Offers:
                     first.answer = known
                     continue
                 wanting = self._state.wanting
-                answer = self._offer(node, asking)
+                answer = self._offer(node, asked)
                 if isinstance(answer, Place):
                     placed = True
                     refused.clear()
+                    self._passed.clear()
                     if self._state.wanting != wanting:  # this was the last task of one of them
                         asking = [job for job in asking if job.wanting]
-                        if not asking:
-                            break
-                elif isinstance(answer, Wait) and answer.level is not None and len(asking) == 1:
+                    asked = asking
+                elif self._passed:
+                    asked = [job for job in asking if job.id not in self._passed]
+                elif isinstance(answer, Wait) and answer.level is not None and len(asked) == 1:
                     refused[answer.level] = answer
-                    first, nearness = asking[0], asking[0].nearness
+                    first, nearness = asked[0], asked[0].nearness
+                if not asked:
+                    break
 
     def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
         """Offer a slot to jobs in their order until one takes it; returns the last answer."""
@@ -146,16 +160,8 @@ class Offers:
                 raise failed("order", f"ordering the jobs for {node.id}", error, node) from error
             offering = f"offering {node.id} to {asked.id}"
             raise failed("tasks", offering, error, asked, node) from error
-        self._place("tasks", job, node, decision)
+        self._place(job, node, decision)
         return decision
-
-    def _offer_copy(self, node: Node) -> bool:
-        policies = self._state.policies
-        decision = policies.ask(policies.copies.offer, node, self._state.now_s)
-        if not isinstance(decision, Place):
-            return False
-        self._place("copies", self._state.jobs[decision.task.stage.job.id], node, decision)
-        return True
 
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Keep a job's answer, and set a timer for when to ask again."""
@@ -165,6 +171,8 @@ class Offers:
             raise state.policies.invalid("tasks", answered, "need Place, Wait or Pass", job)
         job.answer = decision
         if isinstance(decision, Pass):
+            if decision.everywhere:
+                self._passed[job.id] = decision
             return
         until_s = decision.until_s
         if until_s is None or (job.wake_s is not None and job.wake_s <= until_s):
@@ -175,7 +183,7 @@ class Offers:
         job.wake_s = until_s
         self._set_timer(job.id, until_s)
 
-    def _place(self, role: str, job: Job, offered: Node, decision: Place) -> None:
+    def _place(self, job: Job, offered: Node, decision: Place) -> None:
         """Launch what a policy decided, if that can be."""
         proposed: object = decision.task
         node = self._state.nodes.get(decision.node) if decision.node else offered
@@ -184,12 +192,12 @@ class Offers:
             task = proposed  # nearly always it is the very object that the policy was shown
         else:
             task = job.task(decision.task.id)
-        wrong = _what_is_wrong(role, task, node)
+        wrong = _what_is_wrong(task, node)
         if wrong or task is None or node is None:
             where = decision.node or offered.id
             about = decision.task.id if task is None or (node and node.free) else where
             placed = f"placed {decision.task.id} on {where}"
-            raise self._state.policies.invalid(role, placed, wrong, about)
+            raise self._state.policies.invalid("tasks", placed, wrong, about)
         level = task.stage.pending.level(task.index, node.id, node.rack)
         self._attempts.launch(task, node, level)
 
@@ -260,19 +268,14 @@ def _waits_for_stuck(reader: Attempt) -> bool:
     return any(map(stuck, reader.task.stage.reads))
 
 
-def _what_is_wrong(role: str, task: Task | None, node: Node | None) -> str:
+def _what_is_wrong(task: Task | None, node: Node | None) -> str:
     """Why this placement can't be; "" if it can."""
     if task is None:
         return "the job that was offered the slot has no such task"
     if node is None:
         return "there is no such node"
-    if not node.alive:
-        return f"{node.id} is lost ({node.lost_because})"
-    if not node.free:
-        held = " ".join(sorted(node.attempts))
-        return f"{node.id} has no free slot ({len(node.attempts)} of {node.slots}: {held})"
-    if role == "copies":
-        return "" if task.state == "running" else f"{task.id} is {task.state}, not running"
+    if node.why_not_free:
+        return node.why_not_free
     if task.live or task.winner is not None:
         return f"{task.id} is {task.state}, not pending"
     if not task.stage.open:

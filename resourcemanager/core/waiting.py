@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Job, Task, stuck
-from railyard.resourcemanager.interface.policies import Wait
+from railyard.resourcemanager.interface.decisions import Wait
 
 
 def why_waiting(state: ClusterState, task: Task) -> str:

@@ -9,14 +9,12 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
-    Decision,
     FlowPolicy,
-    Pass,
-    Place,
     ShufflePolicy,
     TaskPolicy,
 )

@@ -7,8 +7,11 @@
     copies   which running task gets a second attempt?
     flows    what weight and priority does a fetch ask of the network?
 
-A policy sees read-only views (``views``) and answers; the core checks the answer and carries it
-out.  An answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is
+A policy sees read-only views (``views``) and answers offers of slots; what it wants that no slot
+was offered for, it proposes (``propose``).  The core checks both and carries them out, see
+``decisions``.
+
+An answer of ``Wait`` or ``Pass`` to the offer of a slot stands until a slot of that node is
 freed again, until more tasks of the job are ready for slots, until ``Wait.until_s``, or until a
 policy names the job in ``reconsider``; only then is the slot offered to that job again.  A ``Wait``
 with a ``level`` stands for all slots that are as near to the job's input, until the job is given
@@ -25,50 +28,18 @@ from typing import ClassVar
 
 import msgspec
 
-from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.ids import RackId
+from railyard.resourcemanager.interface.decisions import Decision, Proposal
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
     JobView,
-    Level,
     SlotView,
     StageView,
     TaskView,
 )
-
-
-# Answers -----------------------------------------------------------------------------------------
-class Place(msgspec.Struct, frozen=True):
-    """Run an attempt of ``task`` in this slot, or in a free slot of ``node``."""
-
-    task: TaskView
-    why: str = ""
-    node: NodeId | None = None
-
-
-class Wait(msgspec.Struct, frozen=True):
-    """The job could use this slot and hopes for a better one."""
-
-    reason: str
-    until_s: float | None = None  #: when to offer it again, by the core's clock
-    #: how near the slot is to the job's input, if the answer to all slots as near is the same now
-    level: Level | None = None
-
-
-class Pass(msgspec.Struct, frozen=True):
-    """The job has no use for this slot."""
-
-    reason: str
-
-
-Decision = Place | Wait | Pass
-
-
-class InvalidDecision(InvariantError):
-    """An impossible answer of a policy; names the policy, the place and the last events there."""
 
 
 # Policies ----------------------------------------------------------------------------------------
@@ -142,8 +113,17 @@ class Policy:
         """
         return ()
 
+    def propose(self) -> Iterable[Proposal]:
+        """What the policy wants that no slot was offered for; see ``decisions``.
+
+        Asked after every event, once no job takes a slot.  The proposals are carried out one by one
+        as they are made, so that a generator sees what its last one has changed; slots are offered
+        again; then it is asked again, until it proposes nothing.
+        """
+        return ()
+
     def wake_s(self) -> float | None:
-        """The time at which ``reconsider`` should be asked even if nothing happens; None = never.
+        """When to ask ``reconsider`` and ``propose`` even if nothing happens; None = never.
 
         Asked after every event; each answer replaces the one before.
         """
@@ -213,11 +193,7 @@ class ShufflePolicy(Policy):
 
 
 class CopyPolicy(Policy):
-    """Answers "copies".  Of two attempts of a task, the first to succeed counts."""
-
-    def offer(self, slot: SlotView, now_s: float) -> Decision:
-        """A slot is free that no job wants; ``Place`` names a task that is running."""
-        return Pass("no copies are made")
+    """Proposes copies.  Of two attempts of a task, the first to succeed counts."""
 
 
 class FlowPolicy(Policy):

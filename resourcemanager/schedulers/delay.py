@@ -13,8 +13,9 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.defaults import ready_first
-from railyard.resourcemanager.interface.policies import Decision, Pass, Place, TaskPolicy, Wait
+from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, Level, SlotView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder

@@ -19,7 +19,8 @@ from typing import ClassVar
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId, rack_of
-from railyard.resourcemanager.interface.policies import Decision, OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.decisions import Decision
+from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig

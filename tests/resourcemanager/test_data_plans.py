@@ -7,8 +7,9 @@ import pytest
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import DataPolicy, InvalidDecision
+from railyard.resourcemanager.interface.policies import DataPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import TinyCluster, tiny_cluster

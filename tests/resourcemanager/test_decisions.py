@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -16,16 +15,15 @@ from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.cluster.messages.execution import NodeJoined
 from railyard.resourcemanager.core.history import History
 from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.defaults import SlowStart
-from railyard.resourcemanager.interface.policies import (
-    CopyPolicy,
+from railyard.resourcemanager.interface.decisions import (
     Decision,
     InvalidDecision,
     Pass,
     Place,
-    TaskPolicy,
     Wait,
 )
+from railyard.resourcemanager.interface.defaults import SlowStart
+from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
@@ -348,68 +346,6 @@ def test_history_tells_names_apart_that_begin_alike():
         history.add((0.0, NodeJoined(node=NodeId(node), rack=RackId("r0"), slots=1), []))
     assert [line.split()[2] for line in history.about(["r0n1"])] == ["node=r0n1"]
     assert len(history.about([])) == 2
-
-
-class CopyTheFirst(CopyPolicy):
-    """One copy of the first running map that has none."""
-
-    def offer(self, slot: SlotView, now_s: float) -> Decision:
-        for job in self.cluster.jobs.values():
-            for task in job.stages["m"].tasks:
-                if task.state == "running" and len(task.live) == 1:
-                    return Place(task)
-        return Pass("every map has its copy")
-
-
-def test_the_first_of_two_copies_counts_and_the_other_is_killed():
-    copying = Recipe(name="copying", source="a test", order=FairOrder, copies=CopyTheFirst)
-    c = tiny_cluster(nodes=2, slots=1, scheduler=copying)
-    c.submit("j9", maps=1, map_s=1)
-    c.run(until_s=0.5)
-    c.submit("j0", maps=1, reduces=1, map_s=5)
-    run = c.run()
-    assert run.ended == {"j9": "", "j0": ""}
-    record = c.core.records["j0"]
-    assert (record.copies, record.succeeded, record.killed) == (1, 2, 1)
-
-
-class CopyReduces(CopyPolicy):
-    """One copy of the first running reduce that has none."""
-
-    def offer(self, slot: SlotView, now_s: float) -> Decision:
-        for job in self.cluster.jobs.values():
-            for task in job.stages["r"].tasks:
-                if task.state == "running" and len(task.live) == 1:
-                    return Place(task)
-        return Pass("every reduce has its copy")
-
-
-@pytest.mark.parametrize(
-    ("copied_s", "lost_s"),
-    [
-        pytest.param(4.0, 3.0, id="before the copy is launched"),
-        pytest.param(3.0, 4.0, id="while the copy fetches it"),
-    ],
-)
-def test_a_copy_gets_what_the_other_attempt_had_fetched_before_it_was_lost(
-    copied_s: float, lost_s: float
-):
-    def offer(job: JobView, slot: SlotView, now_s: float) -> Decision:
-        reduce = job.next_pending_reduce()
-        if reduce is not None and slot.id == "r0n1":
-            return Place(reduce)
-        task, _ = job.closest_pending_map(slot)
-        return Place(task) if task else Pass("nothing to run here")
-
-    copying = replace(recipe(offer), copies=CopyReduces)
-    c = tiny_cluster(nodes=3, slots=2, scheduler=copying, flow_s=1.5)
-    c.failure = lambda attempt, node: "boom" if attempt == "j0.r0.0" else None
-    c.lose("r0n2")
-    c.submit("j0", maps=1, reduces=1, map_s=1, reduce_s=20)
-    c.at(copied_s, lambda: c.join("r0n2"))
-    c.at(lost_s, lambda: c.lose("r0n0"))
-    assert c.run().ended == {"j0": ""}
-    assert c.core.records["j0"].copies_chosen == 1
 
 
 class Alarm(TaskPolicy):

@@ -22,7 +22,8 @@ from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
 from railyard.resourcemanager import schedulers
-from railyard.resourcemanager.interface.policies import FlowPolicy, InvalidDecision
+from railyard.resourcemanager.interface.decisions import InvalidDecision
+from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import tiny_cluster

@@ -10,7 +10,7 @@ import pytest
 
 from railyard.cluster import errors
 from railyard.cluster.files.resources import Exhausted
-from railyard.resourcemanager.interface.policies import InvalidDecision
+from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.scripts.exitstatus import Status, status_of
 from railyard.scripts.results.outputfile import NotWritten
 from railyard.scripts.running.files import InputError, NotCopied

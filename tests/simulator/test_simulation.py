@@ -16,7 +16,8 @@ from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topolo
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.jobs.workloads.samples import sample_workload
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
-from railyard.resourcemanager.interface.policies import Pass, TaskPolicy
+from railyard.resourcemanager.interface.decisions import Pass
+from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.cluster import Simulation

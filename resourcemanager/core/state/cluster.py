@@ -79,6 +79,7 @@ class ClusterState:
         if not self.slots and not any(other.alive for other in self.nodes.values()):
             self.empty_since_s = self.now_s
         node.kept_for.clear()
+        node.promised.clear()
         self.freed.pop(node.id, None)
         self._update_free(node)
 

@@ -26,9 +26,9 @@ from railyard.resourcemanager.core.state.lifecycles import ATTEMPT, JOB, TASK
 from railyard.resourcemanager.core.state.pending import PendingTasks
 from railyard.resourcemanager.core.state.readers import Reader
 from railyard.resourcemanager.core.state.records import JobRecord
+from railyard.resourcemanager.interface.decisions import Pass, Wait
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.interface.policies import Pass, Wait
 from railyard.resourcemanager.interface.views import Level, SlotView
 
 _NO_INPUT = TaskInput()
@@ -49,6 +49,7 @@ class Node:
         "kept_for",
         "lost_because",
         "position",
+        "promised",
         "rack",
         "slots",
     )
@@ -63,6 +64,18 @@ class Node:
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
         self.kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
+        #: tasks that get a copy in the next slots that are free: who holds these was asked to end
+        self.promised: list[Task] = []
+
+    @property
+    def why_not_free(self) -> str:
+        """Why nothing can be launched here; "" if there is a free slot."""
+        if not self.alive:
+            return f"{self.id} is lost ({self.lost_because})"
+        if self.free:
+            return ""
+        held = " ".join(sorted(self.attempts))
+        return f"{self.id} has no free slot ({len(self.attempts)} of {self.slots}: {held})"
 
 
 class Attempt(msgspec.Struct, eq=False):

@@ -8,15 +8,15 @@ Never here: what an answer leads to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from railyard.cluster.errors import InvariantError, UsageError
+from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
     FlowPolicy,
-    InvalidDecision,
     OrderPolicy,
     Policy,
     ShufflePolicy,
@@ -26,6 +26,9 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe, read_optio
 from railyard.resourcemanager.interface.views import ClusterView
 
 T = TypeVar("T")
+
+#: What a policy may answer.
+ROLES = ("data", "order", "tasks", "shuffle", "copies", "flows")
 
 
 class Policies:
@@ -44,6 +47,11 @@ class Policies:
         self.copies = cast("CopyPolicy", made[recipe.copies])
         self.flows = cast("FlowPolicy", made[recipe.flows])
         self._cluster = cluster
+        self._roles = {
+            id(part): tuple(role for role in ROLES if part in getattr(self, role).with_parts())
+            for policy in made.values()
+            for part in policy.with_parts()
+        }
         whole = [part for policy in made.values() for part in policy.with_parts()]
         #: {method: those of policies and their parts that override it}
         self._hooks = {
@@ -64,6 +72,10 @@ class Policies:
         """The methods called ``hook`` of those policies that override it."""
         return self._hooks[hook]
 
+    def roles_of(self, policy: Policy) -> tuple[str, ...]:
+        """The questions that a policy answers, by itself or as a part, such as ("tasks",)."""
+        return self._roles[id(policy)]
+
     def ask(self, question: Callable[..., T], *about: object) -> T:
         """The answer of a policy's method, which is called with ``about``.
 
@@ -77,9 +89,13 @@ class Policies:
             raise self._broken(question, about, error) from error
 
     def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
-        """All items of a policy's answer, which may be made one by one."""
+        """All items of a policy's answer."""
+        return list(self.ask_each(question, *about))
+
+    def ask_each(self, question: Callable[..., Iterable[T]], *about: object) -> Iterator[T]:
+        """The items of a policy's answer, one by one as it makes them."""
         try:
-            return list(question(*about))
+            yield from question(*about)
         except Exception as error:
             raise self._broken(question, about, error) from error
 

@@ -18,16 +18,9 @@ from enum import IntEnum
 from math import inf
 
 from railyard.cluster.ids import JobId, RackId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import (
-    DataPolicy,
-    Decision,
-    OrderPolicy,
-    Pass,
-    Place,
-    TaskPolicy,
-    Wait,
-)
+from railyard.resourcemanager.interface.policies import DataPolicy, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     ClusterView,

@@ -20,15 +20,11 @@ from typing import ClassVar
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import RackId
+from railyard.resourcemanager.interface.decisions import Decision
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob
-from railyard.resourcemanager.interface.policies import (
-    DataPolicy,
-    Decision,
-    OrderPolicy,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.policies import DataPolicy, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.corral.currentplan import Aim, CurrentPlan

@@ -28,13 +28,8 @@ from typing import ClassVar, NamedTuple
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
-from railyard.resourcemanager.interface.policies import (
-    Decision,
-    OrderPolicy,
-    Pass,
-    Place,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
+from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,

@@ -1,0 +1,77 @@
+"""Proposals: what policies want that no slot was offered for is asked, checked and carried out.
+
+After each event, once no job takes a slot, the policies that override ``propose`` are asked in
+rounds, until nobody proposes anything; between two rounds slots are offered again.  Each kind of
+proposal belongs to a role and is carried out by a method of another file of this room.
+
+Never here: what a proposal leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, cast
+
+from railyard.resourcemanager.core.proposing.copies import Copies
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.interface.decisions import Copy, Proposal
+
+#: Rounds after one event; a policy that proposes something in all of them would never cease to.
+ROUNDS_MAX = 100
+
+
+class _Asked(NamedTuple):
+    """A policy that proposes."""
+
+    propose: Callable[[], Iterable[Proposal]]
+    roles: tuple[str, ...]  #: its own
+
+    def __str__(self) -> str:
+        return "/".join(self.roles)
+
+
+class _Kind(NamedTuple):
+    """A kind of proposal."""
+
+    role: str  #: whose policies may propose it
+    carry_out: Callable[[Any], None]
+
+
+class Proposals:
+    """Asks policies for proposals, and carries them out."""
+
+    def __init__(self, state: ClusterState, copies: Copies) -> None:
+        self._state = state
+        self._kinds: dict[type, _Kind] = {Copy: _Kind("copies", copies.copy)}
+        self._asked = [
+            _Asked(propose, state.policies.roles_of(cast("Any", propose).__self__))
+            for propose in state.policies.overriding("propose")
+        ]
+        self.are_made = bool(self._asked)  #: whether any policy makes proposals
+
+    def make(self, offer: Callable[[], None]) -> None:
+        """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
+        for _ in range(ROUNDS_MAX):
+            proposing = [policy for policy in self._asked if self._proposes(policy)]
+            if not proposing:
+                return
+            offer()
+        who = " and ".join(map(str, proposing))
+        what = f"proposed something in each of {ROUNDS_MAX} rounds"
+        raise self._state.policies.invalid(who, what, "that has to end")
+
+    # ---------------------------------------------------------------------------------------------
+    def _proposes(self, policy: _Asked) -> bool:
+        """Carry out what a policy proposes; returns whether that is anything."""
+        policies, proposed = self._state.policies, False
+        for proposal in policies.ask_each(policy.propose):
+            kind = self._kinds.get(type(proposal))
+            if kind is None:
+                kinds = ", ".join(each.__name__ for each in self._kinds)
+                raise policies.invalid(str(policy), f"proposed {proposal!r}", f"need a {kinds}")
+            if kind.role not in policy.roles:
+                what = f"proposed a {type(proposal).__name__}"
+                raise policies.invalid(str(policy), what, f"that is the {kind.role} policy's")
+            kind.carry_out(proposal)
+            proposed = True
+        return proposed

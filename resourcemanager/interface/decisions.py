@@ -1,0 +1,68 @@
+"""What policies decide: answers to offers of slots, and proposals.
+
+A slot is offered, and the answer is ``Place``, ``Wait`` or ``Pass``.  What a policy wants that no
+slot was offered for, it proposes, each kind in its role:
+
+    copies   Copy
+
+Answers and proposals are checked before anything changes; one that can't be is an
+``InvalidDecision``, which stops the core.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import NodeId
+from railyard.resourcemanager.interface.views import AttemptView, Level, TaskView
+
+
+# Answers -----------------------------------------------------------------------------------------
+class Place(msgspec.Struct, frozen=True):
+    """Run an attempt of ``task`` in this slot, or in a free slot of ``node``."""
+
+    task: TaskView
+    why: str = ""
+    node: NodeId | None = None
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The job could use this slot and hopes for a better one."""
+
+    reason: str
+    until_s: float | None = None  #: when to offer it again, by the core's clock
+    #: how near the slot is to the job's input, if the answer to all slots as near is the same now
+    level: Level | None = None
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """The job has no use for this slot."""
+
+    reason: str
+    everywhere: bool = False  #: whether the answer to every other slot is the same now
+
+
+Decision = Place | Wait | Pass
+
+
+# Proposals ---------------------------------------------------------------------------------------
+class Copy(msgspec.Struct, frozen=True):
+    """Run one more attempt of a running task, in a free slot of ``node``.
+
+    ``instead_of`` is asked to end at once.  It may be of the same task, which so moves to ``node``;
+    or of any other on ``node``, and then the slot need not be free: it is kept for the copy, which
+    starts as soon as the attempt's end is known, if the task still runs.
+    """
+
+    task: TaskView
+    node: NodeId
+    instead_of: AttemptView | None = None
+    why: str = ""
+
+
+Proposal = Copy
+
+
+class InvalidDecision(InvariantError):
+    """An impossible decision of a policy; names the policy, the place and the last events there."""
