@@ -7,6 +7,7 @@ when its journal entry is on the disk.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 from railyard.cluster.background import Background
 from railyard.cluster.config import Daemon
@@ -17,6 +18,7 @@ from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.processes.priority import DECIDER, take_priority
 from railyard.dfs.messages import (
     AbandonFile,
@@ -50,10 +52,21 @@ _OF_DATANODES = (
 _OF_WRITERS = (CreateFile, CompleteFile, AbandonFile)
 
 
+@dataclass
+class _Registered:
+    """A DataNode's process, and when it was heard last."""
+
+    pid: int
+    heartbeat: DataNodeHeartbeat  #: the latest
+    heard_s: float
+
+
 class NameNodeServer:
     """Passes messages to the core, and the core's commands to the DataNodes.
 
     ``commits`` delays acknowledgements until the disk has the change; None: they are sent at once.
+    A DataNode that is silent counts as alive for up to ``patience_s`` while its process runs: on an
+    overloaded machine it may just not have got a CPU.
     """
 
     def __init__(
@@ -62,9 +75,14 @@ class NameNodeServer:
         core: NameNode,
         tick_s: float,
         commits: GroupCommit | None = None,
+        patience_s: float = 0.0,
     ) -> None:
         self._core = core
         self._commits = commits
+        self._clock = AwakeClock(now_s(), tick_s)
+        self._silent_after_s = 2 * tick_s
+        self._patience_s = patience_s
+        self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
         self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
@@ -80,9 +98,11 @@ class NameNodeServer:
         if isinstance(message, CreateFile):
             self._writers.check(client)
         before = self._commits.commits if self._commits is not None else 0
-        outcome = self._core.handle(message, now_s())  # refuses unknown racks
+        at_s = self._clock.at_s(now_s())
+        outcome = self._core.handle(message, at_s)  # refuses unknown racks
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
+            self._note_alive(message, at_s)
         if isinstance(outcome.reply, FileCreated):
             self._writers.begun(client, outcome.reply.file)
         elif isinstance(message, CompleteFile | AbandonFile):
@@ -118,9 +138,22 @@ class NameNodeServer:
         if peer not in known:
             raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")
 
+    def _note_alive(self, message: RegisterDataNode | DataNodeHeartbeat, at_s: float) -> None:
+        if isinstance(message, RegisterDataNode):
+            heartbeat = DataNodeHeartbeat(rack=message.rack, nodes=tuple(message.nodes))
+            self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
+        elif message.rack in self._registered:
+            known = self._registered[message.rack]
+            known.heartbeat, known.heard_s = message, at_s
+
     def _tick(self) -> None:
         self._writers.forget()
-        self._send(self._core.handle(Ticked(), now_s()).commands)
+        at_s = self._clock.at_s(now_s())
+        for known in self._registered.values():
+            silent_s = at_s - known.heard_s
+            if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
+                self._core.handle(known.heartbeat, at_s)
+        self._send(self._core.handle(Ticked(), at_s).commands)
 
     def _send(self, commands: tuple[DataNodeCommand, ...]) -> None:
         for each in commands:
@@ -140,7 +173,9 @@ def main(daemon: Daemon) -> None:
     core = NameNode(config.topology, journal, now_s(), seed=config.seed)
     syncing = Background(transport.reactor, threads=1) if safe else None
     commits = GroupCommit(journal, syncing) if syncing is not None else None
-    NameNodeServer(transport, core, config.topology.liveness.heartbeat, commits)
+    liveness = config.topology.liveness
+    patience_s = PATIENCE * liveness.expiry_s
+    NameNodeServer(transport, core, liveness.heartbeat, commits, patience_s)
     daemon.ready()
     transport.reactor.run()
     transport.close()

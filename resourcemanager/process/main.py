@@ -124,7 +124,7 @@ class ResourceManager:
         self._namenode = LastingLink(transport, "namenode")
         self._network = LastingLink(transport, "network")
         liveness = config.topology.liveness
-        self._managers = NodeManagers(self._driver, self._server, liveness.expiry_s)
+        self._managers = NodeManagers(self._driver, self._server, liveness)
         self._watchers = Watchers(self._driver, self._server)
         self._reports = NetworkReports(self._driver, self._network, self._folder, config)
         self._numbers = itertools.count(1)

@@ -21,6 +21,8 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
+from railyard.cluster.topology import Liveness
 from railyard.resourcemanager.process.driver import Driver
 
 log = logging.getLogger(__name__)
@@ -29,9 +31,11 @@ log = logging.getLogger(__name__)
 @dataclass
 class _NodeManager:
     peer: bytes
+    pid: int
     rack: RackId
     slots: dict[NodeId, int]  #: {node: how many slots it has}
-    heard_s: float
+    heard_s: float  #: when it last sent anything, on the clock of ``NodeManagers``
+    late: bool = False  #: it is silent for too long, but its process runs
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
     loaded: set[JobId] = field(default_factory=set)
     #: attempts that were written off with their node while they may go on
@@ -41,10 +45,12 @@ class _NodeManager:
 class NodeManagers:
     """The NodeManagers, by rack."""
 
-    def __init__(self, driver: Driver, server: Server, expiry_s: float) -> None:
+    def __init__(self, driver: Driver, server: Server, liveness: Liveness) -> None:
         self._driver = driver
         self._server = server
-        self._expiry_s = expiry_s
+        self._expiry_s = liveness.expiry_s
+        self._clock = AwakeClock(now_s(), liveness.heartbeat)
+        self.late = 0  #: times that one was silent for too long and was not written off
         self._by_rack: dict[RackId, _NodeManager] = {}
         self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
 
@@ -59,7 +65,13 @@ class NodeManagers:
         known = self._by_rack.get(message.rack)
         if known is not None:
             self._lose(known, "its NodeManager started anew")
-        manager = _NodeManager(request.peer, message.rack, dict(message.nodes), now_s())
+        manager = _NodeManager(
+            peer=request.peer,
+            pid=message.pid,
+            rack=message.rack,
+            slots=dict(message.nodes),
+            heard_s=self._clock.at_s(now_s()),
+        )
         self._by_rack[message.rack] = manager
         for node in manager.slots:
             self._join(manager, node)
@@ -72,7 +84,7 @@ class NodeManagers:
         manager = self._by_rack.get(message.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        manager.heard_s = now_s()
+        self._heard(manager)
         for node in sorted(manager.usable - set(message.nodes)):
             self._lose_node(manager, node, "its NodeManager can't use it any more")
         if not manager.usable:
@@ -90,12 +102,22 @@ class NodeManagers:
             manager = self._by_rack.get(known.node.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
+        self._heard(manager)
 
     def expire(self) -> None:
-        """Write off the NodeManagers that were silent for too long."""
+        """Write off the NodeManagers that were silent for too long; to be called each heartbeat.
+
+        Time in which this process was held up does not count, and one whose process runs is given
+        more of it: on an overloaded machine it may just not have got a CPU.
+        """
+        listened_s = self._clock.at_s(now_s())
         for manager in self._by_rack.values():
-            silent_s = now_s() - manager.heard_s
-            if manager.usable and silent_s > self._expiry_s:
+            silent_s = listened_s - manager.heard_s
+            if not manager.usable or silent_s <= self._expiry_s:
+                continue
+            if silent_s <= PATIENCE * self._expiry_s and is_running(manager.pid):
+                self._excuse(manager)
+            else:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
     # What they are sent --------------------------------------------------------------------------
@@ -123,6 +145,17 @@ class NodeManagers:
                 self._push(manager, order)
 
     # ---------------------------------------------------------------------------------------------
+    def _heard(self, manager: _NodeManager) -> None:
+        manager.heard_s, manager.late = self._clock.at_s(now_s()), False
+
+    def _excuse(self, manager: _NodeManager) -> None:
+        """Wait on for a NodeManager whose process runs."""
+        if not manager.late:
+            manager.late = True
+            self.late += 1
+            why = "its process runs: this machine is overloaded, or it hangs"
+            log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
+
     def _push(self, manager: _NodeManager, message: Message) -> None:
         if not self._server.push(manager.peer, message):
             self._lose(manager, "its NodeManager is gone")

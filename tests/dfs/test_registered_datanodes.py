@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from railyard.cluster.errors import Refused
@@ -11,6 +13,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.topology import Liveness
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages import (
     AbandonFile,
@@ -62,6 +65,19 @@ def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
     other.call(RegisterDataNode(rack="r0", pid=3, nodes=no_blocks), Done)  # it was started anew
     with pytest.raises(Refused, match="not from the DataNode that is registered"):
         first.call(DataNodeHeartbeat(rack="r0", nodes=()), Done)
+
+
+def test_a_silent_datanode_whose_process_runs_is_not_lost_yet(transport: Transport) -> None:
+    quick = msgspec.structs.replace(topology(), liveness=Liveness(heartbeat=0.05, expiry_s=0.15))
+    core = NameNode(quick, NoJournal(), now_s())
+    NameNodeServer(transport, core, 0.05, patience_s=0.6)
+    link = transport.link("namenode")
+    blocks = core.blocks
+    link.call(RegisterDataNode(rack="r0", pid=os.getpid(), nodes={"r0n0": ()}), Done)
+    link.call(RegisterDataNode(rack="r1", pid=2**22, nodes={"r1n0": ()}), Done)  # of no process
+    assert transport.reactor.run_until(lambda: not blocks.is_alive("r1n0"), 5)
+    assert blocks.is_alive("r0n0")
+    assert transport.reactor.run_until(lambda: not blocks.is_alive("r0n0"), 5), "it may hang"
 
 
 def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Transport) -> None:

@@ -204,10 +204,14 @@ class Office:
         assert self.reactor.run_until(until, timeout_s=5), "it did not come"
 
 
+#: No process has this id: it is the first that Linux does not give.
+NO_PROCESS = 2**22
+
+
 class Rack:
     """A stand-in for a NodeManager with this number of nodes, of two slots each."""
 
-    def __init__(self, office: Office, rack: str, nodes: int = 1) -> None:
+    def __init__(self, office: Office, rack: str, nodes: int = 1, pid: int = NO_PROCESS) -> None:
         self.office = office
         self.rack = rack
         self.node = f"{rack}n0"
@@ -217,7 +221,7 @@ class Rack:
         for kind in kinds:
             self.link.on(kind, lambda order, _: self.orders.append(order))
         slots = {f"{rack}n{number}": 2 for number in range(nodes)}
-        registration = RegisterNodeManager(rack=rack, pid=1, nodes=slots)
+        registration = RegisterNodeManager(rack=rack, pid=pid, nodes=slots)
         self.link.call(registration, Done, timeout_s=5)
 
     def ordered(self, kind: type) -> list[Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -252,6 +255,38 @@ def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
         rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
         assert rack.wait_for(KillAttempt)[0].attempt == launch.attempt
         assert rack.wait_for(LaunchAttempt, 2)[1].attempt.endswith(".m0.1")
+    finally:
+        office.close()
+
+
+def test_a_silent_node_manager_whose_process_runs_is_given_more_time(folder: RunFolder):
+    office = Office(folder, heartbeat=0.05, expiry_s=0.11)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        Rack(office, "r0", pid=sleeper.pid)
+        Rack(office, "r1")
+        nodes = office.manager._driver.core.state.nodes
+        office.wait(lambda: not nodes["r1n0"].alive)
+        office.wait(lambda: office.manager._managers.late == 1)
+        assert nodes["r0n0"].alive
+        sleeper.send_signal(signal.SIGSTOP)
+        office.wait(lambda: not nodes["r0n0"].alive)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        office.close()
+
+
+def test_time_in_which_the_resourcemanager_is_held_up_is_no_silence(folder: RunFolder):
+    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
+    try:
+        rack = Rack(office, "r0")
+        time.sleep(0.5)  # as a long computation of its own holds it up
+        office.manager._managers.expire()
+        assert office.manager._driver.core.state.nodes["r0n0"].alive
+        rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
+        time.sleep(0.5)
+        office.wait(lambda: not office.manager._driver.core.state.nodes["r0n0"].alive)
     finally:
         office.close()
 
