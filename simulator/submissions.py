@@ -51,7 +51,6 @@ class Submissions:
         self._failed: dict[JobId, None] = {}  #: failed jobs; their output will be removed
         #: {data path: racks that the data policy allows, per replica}, until the data is stored
         self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
-        self._replication = topology.storage.replication
         driver.on(PlaceData, self._place)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end)
@@ -96,7 +95,7 @@ class Submissions:
 
     # Input ---------------------------------------------------------------------------------------
     def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
-        """Store a file; without a hint, a part in each rack, by the file's ``shares``."""
+        """Store a file; without a hint, by its ``shares``: a part's first replicas in each rack."""
         sizes = file.block_sizes()
         if hint is not None:
             blocks = self._store.put(file.path, sizes, hint, file.nodes)
@@ -105,7 +104,7 @@ class Submissions:
         for number, count in enumerate(split_by(len(sizes), file.shares)):
             part = sizes[len(placed) : len(placed) + count]
             if part:
-                hint = PlacementHint(racks=((rack_id(number),),) * self._replication)
+                hint = PlacementHint(racks=((rack_id(number),),))
                 blocks = self._store.put(f"{file.path}/{rack_id(number)}", part, hint)
                 placed += zip(blocks, part, strict=True)
         return placed

@@ -27,7 +27,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""  #: folder of data that is placed as a whole; "" = the file is placed alone
     size_bytes: int  #: > 0
     block_bytes: int  #: a task reads one block; the last may be shorter
-    #: share of the file in rack (or site) r0, r1, ...; sums to 1; () = the data policy decides
+    #: share of the blocks with their first replica in rack (or site) r0, r1, ...; sums to 1; the
+    #: other replicas go by the store's rule.  () = the data policy decides
     shares: tuple[float, ...] = ()
     #: the nodes of each block, if they are known from another run; () = they are not
     nodes: tuple[tuple[NodeId, ...], ...] = ()

@@ -6,12 +6,14 @@ import math
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
+from railyard.cluster.ids import rack_of
 from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.jobs.workloads.samples import sample_workload
@@ -110,6 +112,20 @@ def test_a_map_elsewhere_reads_before_it_computes():
     summary = run.summary()
     assert summary["locality"] == {"node": 1, "rack": 0, "remote": 1}
     assert summary["bytes"]["cross_rack"] == summary["bytes"]["eps"] == 100 * MB
+
+
+def test_shares_place_the_first_replica_only():
+    place = topology(racks=3, storage=Storage(block=100 * MB, replication=3))
+    run = simulation(job(maps=8, shares=(0.75, 0.0, 0.25)), place=place)
+    run.run()
+    [submitted] = run.core.state.records.values()
+    assert submitted.ok
+    blocks = [(b, run.store.locate(b)) for b in run.store.namenode.blocks.blocks]
+    first = ["r0"] * 6 + ["r2"] * 2
+    for (_, nodes), rack in zip(blocks, first, strict=True):
+        racks = Counter(map(rack_of, nodes))
+        assert racks[rack] == 1, "its own rack has the first"
+        assert len(racks) == 2, "the others are in one other rack, as HDFS places them"
 
 
 def test_a_reduce_fetches_computes_and_writes():
