@@ -19,6 +19,7 @@ from railyard.jobs.model import StageSpec
 from railyard.jobs.package import load_job
 from railyard.jobs.samples.sample import Step
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.skew import spread_files
 
 _FOLDER = "/mix"
 
@@ -49,6 +50,7 @@ class _Measuring:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._store = _Store()
+        self._shares: dict[str, tuple[float, ...]] = {}  #: {folder of input: the racks' shares}
         self._known: dict[bytes, tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]] = {}
 
     def measure(self, planned: Planned) -> WorkloadJob:
@@ -65,7 +67,9 @@ class _Measuring:
             job = load_job(package)
             split_bytes = self._topology.stored_block_bytes
             run = run_locally(job, files, step.reduces, split_bytes)
-            self._known[key] = self._described(job.stage_specs(step.reduces), files, run)
+            inputs = self._inputs(files, self._shares.get(step.input, ()))
+            specs = job.stage_specs(step.reduces)
+            self._known[key] = self._stages(specs, inputs, run), inputs
         stages, inputs = self._known[key]
         return WorkloadJob(
             name=wanted.name,
@@ -78,16 +82,18 @@ class _Measuring:
         )
 
     def _generate(self, step: Step) -> None:
+        self._shares[step.output] = step.shares
         run = run_locally(load_job(step.pack(self._store)), {}, step.reduces)
         for stage, outputs in run.outputs.items():
             for number, output in enumerate(outputs):
                 self._store[f"{step.output}/part-{stage}-{number:05}"] = output
 
-    def _described(
-        self, specs: tuple[StageSpec, ...], files: Mapping[str, bytes], run: LocalRun
-    ) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
+    def _inputs(
+        self, files: Mapping[str, bytes], shares: tuple[float, ...]
+    ) -> tuple[InputFile, ...]:
+        """The input files, of which those of a generating stage are in order of its tasks."""
         scale, block_bytes = self._topology.scale, self._topology.storage.block
-        inputs = tuple(
+        inputs = [
             InputFile(
                 path=path,
                 folder=path.rpartition("/")[0],
@@ -95,9 +101,15 @@ class _Measuring:
                 block_bytes=block_bytes,
             )
             for path, data in files.items()
-            if data
-        )
-        stages = []
+        ]
+        if shares:
+            inputs = spread_files(inputs, shares)
+        return tuple(file for file in inputs if file.size_bytes)
+
+    def _stages(
+        self, specs: tuple[StageSpec, ...], inputs: tuple[InputFile, ...], run: LocalRun
+    ) -> tuple[WorkStage, ...]:
+        scale, stages = self._topology.scale, []
         for spec in specs:
             reads_files = spec.kind == "map" and not spec.tasks
             fetched = [run.partition_bytes[name] for name in spec.reads]
@@ -111,4 +123,4 @@ class _Measuring:
                     weights=tuple(float(sum(parts)) for parts in zip(*fetched, strict=True)),
                 )
             )
-        return tuple(stages), inputs
+        return tuple(stages)

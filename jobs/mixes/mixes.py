@@ -28,6 +28,7 @@ from railyard.cluster.shown import printable
 from railyard.cluster.tomlfile import Duration, Size, build, read_toml
 from railyard.cluster.units import parse_size
 from railyard.jobs.model import REDUCES_MAX
+from railyard.jobs.skew import Skew, skew_of
 from railyard.jobs.workloads.model import Recurrence
 
 MIX = "mix"
@@ -52,6 +53,7 @@ class MixJob(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     params: dict[str, str]
     own_input: bool = False  #: whether it shares no input, even with jobs that have an equal one
+    skew: Skew | None = None  #: of its input over the racks; None = the store's or scheduler's rule
     recurrence: Recurrence | None = None  #: its forecast; None = it is not predicted
 
 
@@ -116,11 +118,14 @@ class _CommonOptions(msgspec.Struct, frozen=True, kw_only=True):
     late: float = 0.0  #: share of the predicted jobs that are submitted at another time
     late_by: Duration = 10.0
     inputs: Literal["shared", "own"] = "shared"  #: "own": each job has files of its own
+    skew: float | None = None  #: of the generated inputs over the racks: exponent of Zipf's law
+    skew_ratio: float | None = None  #: instead of it: most / least
 
     def __post_init__(self) -> None:
         for name in ("recurring", "late"):
             require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share of 0 to 1")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
+        skew_of(self.skew, self.skew_ratio)
 
 
 class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
@@ -201,6 +206,7 @@ def _predicted(jobs: list[MixJob], known: _CommonOptions, seed: str) -> Iterator
         yield msgspec.structs.replace(
             job,
             own_input=known.inputs == "own",
+            skew=skew_of(known.skew, known.skew_ratio),
             recurrence=past if number in recurring else None,
         )
 

@@ -42,10 +42,14 @@ def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
                 reduces=reduces,
                 seed=seed,
                 params=job.params,
+                skew=job.skew,
+                racks=topology.racks.count,
             )
         )
     except UsageError as error:
         raise UsageError(f"{job.name}: {error}") from None
     if plan.needs_input:
         raise UsageError(f"{job.name}: reads input: run it alone, with --input FILE")
+    if job.skew is not None and not any(step.shares for step in plan.steps):
+        raise UsageError(f"{job.name}: skew: it generates no input: need a job that does")
     return plan

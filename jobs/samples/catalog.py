@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError, require, unknown_name
@@ -225,11 +226,17 @@ def _measured(name: str, source: str, request: Request, package: JobPackage) -> 
 
 
 def _generating(name: str, request: Request, package: JobPackage) -> Step:
-    """A step that generates the input."""
-    if not request.shared:
-        return _helping(name, "", f"{request.folder}/input", package)
-    what = "-".join(str(value) for value in package.params.values())
-    return _helping(name, "", f"{request.shared}/{name}-{what}", package)
+    """A step that generates the input, skewed if that is asked for."""
+    what = "-".join([name, *map(str, package.params.values())])
+    if request.skew is not None:
+        what += f"-{request.skew}"
+    if request.shared:
+        drawn_for, output = what, f"{request.shared}/{what}"
+    else:
+        drawn_for, output = f"{what} {Path(request.folder).name}", f"{request.folder}/input"
+    step = _helping(name, "", output, package)
+    shares = request.skew.shares(request.racks, drawn_for) if request.skew is not None else ()
+    return replace(step, shares=shares)
 
 
 def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.topology import Topology
 from railyard.jobs.formats import InputFormat
+from railyard.jobs.skew import Skew
 from railyard.jobs.taskio import FileReader
 
 
@@ -51,6 +52,8 @@ class Request:
     reduces: int = 1
     seed: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)  #: parameters of the job
+    skew: Skew | None = None  #: of the generated input over the racks; None = others decide
+    racks: int = 1  #: how many the cluster has
 
 
 def default_reduces(topology: Topology, blocks: int) -> int:
@@ -73,6 +76,9 @@ class Step:
     #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
     measured: bool = False  #: whether this is the requested job, not a preparation or a check
+    #: the share of each rack, r0, r1, ..., in what its last stage writes: the first replicas of a
+    #: task's file are in one rack.  () = the store's or the scheduler's rule
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from railyard.cluster.overrides import split_changes
 from railyard.cluster.tomlfile import Duration, Size, build
 from railyard.cluster.units import format_size, number_or_text
 from railyard.jobs.model import TASKS_MAX
+from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.coarse import coarser
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.papers.corral import (
@@ -49,6 +50,7 @@ from railyard.jobs.workloads.papers.tetrium import (
 from railyard.jobs.workloads.papers.tpch import TpchOptions, tpch
 from railyard.jobs.workloads.population import Population
 from railyard.jobs.workloads.recurring import RecurringOptions, recurring
+from railyard.jobs.workloads.skew import skewed
 from railyard.jobs.workloads.traces.coflowjobs import CoflowOptions, coflow_jobs
 from railyard.jobs.workloads.traces.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
 from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
@@ -172,11 +174,13 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def workload(text: str, seed: int) -> Workload:
+def workload(text: str, seed: int, racks: int = 0) -> Workload:
     """The workload of the text "NAME" or "NAME:FILE", perhaps with ",KEY=VALUE,...".
 
-    The same text and seed give the same jobs.  Raises ``UsageError`` for an unknown name or
-    option, an impossible value, and a file that is missing or malformed.
+    ``racks``: how many the cluster has, over which inputs are skewed if that is asked for; 0 = not
+    known, and nothing is skewed.  The same text, seed and racks give the same jobs.  Raises
+    ``UsageError`` for an unknown name or option, an impossible value, and a file that is missing or
+    malformed.
     """
     base, changes = split_changes(text)
     name, _, file = base.partition(":")
@@ -194,4 +198,6 @@ def workload(text: str, seed: int) -> Workload:
         if most > TASKS_MAX:
             right = f"need at most {TASKS_MAX}, as by larger blocks"
             raise UsageError(f"workload {name}: {job.name} has {most} tasks in a stage: {right}")
-    return coarser(made, options.grain)
+    made = coarser(made, options.grain)
+    skew = skew_of(options.skew, options.skew_ratio)
+    return skewed(made, skew, racks, seed) if skew is not None and racks else made

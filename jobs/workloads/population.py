@@ -15,6 +15,7 @@ import numpy as np
 
 from railyard.cluster.errors import UsageError, require, require_count
 from railyard.cluster.tomlfile import Duration
+from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 
 Arrivals = Literal["batch", "uniform", "poisson", "trace"]
@@ -36,6 +37,9 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     late_by: Duration = 240.0  #: they are submitted up to this much earlier or later
     output_replication: int = 0  #: replicas of the jobs' output; 0 = the block store's default
     grain: int = 1  #: how many tasks are merged into one; see ``coarse.py``
+    #: how unequal the racks' shares of each input are, see ``jobs.skew``: exponent of Zipf's law
+    skew: float | None = None
+    skew_ratio: float | None = None  #: instead of it: most / least
 
     def __post_init__(self) -> None:
         for name in ("users", "queues", "grain"):
@@ -43,6 +47,7 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
         _require_share(self.recurring, "recurring")
         _require_share(self.late, "late")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
+        skew_of(self.skew, self.skew_ratio)
 
 
 class Shape(NamedTuple):

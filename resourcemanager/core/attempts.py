@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, JobId, NodeId, attempt_id
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, attempt_id
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -29,6 +29,7 @@ from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
 from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailure
 from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.interface.views import Level
 
 #: A job is not offered the slots of a node on which so many of its attempts failed;
@@ -383,8 +384,15 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         partitions=stage.partitions,
         output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
         output_replication=submission.output_replication,
-        output_racks=submission.output_racks if folder else (),
+        output_racks=_racks_of(submission, index) if folder else (),
     )
+
+
+def _racks_of(submission: JobSubmitted, index: int) -> tuple[tuple[RackId, ...], ...]:
+    """The racks for each replica of what a task of the last stage writes."""
+    if not submission.first_racks:
+        return submission.output_racks
+    return ((submission.first_racks[index],), *submission.output_racks[1:])
 
 
 def _to_fetch(attempt: Attempt) -> int:

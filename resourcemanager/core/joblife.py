@@ -144,3 +144,9 @@ def check_submission(event: JobSubmitted) -> None:
         right = "none, or one per task of a stage that reads no other"
         fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
         require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)
+    if event.first_racks:
+        read = {name for stage in event.stages for name in stage.reads}
+        last = [stage.tasks for stage in event.stages if stage.name not in read]
+        right = f"one rack for each task of a single last stage, not of {last}"
+        fits = last == [len(event.first_racks)]
+        require(fits, f"{where}: first_racks", len(event.first_racks), right)

@@ -15,11 +15,13 @@ import msgspec
 from railyard.cluster.bounded import (
     ENTRIES,
     FEW,
+    OF_TASKS,
     JobId,
     ModelBytes,
     Name,
     NodeId,
     Path,
+    RackId,
     ReplicaRacks,
     Replicas,
     Tasks,
@@ -90,6 +92,8 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     output_replication: Replicas = 0  #: 0 = the cluster's
     #: of each replica of its output, the racks for it; empty or missing = the store's own rule
     output_racks: ReplicaRacks = ()
+    #: of each task of the last stage, the rack for the first replica of its output; () = as above
+    first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
     max_attempts: Tasks = 4  #: failures of one task that end the job
     weight: Weight = 1.0  #: its share against other jobs of the same user
     forecast: Forecast | None = None  #: None for an ad hoc job

@@ -20,6 +20,7 @@ import msgspec
 from railyard.cluster.bounded import (
     ENTRIES,
     FEW,
+    OF_TASKS,
     AttemptId,
     Count,
     JobId,
@@ -62,6 +63,8 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     max_attempts: Tasks = 4  #: failures of one task that end the job
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()
+    #: of each task of the last stage, the rack for the first replica of its output; () = as above
+    first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
     forecast: Forecast | None = None  #: a recurring job's, from earlier runs
 
 

@@ -120,6 +120,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         output_path=wanted.output_path.rstrip("/"),
         output_replication=wanted.output_replication,
         output_racks=wanted.output_racks,
+        first_racks=wanted.first_racks,
         max_attempts=wanted.max_attempts,
         forecast=wanted.forecast,
     )

@@ -42,6 +42,8 @@ class MixRun:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
         topology = self._session.config.topology
         for planned in self._jobs:
+            if planned.job.skew is not None:
+                continue  # its shares are given: nobody decides where it goes
             stored_bytes = topology.stored_size(planned.job.size_bytes)
             name = planned.job.name
             source = planned.plan.measured.input

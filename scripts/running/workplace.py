@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import rack_id
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
 from railyard.jobs.package import load_job
 from railyard.jobs.samples.sample import Plan, Step
 from railyard.jobs.taskio import FileReader
+from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import JobEnded, SubmitJob
 from railyard.scripts.clusters.session import Session
@@ -84,13 +86,16 @@ class Workplace:
     ) -> SubmitJob:
         """A step as the ResourceManager wants it; what the step reads must be there."""
         package = step.pack(self)
+        stages = load_job(package).stage_specs(step.reduces)
+        racks = rack_of_each(step.shares, stages[-1].tasks) if step.shares else ()
         return SubmitJob(
             name=name or step.name,
             package=package,
-            stages=load_job(package).stage_specs(step.reduces),
+            stages=stages,
             input_paths=(step.input,) if step.input else (),
             output_path=step.output,
             output_racks=self._racks.get(step.output, ()),
+            first_racks=tuple(map(rack_id, racks)),
             user=submitter.user,
             queue=submitter.queue,
             forecast=forecast,

@@ -36,7 +36,8 @@ def require_no_sizes(request: JobsRequest, word: str) -> None:
 
 def simulators_workload(word: str, topology: Topology, seed: int) -> Workload:
     """A workload of the simulator's; raises ``UsageError`` if it needs more racks."""
-    made, racks = workload(word, seed), topology.racks.count
+    racks = topology.racks.count
+    made = workload(word, seed, racks)
     if made.sites > racks:
         right = f"at least the {made.sites} sites of {made.name}"
         raise UsageError(f"topology {topology.name} has {racks} racks: need {right}")

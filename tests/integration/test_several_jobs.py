@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from railyard.cluster.ids import rack_of
 from tests.command_line import interrupt, wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -30,6 +31,29 @@ def test_jobs_run_together_and_share_their_inputs(railyard, tmp_path):
     assert names["teragen"] == names["terachecksum"] == 1
     assert {row["user"] for row in submitted if row["name"] == "terasort-2"} == {"ann"}
     assert railyard.nothing_left()
+
+
+def test_skewed_inputs_lie_on_real_disks_as_in_the_simulator(railyard, tmp_path):
+    place = tmp_path / "alone.toml"
+    place.write_text(SMALL.read_text().replace("[storage]", "[storage]\nreplication = 1"))
+    word = "terasort,size=3GB,skew=2"
+    asked = ("--topology", place, "--seed", 3)
+    railyard.ok("run", word, *asked, "--out", tmp_path / "wall")
+    railyard.ok("simulate", "--workload", word, *asked, "--out", tmp_path / "virtual")
+    wall, virtual = (_racks_read(tmp_path / clock) for clock in ("wall", "virtual"))
+    assert wall == virtual
+    counts = [count for _, count in Counter(wall).most_common()]
+    assert len(wall) == 12
+    assert counts == [9, 2, 1], "3 GB are 12 blocks: 73 %, 18 % and 8 %"
+    assert railyard.nothing_left()
+
+
+def _racks_read(results: Path) -> list[str]:
+    """The rack of each block that the terasort in a run reads, in their order."""
+    events = map(json.loads, (results / "events.jsonl").read_text().splitlines())
+    [job] = [e for e in events if e["type"] == "job-submitted" and e["name"] == "terasort"]
+    maps = job["stages"][0]["inputs"]
+    return [rack_of(task["nodes"][0]) for task in maps]
 
 
 def test_an_interrupt_ends_all_jobs(railyard):

@@ -106,6 +106,7 @@ _POOLS_OF = {
     "rack": ("rack",),
     "racks": ("rack",),
     "output_racks": ("rack",),
+    "first_racks": ("rack",),
     "flow": ("flow",),
     "finished": ("flow",),
     "transfer": ("flow",),

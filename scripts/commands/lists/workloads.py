@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def workloads(context: click.Context) -> None:
     """List the workloads that simulate can run, and the papers or projects they come from.
 
-    Options follow the name: corral-w1,jobs=100,window=60min
+    Options follow the name: corral-w1,jobs=100,window=60min.  All workloads have skew=1.2 (inputs
+    spread over the racks by Zipf's law) and skew_ratio=8 (most / least); see docs/workloads.md.
     """
     if context.invoked_subcommand is not None:
         return

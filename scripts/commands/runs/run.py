@@ -38,6 +38,8 @@ def run(request: RunRequest) -> None:
     (also of=terasort+wordcount, users, queues, reduces), and a file jobs.toml has a table [[job]]
     for each.  Schedulers that plan ahead get forecasts of them, with their measured sizes:
     recurring=0.5 predicts half of them, size_error=0.1 wrongly; inputs=own makes one for each.
+    skew=1.2 spreads generated input over the racks by Zipf's law, skew_ratio=8 so that the rack
+    with most has 8 times as much as that with least.  docs/workloads.md has all of these words.
     """
     up = current_folder()
     config = request.config() if up is None else _config_of(up, request)

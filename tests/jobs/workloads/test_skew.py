@@ -1,0 +1,119 @@
+"""Skewed inputs: shares by Zipf's law or by a ratio, and which parts lie where; words, errors."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.topology import load_topology
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.jobs.mixes.mixplans import plan_mix
+from railyard.jobs.skew import RATIO_MAX, Skew, skew_of
+from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.skew import rack_of_each
+
+FLAT = load_topology("flat-4x4")
+
+
+def test_shares_follow_zipfs_law():
+    shares = sorted(Skew(exponent=2.0).shares(4, "a"), reverse=True)
+    total = 1 + 1 / 4 + 1 / 9 + 1 / 16
+    assert shares == pytest.approx([1 / total, 1 / 4 / total, 1 / 9 / total, 1 / 16 / total])
+    assert Skew(exponent=0.0).shares(4, "a") == (0.25,) * 4
+
+
+@given(st.integers(2, 60), st.floats(1, RATIO_MAX), st.integers(0, 99))
+def test_a_ratio_is_that_of_most_to_least(racks, ratio, seed):
+    shares = Skew(ratio=ratio).shares(racks, str(seed))
+    assert max(shares) / min(shares) == pytest.approx(ratio)
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_one_rack_has_everything():
+    assert Skew(ratio=8.0).shares(1, "a") == Skew(exponent=1.0).shares(1, "a") == (1.0,)
+
+
+def test_the_key_decides_which_rack_has_most():
+    skew = Skew(exponent=1.0)
+    assert skew.shares(8, "1 a") == skew.shares(8, "1 a")
+    most = Counter(max(range(8), key=skew.shares(8, f"1 {at}").__getitem__) for at in range(400))
+    assert len(most) == 8
+    assert max(most.values()) < 100
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9).filter(any), st.integers(1, 500))
+def test_every_part_has_a_rack_and_no_rack_is_off_by_one(weights, parts):
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+    counts = Counter(rack_of_each(shares, parts))
+    assert counts.total() == parts
+    assert all(abs(counts[rack] - share * parts) < 1 + 1e-6 for rack, share in enumerate(shares))
+
+
+@pytest.mark.parametrize(
+    ("word", "right"),
+    [
+        ("skew=17", "skew = 17.*exponent of Zipf's law, 0 to 16"),
+        ("skew_ratio=0.5", "skew_ratio = 0.5.*most / least, 1 to 1e"),
+        ("skew=1,skew_ratio=2", "skew and skew_ratio: .* need one of them"),
+        ("skew=much", "skew"),
+    ],
+)
+def test_wrong_words_are_refused_in_mixes_and_in_workloads(word, right):
+    with pytest.raises(UsageError, match=right):
+        workload(f"corral-w1,{word}", 1, 4)
+    with pytest.raises(UsageError, match=right):
+        read_mix([f"terasort,{word}"], Defaults(size_bytes=10**9), 1)
+
+
+def test_no_words_no_skew():
+    assert skew_of(None, None) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["corral-w1,jobs=4", "tetrium,jobs=4,sites=4,variation=1", "joint,jobs=3"]
+)
+def test_every_workload_takes_the_words(name):
+    plain, skewed = workload(name, 1, 4), workload(f"{name},skew_ratio=9", 1, 4)
+    for before, after in zip(plain.jobs, skewed.jobs, strict=True):
+        assert after.stages == before.stages
+        for file in after.files:
+            assert max(file.shares) / min(file.shares) == pytest.approx(9)
+    assert len({job.files[0].shares for job in skewed.jobs}) > 1, "each input for itself"
+    assert workload(f"{name},skew=1", 1).jobs == plain.jobs, "the racks are not known"
+
+
+def racks_of_parts(job):
+    """[rack] of each file of an input that is skewed whole file by whole file."""
+    return [file.shares.index(1.0) for file in job.files]
+
+
+def test_what_a_real_job_generates_lies_as_in_the_simulator():
+    words = ["terasort,size=4GB,skew=2", "wordcount,size=2GB,skew_ratio=3,inputs=own,times=2"]
+    mix = read_mix(words, Defaults(size_bytes=10**9), 5)
+    simulated = measured_workload(mix, FLAT, 5).jobs
+    for planned, job in zip(plan_mix(mix, FLAT, 5, "/runs/mix-abcdef"), simulated, strict=True):
+        generate = planned.plan.before[0]
+        assert rack_of_each(generate.shares, len(job.files)) == racks_of_parts(job)
+    [sort, one, two] = simulated
+    assert Counter(racks_of_parts(sort)).most_common(1)[0][1] == round(0.7024 * len(sort.files))
+    assert one.files[0].path != two.files[0].path
+
+
+def test_inputs_that_differ_in_skew_only_are_not_shared():
+    words = ["terasort,skew=1", "terasort,skew=2", "terasort,skew=1", "terasort"]
+    jobs = measured_workload(read_mix(words, Defaults(size_bytes=10**9), 1), FLAT, 1).jobs
+    folders = [job.files[0].folder for job in jobs]
+    assert folders[0] == folders[2]
+    assert len(set(folders)) == 3
+
+
+def test_a_job_that_generates_nothing_cannot_be_skewed(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def map(line):\n    yield line, 1\n")
+    mix = read_mix([f"{file},skew=1"], Defaults(size_bytes=10**9), 1)
+    with pytest.raises(UsageError, match=r"own: reads input: run it alone"):
+        plan_mix(mix, FLAT, 1, "/")
