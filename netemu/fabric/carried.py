@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from railyard.netemu.model.links import Categories, Route, stack
 from railyard.netemu.model.openflows import Flow
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
-#: So many flows are noted before they are summed up, all at once.
-_NOTED = 2**13
+#: So many routes are noted before they are summed up, all at once.
+_NOTED = 2**15
 
 
 class Carried:
@@ -23,18 +23,21 @@ class Carried:
         self._by_link: Floats = np.zeros(links)
         #: {the categories that count some bytes: those bytes}
         self._by_kind: defaultdict[Categories, float] = defaultdict(float)
-        #: what is in neither of these yet: bytes, and their routes
-        self._sent: list[float] = []
-        self._routes: list[Route] = []
+        #: what is in neither of these yet: bytes by route
+        self._by_route: defaultdict[Route, float] = defaultdict(float)
 
     def book(self, flow: Flow) -> None:
         """Count what a flow, which is in no group, has sent on its present route."""
-        self._note([flow], [flow.sent_bytes - flow.booked_bytes])
+        self._by_route[flow.route] += flow.sent_bytes - flow.booked_bytes
         flow.booked_bytes = flow.sent_bytes
 
-    def book_ended(self, flows: Sequence[Flow]) -> None:
+    def book_ended(self, flows: Iterable[Flow]) -> None:
         """Count flows that have sent all."""
-        self._note(flows, [flow.size_bytes - flow.booked_bytes for flow in flows])
+        by_route = self._by_route
+        for flow in flows:
+            by_route[flow.route] += flow.size_bytes - flow.booked_bytes
+        if len(by_route) > _NOTED:
+            self._sum_up()
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """local, rack, cross_rack, and the last's eps, ocs and wan.
@@ -61,25 +64,16 @@ class Carried:
         return [round(total) for total in totals]
 
     # Inside --------------------------------------------------------------------------------------
-    def _note(self, flows: Sequence[Flow], sent: list[float]) -> None:
-        self._sent += sent
-        self._routes += [flow.route for flow in flows]
-        if len(self._sent) > _NOTED:
-            self._sum_up()
-
     def _sum_up(self) -> None:
-        if not self._sent:
+        if not self._by_route:
             return
-        sent, many = floats(self._sent), len(self._by_link)
-        links = stack([route.path for route in self._routes], filler=many - 1)
+        routes, many = list(self._by_route), len(self._by_link)
+        sent = floats(list(self._by_route.values()))
+        links = stack([route.path for route in routes], filler=many - 1)
         self._by_link += np.bincount(links.ravel(), np.repeat(sent, links.shape[1]), many)
-        kinds = [route.counted_as for route in self._routes]
-        number = {kind: at for at, kind in enumerate(dict.fromkeys(kinds))}
-        of_kind = np.fromiter(map(number.__getitem__, kinds), np.int64, len(kinds))
-        for kind, more in zip(number, np.bincount(of_kind, sent).tolist(), strict=True):
-            self._by_kind[kind] += more
-        self._sent.clear()
-        self._routes.clear()
+        for route, more in self._by_route.items():
+            self._by_kind[route.counted_as] += more
+        self._by_route.clear()
 
 
 def sent_bytes(flows: Iterable[Flow]) -> list[float]:

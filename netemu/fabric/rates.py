@@ -28,7 +28,7 @@ class Rates:
         self.scheduler = scheduler
         self.stale = False  #: whether it must be decided anew before time passes
         #: bytes/s of each link; the last one is no link and fills up short routes
-        self.capacities: Floats = np.append(network.capacities, inf)
+        self.capacities: Floats = _read_only(np.append(network.capacities, inf))
         self.decide_s = inf  #: when to decide again in any case
         self.next_s = inf  #: when that is, or a flow ends; void while stale
         self._network = network
@@ -62,12 +62,14 @@ class Rates:
 
     def set_capacity(self, link: int, bytes_per_s: float) -> None:
         """Give a link another capacity from now on."""
-        limited = np.isfinite(self.capacities[link])
-        self.capacities[link] = bytes_per_s
+        was_limited = np.isfinite(self.capacities[link])
+        capacities = self.capacities.copy()
+        capacities[link] = bytes_per_s
+        self.capacities = _read_only(capacities)
         self._loads.limit(self.capacities)
         self._capacity_changed = self.stale = True
-        if limited != np.isfinite(bytes_per_s):
-            self._context.unlimited ^= {link}
+        if was_limited != np.isfinite(bytes_per_s):
+            self._context.set_limited(link, limited=not was_limited)
             for group in self._sending:
                 group.limits_changed()
                 self._changed[group] = None
@@ -108,8 +110,8 @@ class Rates:
                 group.admit()
         changed = frozenset(group for group in self._changed if not group.is_empty)
         self._changed.clear()
-        now_s, capacities = self._context.now_s, self.capacities.copy()
-        traffic = Traffic(now_s, capacities, self._sending.keys(), changed, self._is_port)
+        now_s, groups = self._context.now_s, self._sending.keys()
+        traffic = Traffic(now_s, self.capacities, groups, changed, self._is_port)
         self.decide_s = self.scheduler.decide(traffic)
         if circuits_s is not None:
             self.decide_s = min(self.decide_s, circuits_s)
@@ -134,3 +136,8 @@ class Rates:
         self._finishes.note(self._context.retimed)
         self._context.retimed.clear()
         self.next_s = min(self._finishes.first_s(), self.decide_s)
+
+
+def _read_only(values: Floats) -> Floats:
+    values.flags.writeable = False
+    return values

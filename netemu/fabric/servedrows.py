@@ -143,12 +143,13 @@ class ServedRows:
         self.rows.column(SINCE_S)[row] = self._context.now_s
         return served
 
-    def _due(self, by_s: float) -> Numbers:
-        """The rows that have sent all by then."""
-        finish_s, rows = self.rows.column(FINISH_S), self._those_sending
+    def _due(self, by_s: float) -> list[int]:
+        """The rows that have sent all by then, ascending."""
+        rows = self._those_sending
         if rows is None:
-            return np.flatnonzero(finish_s <= by_s)
-        return np.sort(rows[finish_s[rows] <= by_s])
+            found: list[int] = (self.rows.column(FINISH_S) <= by_s).nonzero()[0].tolist()
+            return found
+        return sorted(rows[self.rows.column(FINISH_S)[rows] <= by_s].tolist())
 
     def _check(self, rows: Numbers, rates: Floats) -> None:
         who = self.key or "all flows"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from railyard.netemu.model.links import Path, Route, pack
+from railyard.netemu.model.links import Path, Route, pack, unpack
 from railyard.netemu.model.openflows import Carrier
+
+#: Paths of millions of pairs of nodes would take a gigabyte.
+_PATHS_KEPT = 2**15
 
 
 @dataclass(slots=True)
@@ -18,9 +21,23 @@ class GroupContext:
     now_s: float = 0.0
     #: groups that have got other rates, which the fabric has not seen yet
     retimed: list[Carrier] = field(default_factory=list)
+    #: {path: its limited links}, of those that were asked for last: an eleventh of a trace of
+    #: coflows with unlimited NICs went into finding them for each flow
+    _limited: dict[Path, Path] = field(default_factory=dict)
 
     def path(self, route: Route) -> Path:
         """The links of a route that are limited."""
         if not self.unlimited:
             return route.path
-        return pack([link for link in route.links if link not in self.unlimited])
+        found = self._limited.get(route.path)
+        if found is None:
+            if len(self._limited) >= _PATHS_KEPT:
+                self._limited.clear()
+            found = pack([link for link in unpack(route.path) if link not in self.unlimited])
+            self._limited[route.path] = found
+        return found
+
+    def set_limited(self, link: int, limited: bool) -> None:
+        """Note whether there is a limit to what a link can carry."""
+        (self.unlimited.discard if limited else self.unlimited.add)(link)
+        self._limited.clear()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -105,12 +105,13 @@ class RowGroup(Group, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(msgspec.Struct, frozen=True, gc=False):  # made in a fifth of a dataclass's time
     """The open groups, and the links that they want to send over."""
 
     now_s: float
-    capacities: Floats  #: bytes/s of each link; the last one stands for no link, and is unlimited
+    #: bytes/s of each link; the last one stands for no link, and is unlimited.  Read-only, and the
+    #: same array as long as no capacity changes
+    capacities: Floats
     groups: Collection[Group]  #: those that have something to send
     #: those of them with other flows than at the last decision
     changed: frozenset[Group]

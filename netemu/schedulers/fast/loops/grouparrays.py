@@ -106,7 +106,7 @@ class GroupArrays:
             for group in [group for group in self._index_of if group not in traffic.groups]:
                 self._free_index(group)
         before, self._capacities = self._capacities, traffic.capacities
-        if not np.array_equal(before, traffic.capacities):
+        if before is not traffic.capacities:
             self.rounding = rounding_of(traffic.capacities)
             if not np.array_equal(np.isfinite(before), np.isfinite(traffic.capacities)):
                 self.fresh[:] = True
