@@ -123,9 +123,10 @@ class Submissions:
 
     def _plan(self, stage: WorkStage) -> StagePlan:
         if not stage.files:
-            return StagePlan(name=stage.name, reads=stage.reads, tasks=stage.tasks)
+            tasks, needed = stage.tasks, stage.needed
+            return StagePlan(name=stage.name, reads=stage.reads, tasks=tasks, needed=needed)
         inputs = tuple([each for path in stage.files for each in self._inputs(path)])
-        return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs)
+        return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs, needed=stage.needed)
 
     def _inputs(self, path: str) -> list[TaskInput]:
         """The task inputs of a file, one per block."""

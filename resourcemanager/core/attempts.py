@@ -133,8 +133,8 @@ class Attempts:
             reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
-        if stage.job.state != "running" or task.winner is not None:
-            self._end(attempt, "successful too late")  # the job or another copy was faster
+        if stage.job.state != "running" or task.state in ("done", "left"):
+            self._end(attempt, "successful too late")  # the job or others were faster
             stage.job.record.killed += 1
             return
         self._end(attempt, "successful")
@@ -232,14 +232,31 @@ class Attempts:
         self._state.policies.notify("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
+        if not task.counted:
+            self._count(task)
         if stage.readers:
             stage.job.record.shuffle_bytes += _to_fetch(attempt)
             self._shuffle.output_ready(attempt)
             self._limits.review_readers(stage)
-        if stage.done == stage.size:
+        if stage.complete:
             if stage.reads:
                 self._shuffle.stage_done(stage)
             self._jobs.stage_done(stage)
+
+    def _count(self, task: Task) -> None:
+        """The task is one of those that its stage needs; if it is the last, leave the others."""
+        stage = task.stage
+        task.counted = True
+        stage.counted += 1
+        if stage.counted < stage.needed or stage.needed == stage.size:
+            return
+        for other in stage.tasks:
+            if not other.counted:
+                other.move("not needed")
+                stage.reruns.pop(other.index, None)
+                for attempt in other.live:
+                    self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
+        self._state.review_wants(stage.job)
 
     def _record(self, attempt: Attempt, event: AttemptSucceeded) -> None:
         record = attempt.task.stage.job.record
@@ -301,9 +318,8 @@ class Attempts:
     def _requeue(self, task: Task) -> None:
         """Make a task pending after its last attempt has ended without its output."""
         stage = task.stage
-        if stage.job.state != "running" or task.live or task.winner is not None:
-            return
-        self._make_pending(task, "left by its last attempt")
+        if stage.job.state == "running" and task.state == "running" and not task.live:
+            self._make_pending(task, "left by its last attempt")
 
     def _run_again(self, task: Task) -> None:
         """Make a done task pending: its output is lost and needed."""

@@ -86,7 +86,7 @@ def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]
     if in_stages != job.held:
         yield job.id, f"{job.id} holds {job.held} slots, its stages {in_stages}"
     if job.state == "running":
-        if all(stage.done == stage.size for stage in job.stages.values()):
+        if all(stage.complete for stage in job.stages.values()):
             yield job.id, f"{job.id} is done and still running"
         for stage in job.stages.values():
             yield from _of_stage(stage, shuffle)
@@ -94,10 +94,15 @@ def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]
 
 def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
     states = [task.state for task in stage.tasks]
-    counts = (stage.pending.count, stage.running, stage.done)
-    actual = (states.count("pending"), states.count("running"), states.count("done"))
-    if counts != actual:
-        yield stage.job.id, f"{stage.id}: pending, running, done = {counts}, but tasks say {actual}"
+    counts = (stage.pending.count, stage.running, stage.done, stage.left)
+    actual = tuple(states.count(state) for state in ("pending", "running", "done", "left"))
+    if counts != actual or sum(counts) != stage.size:
+        yield stage.job.id, f"{stage.id}: pending, running, done, left = {counts}, not {actual}"
+    counted = sum(task.counted for task in stage.tasks)
+    left = stage.size - stage.needed if counted == stage.needed else 0
+    if (stage.counted, stage.left) != (counted, left):
+        have = f"{stage.counted} counted, {stage.left} left"
+        yield stage.job.id, f"{stage.id}: {have}, not {counted} and {left}"
     progress = sum(attempt.progress for attempt in stage.live.values())
     if abs(progress - stage.progress_sum) > 1e-6:
         yield stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
@@ -109,7 +114,7 @@ def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
 
 
 def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
-    state = "done" if task.winner is not None else "running" if task.live else "pending"
+    state = _seen_state(stage, task)
     if task.state != state:
         yield task.id, f"{task.id} is {task.state}, but looks {state}"
     if (task.index in stage.pending) != (task.state == "pending"):
@@ -130,6 +135,15 @@ def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
             if missing != attempt.reader.missing:
                 yield task.id, f"{attempt.id}: missing = {attempt.reader.missing}, not {missing}"
             yield from _of_reader(attempt, shuffle)
+
+
+def _seen_state(stage: Stage, task: Task) -> str:
+    """The state that a task has by its attempts and its stage's others."""
+    if task.winner is not None:
+        return "done"
+    if stage.counted == stage.needed and not task.counted:
+        return "left"
+    return "running" if task.live else "pending"
 
 
 def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:

@@ -68,7 +68,7 @@ class JobLife:
         """A stage is done; if all stages are that nobody reads, commit the job."""
         job = stage.job
         last = [other for other in job.stages.values() if not other.readers]
-        if stage.readers or any(other.done < other.size for other in last):
+        if stage.readers or not all(other.complete for other in last):
             return
         job.move("done")
         self._stop_all(job, "the job is done")
@@ -141,6 +141,8 @@ def check_submission(event: JobSubmitted) -> None:
     for stage in event.stages:
         of_stage = f'{where}: stage "{stage.name}"'
         require(stage.tasks >= 1, f"{of_stage}: tasks", stage.tasks, "at least 1")
+        enough = f"at most its {stage.tasks} tasks"
+        require(stage.needed <= stage.tasks, f"{of_stage}: needed", stage.needed, enough)
         right = "none, or one per task of a stage that reads no other"
         fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
         require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)

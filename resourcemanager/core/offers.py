@@ -276,7 +276,7 @@ def _what_is_wrong(task: Task | None, node: Node | None) -> str:
         return "there is no such node"
     if node.why_not_free:
         return node.why_not_free
-    if task.live or task.winner is not None:
+    if task.state != "pending":
         return f"{task.id} is {task.state}, not pending"
     if not task.stage.open:
         return f"its stage {task.stage.name} may not have slots yet"

@@ -80,28 +80,28 @@ class SlowStart(ShufflePolicy):
 
     def limit(self, stage: StageView) -> int:
         # Asked after nearly every map: one loop, no lists.
-        done = size = pending = running = 0
+        done = needed = pending = running = 0
         for source in stage.reads:
             done += source.done
-            size += source.size
+            needed += source.needed
             pending += source.pending.count
             running += source.running
-        if done < ceil(self._config.slowstart * size):
+        if done < ceil(self._config.slowstart * needed):
             return 0
         if pending == 0:
             return stage.size
         slots = stage.job.held + self.cluster.free
-        for_reduces = min(done / size, self._config.ramp_up) * slots
+        for_reduces = min(done / needed, self._config.ramp_up) * slots
         for_maps = slots - for_reduces
         unused_by_maps = for_maps - pending - running
         return int(for_reduces + max(0.0, unused_by_maps))
 
     def why(self, stage: StageView) -> str:
-        done, size = _done_of(stage)
+        done, needed = _done_of(stage)
         names = "+".join(source.name for source in stage.reads)
-        needed = ceil(self._config.slowstart * size)
-        if done < needed:
-            return f"slow start: {done} of {size} {names} tasks done, needs {needed}"
+        least = ceil(self._config.slowstart * needed)
+        if done < least:
+            return f"slow start: {done} of {needed} {names} tasks done, needs {least}"
         return f"ramp-up: {stage.held} may hold slots while {names} has pending tasks"
 
     def may_fetch(self, stage: StageView) -> bool:
@@ -113,7 +113,7 @@ class SlowStart(ShufflePolicy):
 
 def _done_of(stage: StageView) -> tuple[int, int]:
     reads = stage.reads
-    return sum([source.done for source in reads]), sum([source.size for source in reads])
+    return sum([source.done for source in reads]), sum([source.needed for source in reads])
 
 
 class StoreDecides(DataPolicy):

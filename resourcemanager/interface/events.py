@@ -63,6 +63,8 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Annotated[
         tuple[TaskInput, ...], ENTRIES
     ] = ()  #: one per task if it reads the block store, otherwise none
+    #: so many of its tasks, whichever are done first, make it complete; 0 = all of them
+    needed: Tasks = 0
 
 
 class JobsPredicted(Event, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ class TaskView(Protocol):
 
     @property
     def state(self) -> str:
-        """One of "pending", "running" and "done"."""
+        """One of "pending", "running", "done" and "left", which is not needed any more."""
 
     @property
     def input(self) -> TaskInput:
@@ -174,8 +174,16 @@ class StageView(Protocol):
         """Number of its tasks."""
 
     @property
+    def needed(self) -> int:
+        """How many of them have to be done."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many are done as are needed."""
+
+    @property
     def pending(self) -> PendingView:
-        """Its tasks that neither run nor are done."""
+        """Its tasks that neither run nor are done nor left."""
 
     @property
     def open(self) -> bool:

@@ -30,7 +30,7 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
             StageProgress(
                 name=stage.name,
                 reads=stage.plan.reads,
-                tasks=stage.size,
+                tasks=stage.needed,
                 running=stage.running,
                 done=stage.done,
                 progress=_share(stage.progress),

@@ -20,7 +20,8 @@ class StageShuffle:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self.reads = {source.name: source.size for source in stage.reads}  #: {stage: its tasks}
+        #: {stage read: how many of its tasks' outputs}
+        self.reads = {source.name: source.needed for source in stage.reads}
         self.merging = merging_of(stage, stage.job.submission.shuffle_flows)
         self.fetching = False  #: whether its attempts may fetch
         #: {node: what was fetched from there last}: many readers fetch the same at one time

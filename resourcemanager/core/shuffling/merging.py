@@ -127,7 +127,7 @@ class Merging:
 
 def merging_of(stage: Stage, flows_max: int) -> Merging | None:
     """How a reading stage's fetches are merged; None: they are few enough, or are not to be."""
-    sources = sum(source.size for source in stage.reads)
+    sources = sum(source.needed for source in stage.reads)
     if not flows_max or stage.size * sources <= flows_max:
         return None
     return Merging(max(1, flows_max // stage.size))

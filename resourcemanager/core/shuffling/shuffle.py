@@ -258,7 +258,7 @@ class Shuffle:
         One by one would be a flow from each node to each reader again.
         """
         for source in shuffle.stage.reads:
-            if source.done < source.size:
+            if not source.complete:
                 self._look_later(shuffle, merging)
                 return
         for reader in shuffle.stage.live.values():

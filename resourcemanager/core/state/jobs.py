@@ -109,11 +109,12 @@ class Attempt(msgspec.Struct, eq=False):
 class Task:
     """A piece of a stage.
 
-    While its job runs: done if it has a ``winner``, running if it has ``live`` attempts and no
-    winner, otherwise pending.
+    While its job runs: left if it is not needed, done if it has a ``winner``, running if it has
+    ``live`` attempts and no winner, otherwise pending.
     """
 
     __slots__ = (
+        "counted",
         "failures",
         "index",
         "launches",
@@ -130,6 +131,7 @@ class Task:
         self.state = "pending"  #: see ``lifecycles.TASK``
         self.live: tuple[Attempt, ...] = ()
         self.winner: Attempt | None = None  #: the attempt that succeeded
+        self.counted = False  #: whether it is one of those that its stage needs: it was done once
         self.launches = 0
         self.failures = 0
         self.pending_since_s = now_s
@@ -155,27 +157,36 @@ class Task:
             stage.pending.remove(self.index)
         elif before == "running":
             stage.running -= 1
-        else:
+        elif before == "done":
             stage.done -= 1
         if after == "pending":
             stage.pending.add(self.index)
         elif after == "running":
             stage.running += 1
-        else:
+        elif after == "done":
             stage.done += 1
+        else:
+            stage.left += 1
 
 
 class Stage:
-    """Equal tasks of a job.  ``pending.count + running + done == len(tasks)``."""
+    """Equal tasks of a job.  ``pending.count + running + done + left == size``.
+
+    As soon as ``needed`` tasks have been done, the others are left.  If the output of one is lost,
+    it is done again, not another: some may have read it already, and all shall read the same.
+    """
 
     __slots__ = (
+        "counted",
         "done",
         "id",
         "inputs",
         "job",
+        "left",
         "limit",
         "live",
         "name",
+        "needed",
         "open",
         "outputs",
         "partitions",
@@ -199,14 +210,16 @@ class Stage:
         self.reads = reads
         self.readers: list[Stage] = []
         self.partitions = 0  #: of each task's output: one for each task of a stage that reads it
-        self.inputs: int = sum(
-            source.size for source in reads
-        )  #: outputs that each of its tasks fetches
+        #: outputs that each of its tasks fetches
+        self.inputs: int = sum(source.needed for source in reads)
         self.size: int = plan.tasks  #: how many tasks it has
+        self.needed: int = plan.needed or plan.tasks  #: how many of them have to be done
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner
         self.done = 0  #: tasks with a winner
+        self.counted = 0  #: tasks that have been done at any time; at most ``needed``
+        self.left = 0  #: the others, once there are ``needed`` of these
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
@@ -221,7 +234,12 @@ class Stage:
     @property
     def progress(self) -> float:
         """The share of its work that is done, 0 to 1, running attempts' own progress included."""
-        return min(1.0, (self.done + self.progress_sum) / len(self.tasks))
+        return min(1.0, (self.done + self.progress_sum) / self.needed)
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many of its tasks are done as are needed."""
+        return self.done == self.needed
 
     @property
     def held(self) -> int:

@@ -60,6 +60,7 @@ TASK = Lifecycle(
         "pending": "it needs a slot, once its stage may have one",
         "running": "it has attempts that hold slots",
         "done": "it has a winner: the attempt that succeeded",
+        "left": "it is not needed, as enough others of its stage were done",
     },
     [
         ("pending", "launched", "running"),
@@ -67,8 +68,10 @@ TASK = Lifecycle(
         ("running", "won by an attempt", "done"),
         ("running", "left by its last attempt", "pending"),
         ("done", "missed, as its output is lost", "pending"),
+        ("pending", "not needed", "left"),
+        ("running", "not needed", "left"),
     ],
-    ends=("done",),
+    ends=("done", "left"),
 )
 
 ATTEMPT = Lifecycle(

@@ -71,6 +71,6 @@ class Reader(msgspec.Struct, eq=False):
 
 
 def new_reader(reads: Mapping[str, int], *, merged: bool) -> Reader:
-    """The reader of an attempt of a stage that reads others: {stage: number of its tasks}."""
+    """The reader of an attempt of a stage that reads others: {stage: how many outputs of it}."""
     seen: list[dict[NodeId, int]] = [] if merged else [{} for _ in reads]
     return Reader(sum(reads.values()), seen, dict.fromkeys(reads, 0))

@@ -118,7 +118,7 @@ class Guidelines(Policy):
                 guide.map_done(task)
                 changed = guide.estimate(self._hybrid)
         for reader in stage.readers:
-            if all(source.done == source.size for source in reader.reads):
+            if all(source.complete for source in reader.reads):
                 self._schedule(guides, reader)
                 changed = True
         if changed:

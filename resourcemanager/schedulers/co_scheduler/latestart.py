@@ -46,10 +46,10 @@ class LateStart(ShufflePolicy):
         self._begun: dict[StageId, None] = {}  #: stages that may fetch
 
     def limit(self, stage: StageView) -> int:
-        return stage.size if all(source.done == source.size for source in stage.reads) else 0
+        return stage.size if all(source.complete for source in stage.reads) else 0
 
     def why(self, stage: StageView) -> str:
-        done = [f"{source.done} of {source.size} {source.name}" for source in stage.reads]
+        done = [f"{source.done} of {source.needed} {source.name}" for source in stage.reads]
         return f"waits for all it reads: {', '.join(done)} tasks done"
 
     def may_fetch(self, stage: StageView) -> bool:
