@@ -118,6 +118,7 @@ class Simulation:
     def summary(self) -> dict[str, Any]:
         """The results that ``summary.json`` has, except those that only the caller knows."""
         config, driver = self.config, self.driver
+        records = list(self.core.records.values())
         summary = {
             "scheduler": config.scheduler,
             "flow_scheduler": config.flow_scheduler,
@@ -126,7 +127,7 @@ class Simulation:
             "clock": "virtual",
             "seed": config.seed,
             "scale": config.topology.scale,
-            **report(list(self.core.records.values()), config.topology.slots, self.heap.now_s),
+            **report(records, self.core.state.slot_history, self.heap.now_s),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "verified": None,  # a simulation has no output to verify
         }

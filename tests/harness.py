@@ -29,6 +29,7 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeJoined,
     NodeLost,
+    SlotsChanged,
     Split,
     StartFlow,
 )
@@ -179,12 +180,16 @@ class TinyCluster:
         self._push(when_s, action)
 
     def occupy(self, node: str) -> None:
-        """Remove a slot of an idle node."""
+        """Remove a slot of a node."""
         self._resize(node, -1)
 
     def vacate(self, node: str) -> None:
-        """Add a slot to an idle node."""
+        """Add a slot to a node."""
         self._resize(node, +1)
+
+    def set_slots(self, node: str, slots: int) -> None:
+        """Give a living node another number of slots."""
+        self.feed(SlotsChanged(node=NodeId(node), slots=slots))
 
     def lose(self, node: str, reason: str = "no heartbeat") -> None:
         """Lose a node with the attempts that run there."""
@@ -249,9 +254,7 @@ class TinyCluster:
         heapq.heappush(self._heap, (when_s, next(self._sequence), event))
 
     def _resize(self, node: str, by: int) -> None:
-        known = self.core.state.nodes[NodeId(node)]
-        assert not known.attempts, f"{node} is not idle"
-        self.feed(NodeJoined(node=known.id, rack=known.rack, slots=known.slots + by))
+        self.set_slots(node, self.core.state.nodes[NodeId(node)].slots + by)
 
     def _deliver(self, event: Event) -> None:
         """Give the core an event, unless the attempt that would have reported it is gone."""

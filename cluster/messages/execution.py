@@ -55,6 +55,13 @@ class NodeJoined(Event, frozen=True, kw_only=True):
     slots: Slots
 
 
+class SlotsChanged(Event, frozen=True, kw_only=True):
+    """A node that is alive has another number of slots from now on; what runs there runs on."""
+
+    node: NodeId
+    slots: Slots
+
+
 class NodeLost(Event, frozen=True, kw_only=True):
     """A node is lost, with its attempts and its shuffle output."""
 

@@ -24,6 +24,7 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     NodeJoined,
     NodeLost,
+    SlotsChanged,
 )
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
@@ -82,6 +83,7 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
+            SlotsChanged: self._slots_changed,
             JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
             JobSubmitted: self._jobs.submitted,
@@ -171,6 +173,15 @@ class Core:
             self.state.drop_node(node, event.reason)
             self._attempts.node_lost(node)
             self.state.policies.notify("node_lost", node)
+
+    def _slots_changed(self, event: SlotsChanged) -> None:
+        node = self.state.nodes.get(event.node)
+        if node is None or not node.alive:
+            raise PeerError(f"there is no living node {event.node}")
+        before = node.slots
+        if event.slots != before:
+            self.state.resize_node(node, event.slots)
+            self.state.policies.notify("slots_changed", node, before)
 
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):

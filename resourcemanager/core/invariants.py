@@ -61,9 +61,7 @@ def _of_outage(state: ClusterState) -> Iterator[Broken]:
 
 
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
-    if len(node.attempts) > node.slots:
-        yield node.id, f"{node.id} has {len(node.attempts)} attempts in {node.slots} slots"
-    free = node.slots - len(node.attempts) if node.alive else 0
+    free = max(0, node.slots - len(node.attempts)) if node.alive else 0
     if node.free != free:
         yield node.id, f"{node.id}: free = {node.free}, not {free}"
     if node.promised and node.free:

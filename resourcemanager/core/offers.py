@@ -257,7 +257,7 @@ class Offers:
             return  # one is on its way out
         waiting = [reader for reader in waiting if _waits_for_stuck(reader)]
         if waiting:
-            youngest = max(waiting, key=lambda reader: (reader.launched_s, reader.task.index))
+            youngest = max(waiting, key=_gives_up_first)
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
 
@@ -266,6 +266,12 @@ def _waits_for_stuck(reader: Attempt) -> bool:
     if reader.reader is None or not reader.reader.missing:
         return False
     return any(map(stuck, reader.task.stage.reads))
+
+
+def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
+    """Sorts reduces that wait: one with a slot that others can have, then the youngest, is last."""
+    frees = reader.node.held <= reader.node.slots
+    return frees, reader.launched_s, reader.task.index
 
 
 def _what_is_wrong(task: Task | None, node: Node | None) -> str:

@@ -13,17 +13,19 @@ from typing import Any
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.messages import NetworkStats
 from railyard.resourcemanager.core.state.records import ByDistance, JobRecord
+from railyard.resourcemanager.core.state.slothistory import SlotHistory
 
 Spread = dict[str, float | None]
 
 
-def report(records: Sequence[JobRecord], slots: int, now_s: float) -> dict[str, Any]:
-    """The summary of these jobs on a cluster of so many slots; ``now_s`` ends those that run."""
+def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> dict[str, Any]:
+    """The summary of these jobs on a cluster with these slots; ``now_s`` ends those that run."""
     begin_s = min((record.submitted_s for record in records), default=now_s)
     ends_s = [now_s if record.finished_s is None else record.finished_s for record in records]
     makespan_s = max(ends_s, default=now_s) - begin_s
     done = [record for record in records if record.ok]  # a job cut short has no completion time
     held_s = sum(record.slot_s for record in records)
+    slot_s = slots.slot_s(begin_s, begin_s + makespan_s)
     return {
         "makespan_s": makespan_s,
         "jct_s": spread([record.jct_s for record in done if record.jct_s is not None]),
@@ -34,7 +36,7 @@ def report(records: Sequence[JobRecord], slots: int, now_s: float) -> dict[str, 
             name: sum(getattr(record, name) for record in records)
             for name in ("launched", "succeeded", "failed", "killed", "copies", "copies_chosen")
         },
-        "slot_utilization": held_s / (slots * makespan_s) if slots and makespan_s else 0.0,
+        "slot_utilization": held_s / slot_s if slot_s else 0.0,
         "jobs": [_job(record) for record in records],
     }
 

@@ -20,6 +20,7 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeJoined,
     NodeLost,
+    SlotsChanged,
     StartFlow,
 )
 from railyard.netemu.circuits.log import CircuitUse
@@ -74,6 +75,8 @@ class _Trace:
         match step.event:
             case NodeJoined(node=node, slots=slots):
                 self._lost(node, step.at_s)  # what ran there, if it started anew
+                self._node(node, slots)
+            case SlotsChanged(node=node, slots=slots):
                 self._node(node, slots)
             case NodeLost(node=node):
                 self._lost(node, step.at_s)

@@ -38,6 +38,7 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     NodeJoined,
     NodeLost,
+    SlotsChanged,
     Split,
 )
 from railyard.cluster.messaging.wire import Event, Vocabulary
@@ -135,6 +136,7 @@ EVENTS = Vocabulary(
     (
         NodeJoined,
         NodeLost,
+        SlotsChanged,
         JobsPredicted,
         DataAnnounced,
         JobSubmitted,

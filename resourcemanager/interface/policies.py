@@ -105,6 +105,9 @@ class Policy:
     def node_lost(self, node: SlotView) -> None:
         """A node is lost, and so are its attempts and the map output on it."""
 
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        """A node that is alive has other slots than ``before``; its attempts keep theirs."""
+
     def reconsider(self) -> Iterable[JobView]:
         """Jobs for which earlier answers may no longer hold; asked after every event.
 

@@ -36,7 +36,11 @@ class SlotView(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of its slots, held or free."""
+        """Number of its slots, held or free; it may change while the node is alive."""
+
+    @property
+    def held(self) -> int:
+        """Number of attempts that hold its slots: more than ``slots`` if these became fewer."""
 
     @property
     def free(self) -> int:
@@ -292,6 +296,10 @@ class ClusterView(Protocol):
     @property
     def free(self) -> int:
         """Number of those slots that nobody holds."""
+
+    @property
+    def held(self) -> int:
+        """Number of attempts that hold slots."""
 
     @property
     def nodes(self) -> Mapping[NodeId, SlotView]:

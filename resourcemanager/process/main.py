@@ -72,6 +72,7 @@ from railyard.resourcemanager.process.messages import (
     JobAccepted,
     KillJob,
     PlanData,
+    SetSlots,
     SubmitForecasts,
     SubmitJob,
     WatchJob,
@@ -151,6 +152,7 @@ class ResourceManager:
         server.on(PlanData, self._plan_data)
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT,))
+        server.on(SetSlots, managers.set_slots, (CLIENT,))
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
         server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))

@@ -5,6 +5,7 @@
             --SubmitJob-->       JobAccepted (or a Refusal that says why not)
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
             --KillJob-->         Done
+            --SetSlots-->        Done
             --GetClusterStatus-> ClusterStatus
             --GetReport-->       Report
 
@@ -112,6 +113,16 @@ class KillJob(Message, frozen=True, kw_only=True):
 
     job: JobId
     reason: Text = "killed by its user"
+
+
+class SetSlots(Message, frozen=True, kw_only=True):
+    """Give a node another number of slots from now on; answered by ``Done``.
+
+    What runs there runs on.  It stays so when the node's NodeManager starts anew.
+    """
+
+    node: NodeId
+    slots: Slots
 
 
 class GetClusterStatus(Message, frozen=True, kw_only=True):

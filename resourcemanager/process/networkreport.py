@@ -86,7 +86,7 @@ class NetworkReports:
             "clock": "wall",
             "seed": config.seed,
             "scale": topology.scale,
-            **report(records, topology.slots, driver.now_s),
+            **report(records, driver.core.state.slot_history, driver.now_s),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "processes": self._folder.processes(),
         }

@@ -17,6 +17,7 @@ from railyard.cluster.messages.execution import (
     NodeLost,
     NodeManagerHeartbeat,
     RegisterNodeManager,
+    SlotsChanged,
 )
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
@@ -24,6 +25,7 @@ from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.topology import Liveness
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import SetSlots
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ class _NodeManager:
     peer: bytes
     pid: int
     rack: RackId
-    slots: dict[NodeId, int]  #: {node: how many slots it has}
+    slots: dict[NodeId, int]  #: {node: how many slots it says that it has}
     heard_s: float  #: when it last sent anything, on the clock of ``NodeManagers``
     late: bool = False  #: it is silent for too long, but its process runs
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
@@ -52,6 +54,7 @@ class NodeManagers:
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self.late = 0  #: times that one was silent for too long and was not written off
         self._by_rack: dict[RackId, _NodeManager] = {}
+        self._set: dict[NodeId, int] = {}  #: slots of nodes, where somebody has set them
         self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
 
     # What they say -------------------------------------------------------------------------------
@@ -120,6 +123,20 @@ class NodeManagers:
             else:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
+    # What somebody sets --------------------------------------------------------------------------
+    def set_slots(self, request: Request) -> Message:
+        """A node has another number of slots from now on, whether it is alive or not."""
+        message = request.message
+        assert isinstance(message, SetSlots), "as the server checks"
+        node, state = message.node, self._driver.core.state
+        if not any(each.id == node for each in state.topology.nodes()):
+            raise PeerError(f"{node} is no node of this topology")
+        self._set[node] = message.slots
+        if node in state.nodes and state.nodes[node].alive:
+            self._driver.feed(SlotsChanged(node=node, slots=message.slots))
+        log.info("%s has %d slots now", node, message.slots)
+        return Done()
+
     # What they are sent --------------------------------------------------------------------------
     def launch(self, order: LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
@@ -162,7 +179,7 @@ class NodeManagers:
 
     def _join(self, manager: _NodeManager, node: NodeId) -> None:
         manager.usable.add(node)
-        slots = manager.slots[node]
+        slots = self._set.get(node, manager.slots[node])
         self._driver.feed(NodeJoined(node=node, rack=manager.rack, slots=slots))
 
     def _lose(self, manager: _NodeManager, reason: str) -> None:

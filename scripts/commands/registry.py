@@ -16,6 +16,7 @@ COMMANDS = {
     "status": ("cluster.status", "Show the cluster that is up: daemons, slots, jobs, files."),
     "fs": ("cluster.fs", "Work with the files of the cluster that is up."),
     "network": ("cluster.network", "See and change the links of the cluster that is up."),
+    "slots": ("cluster.slots", "See and change the slots of the cluster that is up."),
     "schedulers": ("lists.schedulers", "List the schedulers, and the papers they come from."),
     "topologies": ("lists.topologies", "List the topologies that come with Railyard."),
     "workloads": ("lists.workloads", "List the workloads of jobs, and what they are like."),

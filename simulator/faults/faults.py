@@ -1,4 +1,4 @@
-"""A schedule of faults in a simulated cluster: of nodes, racks, disks and links.
+"""A schedule of faults in a simulated cluster: of nodes, racks, slots, disks and links.
 
 A node that goes down drops its attempts without a report and serves no data.  The core and the
 NameNode notice it after one heartbeat; the loss of a whole rack after ``liveness.expiry_s``.  When
@@ -14,7 +14,7 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import NodeId, RackId, rack_of
-from railyard.cluster.messages.execution import NodeJoined, NodeLost
+from railyard.cluster.messages.execution import NodeJoined, NodeLost, SlotsChanged
 from railyard.cluster.topology import Topology
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes.workers import Workers
@@ -63,7 +63,19 @@ class CapacityDrop(Fault, frozen=True, kw_only=True, tag="capacity-drop"):
     share: float
 
 
-AnyFault = NodeDown | RackDown | NodeSlow | BlocksLost | CapacityDrop
+class SlotsChange(Fault, frozen=True, kw_only=True, tag="slots-change"):
+    """A node has ``share`` times its slots, to the nearest whole number.
+
+    At least 1 is left, unless ``share`` is 0.  What runs there runs on.
+    """
+
+    node: NodeId
+    share: float
+
+
+AnyFault = NodeDown | RackDown | NodeSlow | BlocksLost | CapacityDrop | SlotsChange
+#: The most times its slots that a node can have.
+_SHARE_MAX = 100
 
 
 def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[str]) -> None:
@@ -74,7 +86,7 @@ def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[st
         where = type(fault).__name__
         require(fault.at_s >= 0, f"{where}: at_s", fault.at_s, "seconds >= 0")
         require(fault.lasts_s >= 0, f"{where}: lasts_s", fault.lasts_s, "seconds >= 0")
-        if isinstance(fault, NodeDown | NodeSlow | BlocksLost):
+        if isinstance(fault, NodeDown | NodeSlow | BlocksLost | SlotsChange):
             require(fault.node in nodes, f"{where}: node", fault.node, "a node of the topology")
         if isinstance(fault, RackDown):
             require(fault.rack in racks, f"{where}: rack", fault.rack, "a rack of the topology")
@@ -86,6 +98,9 @@ def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[st
             right = f"one of {', '.join(links)}"
             require(fault.link in links, f"{where}: link", fault.link, right)
             require(0 <= fault.share <= 1, f"{where}: share", fault.share, "a share in [0, 1]")
+        if isinstance(fault, SlotsChange):
+            right = f"a number from 0 to {_SHARE_MAX}"
+            require(0 <= fault.share <= _SHARE_MAX, f"{where}: share", fault.share, right)
 
 
 class Faults:
@@ -107,12 +122,15 @@ class Faults:
         self._outages = dict.fromkeys(self._slots, 0)  #: {node: faults that keep it down now}
         self._shares: dict[str, list[float]] = {}  #: {link: shares of its present faults}
         self._factors: dict[NodeId, list[float]] = {}  #: {node: factors of its present faults}
+        #: {node: shares of its present faults of slots}
+        self._slot_shares: dict[NodeId, list[float]] = {}
         begin: dict[type[Fault], Callable[..., None]] = {
             NodeDown: self._node_down,
             RackDown: self._rack_down,
             NodeSlow: self._node_slow,
             BlocksLost: self._blocks_lost,
             CapacityDrop: self._capacity_drop,
+            SlotsChange: self._slots_change,
         }
         for fault in faults:
             heap.at(fault.at_s, begin[type(fault)], fault, priority=EventPriority.FAULT)
@@ -155,8 +173,27 @@ class Faults:
         for rack in dict.fromkeys(map(rack_of, up)):
             self._store.register(rack)
         for node in up:
-            slots = self._slots[node]
+            slots = self._slots_now(node)
             self._workers.report(NodeJoined(node=node, rack=rack_of(node), slots=slots))
+
+    # Slots ---------------------------------------------------------------------------------------
+    def _slots_change(self, fault: SlotsChange) -> None:
+        self._slot_shares.setdefault(fault.node, []).append(fault.share)
+        self._report_slots(fault.node)
+        self._at_end(fault, self._slots_back, fault)
+
+    def _slots_back(self, fault: SlotsChange) -> None:
+        self._slot_shares[fault.node].remove(fault.share)
+        self._report_slots(fault.node)
+
+    def _report_slots(self, node: NodeId) -> None:
+        """Tell the core; of a node that is down, it hears when that comes back."""
+        if node not in self._store.down:
+            self._workers.report(SlotsChanged(node=node, slots=self._slots_now(node)))
+
+    def _slots_now(self, node: NodeId) -> int:
+        share = math.prod(self._slot_shares.get(node, ()))
+        return max(1, math.floor(self._slots[node] * share + 0.5)) if share else 0
 
     # Slow nodes, lost replicas, narrow links ----------------------------------------------------
     def _node_slow(self, fault: NodeSlow) -> None:

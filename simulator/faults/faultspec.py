@@ -4,6 +4,8 @@
     rack:r2@30s+60s        all nodes of the rack are down
     slow:r1n0*4@5s+60s     attempts that begin to compute on the node take 4 times as long
     link:r3.up*0.2@5s+60s  the link has a fifth of its capacity
+    slots:r3n0*0.5@5s+60s  the node has half its slots, to the nearest whole number, but at least 1
+                           (with *0 none, with *2 twice as many); what runs there runs on
     blocks:r0n0/3@10s      every third replica on the node's disk is lost
 
 Several are separated by commas.  A number alone is a seed for random faults of all kinds.
@@ -28,10 +30,14 @@ from railyard.simulator.faults.faults import (
     NodeDown,
     NodeSlow,
     RackDown,
+    SlotsChange,
 )
 
 _FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
-_RIGHT = "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.. or blocks:r0n0/3@10s"
+_RIGHT = (
+    "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.., slots:r3n0*0.5@.. "
+    "or blocks:r0n0/3@10s"
+)
 #: Longest text accepted as a factor or share.
 _NUMBER_LETTERS_MAX = 15
 _SHOWN_LETTERS_MAX = 80
@@ -58,7 +64,8 @@ def random_faults(dice: random.Random, topology: Topology, until_s: float) -> li
     for _ in range(1 + dice.randrange(1 + len(nodes) // _NODES_PER_FAULT * 2)):
         at_s = dice.uniform(0, until_s)
         when = {"at_s": at_s, "lasts_s": dice.uniform(0, until_s - at_s)}
-        kind = dice.choices(("node", "rack", "slow", "blocks", "link"), (4, 1, 2, 1, 2))[0]
+        kinds = ("node", "rack", "slow", "blocks", "link", "slots")
+        kind = dice.choices(kinds, (4, 1, 2, 1, 2, 2))[0]
         if kind == "rack" and len(racks) == 1:
             kind = "node"
         faults.append(_draw(kind, when, dice, nodes, racks, links))
@@ -80,6 +87,9 @@ def _draw(
             return RackDown(rack=dice.choice(racks), **when)
         case "slow":
             return NodeSlow(node=dice.choice(nodes), factor=dice.uniform(1, 10), **when)
+        case "slots":
+            share = dice.choice((0.0, 0.5, 2.0))
+            return SlotsChange(node=dice.choice(nodes), share=share, **when)
         case "link":
             share = dice.choice((0.0, 0.1, 0.5))
             return CapacityDrop(link=dice.choice(links), share=share, **when)
@@ -105,6 +115,8 @@ def _parse(text: str) -> Fault:
             return NodeSlow(node=NodeId(what), factor=float(number), at_s=at_s, lasts_s=lasts_s)
         case "link", str():
             return CapacityDrop(link=what, share=float(number), at_s=at_s, lasts_s=lasts_s)
+        case "slots", str():
+            return SlotsChange(node=NodeId(what), share=float(number), at_s=at_s, lasts_s=lasts_s)
         case "blocks", _ if lasts is None and "." not in (number or ""):
             return BlocksLost(node=NodeId(what), every=int(number or 1), at_s=at_s)
     raise UsageError(f"--faults {text}: need {_RIGHT}")

@@ -25,6 +25,7 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeJoined,
     NodeLost,
+    SlotsChanged,
 )
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import (
@@ -117,6 +118,8 @@ class Scenario:
         match event:
             case NodeJoined(node=node, slots=slots):
                 self._held[node], self._slots[node] = {}, slots
+            case SlotsChanged(node=node, slots=slots):
+                self._slots[node] = slots
             case NodeLost(node=node):
                 self._held[node] = {}
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():

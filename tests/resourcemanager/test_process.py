@@ -52,6 +52,7 @@ from railyard.resourcemanager.process.messages import (
     KillJob,
     PlanData,
     Report,
+    SetSlots,
     WatchJob,
 )
 from tests.resourcemanager.standins import PACKAGE, Office, Rack
@@ -315,6 +316,26 @@ def test_a_node_that_its_manager_no_longer_uses_is_lost(office: Office):
     world = office.manager._driver.core.state
     office.wait(lambda: not world.nodes["r0n0"].alive)
     assert world.nodes["r0n0"].lost_because == "its NodeManager can't use it any more"
+
+
+def test_slots_that_are_set_stay_so_when_the_nodemanager_starts_anew(office: Office):
+    def slots() -> dict[str, tuple[int, bool]]:
+        nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes
+        return {node.node: (node.slots, node.alive) for node in nodes}
+
+    office.client.call(SetSlots(node="r0n0", slots=3), Done)  # before it has joined
+    Rack(office, "r0")
+    Rack(office, "r1")
+    assert slots() == {"r0n0": (3, True), "r1n0": (2, True)}
+    office.client.call(SetSlots(node="r1n0", slots=0), Done)
+    Rack(office, "r1")
+    assert slots() == {"r0n0": (3, True), "r1n0": (0, True)}
+    office.store("/in", [(70, "r1n0")])
+    office.submit()
+    office.client.call(SetSlots(node="r0n0", slots=0), Done)
+    assert len(list(replay(office.folder.jobs / "events.jsonl"))) == 7
+    with pytest.raises(Refused, match="r7n7 is no node of this topology"):
+        office.client.call(SetSlots(node="r7n7", slots=1), Done)
 
 
 def test_the_events_of_a_run_replay_to_its_orders(office: Office):

@@ -15,7 +15,7 @@ def test_the_summary_of_two_jobs():
     c.submit("j0", input="in", reduces=2, map_s=1, reduce_s=1, partition_bytes=5)
     c.at(10.0, lambda: c.submit("j1", maps=2, map_s=3))
     c.run()
-    summary = report(list(c.core.records.values()), slots=4, now_s=99.0)
+    summary = report(list(c.core.records.values()), c.core.state.slot_history, now_s=99.0)
     assert summary["makespan_s"] == 13.0
     assert summary["jct_s"] == {"mean": 2.75, "p50": 2.75, "p95": 2.975, "p99": 2.995, "max": 3.0}
     assert summary["cct_s"]["max"] == 0.5
@@ -55,7 +55,7 @@ def test_the_summary_of_a_job_that_runs():
     c = tiny_cluster()
     c.submit("j0", maps=2, map_s=100)
     c.run(until_s=5.0)
-    summary = report([c.core.records[JobId("j0")]], slots=2, now_s=5.0)
+    summary = report([c.core.records[JobId("j0")]], c.core.state.slot_history, now_s=5.0)
     assert summary["makespan_s"] == 5.0
     assert summary["jobs"][0]["ok"] is None
     assert summary["jct_s"]["mean"] is None
@@ -67,7 +67,7 @@ def test_completion_times_are_those_of_jobs_that_were_completed():
     c.submit("j1", maps=1)
     c.at(1.0, lambda: c.kill("j1"))
     c.run()
-    summary = report(list(c.core.records.values()), slots=1, now_s=3.0)
+    summary = report(list(c.core.records.values()), c.core.state.slot_history, now_s=3.0)
     assert summary["jct_s"]["mean"] == 3.0
     assert [(job["ok"], job["jct_s"]) for job in summary["jobs"]] == [(True, 3.0), (False, 1.0)]
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from railyard.cluster.ids import JobId
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import FlowFailed, StartFlow
 from railyard.cluster.topology import Ocs
 from railyard.resourcemanager.interface.events import StagePlan
@@ -80,8 +80,17 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
             at_s += dice.uniform(0.1, 10)
             c.at(at_s, lambda node=node: c.join(node))
             at_s += dice.uniform(0.1, 10)
+        for _ in range(dice.randint(0, 3)):
+            slots = dice.randint(0, 2 * c.topology.racks.slots)
+            c.at(dice.uniform(0, FAULTS_END_S), lambda n=node, slots=slots: set_slots(c, n, slots))
+        c.at(FAULTS_END_S, lambda node=node: set_slots(c, node, c.topology.racks.slots))
     if dice.random() < 0.3:
         c.at(dice.uniform(5, 20), lambda: kill_if_running(c, "j1"))
+
+
+def set_slots(c: TinyCluster, node: str, slots: int) -> None:
+    if c.core.state.nodes[NodeId(node)].alive:
+        c.set_slots(node, slots)
 
 
 def kill_if_running(c: TinyCluster, job: str) -> None:

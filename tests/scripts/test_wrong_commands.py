@@ -75,6 +75,7 @@ CASES = {
     "a device as trace": (["simulate", "--workload", "swim:/dev/zero"], "a pipe or a device"),
     "no cluster for fs": (["fs", "ls"], "no cluster is up: railyard up starts one"),
     "no cluster for status": (["status"], "no cluster is up: railyard up starts one"),
+    "no cluster for slots": (["slots", "show"], "no cluster is up: railyard up starts one"),
     "no cluster for down": (["down"], "no cluster is up: railyard up starts one"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from railyard.cluster.errors import UsageError
@@ -16,6 +17,7 @@ from railyard.simulator.faults.faults import (
     NodeDown,
     NodeSlow,
     RackDown,
+    SlotsChange,
 )
 from railyard.simulator.faults.faultspec import parse_faults
 from tests.simulator.test_simulation import MB, ended_s, job, simulation, topology
@@ -67,6 +69,39 @@ def test_a_slow_node_computes_longer_as_long_as_it_is_slow():
     assert [row["jct_s"] for row in run.summary()["jobs"]] == pytest.approx([6.0, 2.0])
 
 
+def test_a_node_with_half_its_slots_runs_half_as_many_tasks_at_once():
+    """4 maps of 2 s hold the slots of r0n0; of the next 4, two run there at once, then all."""
+    drop = SlotsChange(node="r0n0", share=0.5, at_s=1.0, lasts_s=4.0)
+    place = topology(nodes=1, slots=4, storage=Storage(block=100 * MB, replication=1))
+    run = simulation(job(maps=12), place=place, faults=(drop,))
+    assert ended_s(run) == pytest.approx(2.0 + 2.0 + 1.0 + 2.0 + 1.0)
+    assert run.summary()["tasks"]["killed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("shares", "slots"),
+    [((0.5,), 2), ((0.3,), 1), ((0.01,), 1), ((0.0,), 0), ((2.0,), 6), ((0.5, 0.5), 1)],
+)
+def test_slots_are_rounded_to_the_nearest_and_at_least_one_is_left(shares, slots):
+    faults = [SlotsChange(node="r0n1", share=s, at_s=1.0 + i) for i, s in enumerate(shares)]
+    forever = [msgspec.structs.replace(fault, lasts_s=math.inf) for fault in faults]
+    run = simulation(job(maps=12, submit_s=5.0), place=topology(slots=3), faults=forever)
+    run.run()
+    assert run.core.state.nodes["r0n1"].slots == slots
+
+
+def test_a_node_that_was_down_has_the_slots_that_are_left_to_it():
+    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=3.0)
+    drops = [
+        SlotsChange(node="r0n1", share=s, at_s=2.0, lasts_s=t) for s, t in ((0.5, 9.0), (0, 1))
+    ]
+    run = simulation(job(maps=12), place=topology(slots=4), faults=(down, *drops))
+    while run.heap.now_s < 4.5:
+        run.step()
+    assert run.core.state.nodes["r0n1"].slots == 2
+    ended_s(run)
+
+
 def test_a_link_with_half_its_capacity_carries_half_as_fast():
     drop = CapacityDrop(link="r1.down", share=0.5, at_s=0.0, lasts_s=0.5)
     place = topology(racks=2, nodes=1)
@@ -95,12 +130,14 @@ def test_blocks_that_nobody_has_fail_the_job():
 def test_the_text_of_faults_is_parsed():
     place = load_topology("hybrid-8x4")
     text = "node:r0n1@10s+20s,rack:r2@30s,slow:r1n0*4@5+1min,link:r3.up*0.2@1s+1s,blocks:r0n0/3@2s"
+    text += ",slots:r3n0*0.5@1s+9s"
     assert parse_faults(text, place, 60.0) == [
         NodeDown(node="r0n1", at_s=10.0, lasts_s=20.0),
         RackDown(rack="r2", at_s=30.0, lasts_s=math.inf),
         NodeSlow(node="r1n0", factor=4.0, at_s=5.0, lasts_s=60.0),
         CapacityDrop(link="r3.up", share=0.2, at_s=1.0, lasts_s=1.0),
         BlocksLost(node="r0n0", every=3, at_s=2.0),
+        SlotsChange(node="r3n0", share=0.5, at_s=1.0, lasts_s=9.0),
     ]
 
 
@@ -114,6 +151,7 @@ def test_the_text_of_faults_is_parsed():
         "blocks:r0n0/1.5@1s",
         "slow:r0n0*1.2.3@1s",
         "link:r0.up*.@1s",
+        "slots:r0n0@1s",
     ],
 )
 def test_what_is_no_fault_is_refused(text: str):
@@ -128,6 +166,8 @@ def test_what_is_no_fault_is_refused(text: str):
         (RackDown(rack="r9", at_s=1.0), "a rack of the topology"),
         (CapacityDrop(link="r9.up", share=0.5, at_s=1.0), "one of r0.up"),
         (NodeSlow(node="r0n0", factor=0.5, at_s=1.0), "a number >= 1"),
+        (SlotsChange(node="r9n9", share=0.5, at_s=1.0), "a node of the topology"),
+        (SlotsChange(node="r0n0", share=101.0, at_s=1.0), "a number from 0 to 100"),
     ],
 )
 def test_faults_of_what_is_not_there_are_refused(fault: Fault, right: str):

@@ -37,6 +37,7 @@ ORDERS = frozenset(
         "write-block",
         "open-flow",
         "set-capacity",
+        "set-slots",
     }
 )
 #: Their fields that say about what, and that keep to nobody's things even at the edges.
@@ -58,6 +59,7 @@ _ABOUT = frozenset(
         "flow",
         "coflow",
         "link",
+        "node",
     }
 )
 _PAYLOADS = (b"", b"x", b"chunk" * 100, bytes(70_000))

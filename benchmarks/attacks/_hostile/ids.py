@@ -48,7 +48,8 @@ def of_running(topology: Topology) -> Ids:
         job=jobs,
         task=tasks,
         attempt=attempts,
-        node=nodes,
+        node=nodes,  # the ends of flows, which any client may name
+        one_node=nodes,  # what is to be changed
         rack=racks,
         flow=tuple(f"{a}:{n}:{i}" for a in readers for n in nodes[:3] for i in (0, 1, 2)),
         coflow=tuple(f"{job}.r" for job in jobs),
@@ -94,7 +95,7 @@ _POOLS_OF = {
     "job": ("job",),
     "jobs": ("job",),
     "task": ("task",),
-    "node": ("node",),
+    "node": ("one_node",),
     "nodes": ("node",),
     "src": ("node",),
     "dst": ("node",),

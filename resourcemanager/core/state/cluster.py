@@ -20,6 +20,7 @@ from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
+from railyard.resourcemanager.core.state.slothistory import SlotHistory
 from railyard.resourcemanager.interface.recipe import Option, Recipe
 
 _position_of = attrgetter("position")
@@ -37,6 +38,7 @@ class ClusterState:
         self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
         self.slots = 0  #: slots of the nodes that are alive
         self.free = 0  #: those that nobody holds
+        self.slot_history = SlotHistory(topology.slots)
         self.empty_since_s: float | None = 0.0  #: since when no node is alive; None while one is
         self.lost_last: Node | None = None  #: the node that was lost last
         self.jobs: dict[JobId, Job] = {}  #: running or committing, as they were submitted
@@ -54,6 +56,11 @@ class ClusterState:
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         self.policies = Policies(recipe, options, self)
 
+    @property
+    def held(self) -> int:
+        """Slots that attempts hold."""
+        return len(self.attempts)
+
     # Nodes and slots -----------------------------------------------------------------------------
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
@@ -61,6 +68,8 @@ class ClusterState:
         # Among racks it goes by name, not by who joined first: on a real cluster that is chance.
         position = (self._joined[rack], len(rack), rack) if known is None else known.position
         self._joined[rack] += known is None
+        if known is not None and slots != known.slots:
+            self.slot_history.change(self.now_s, slots - known.slots)
         fresh = self.nodes[node] = Node(node, rack, slots, position)
         self.slots += slots
         self.free += slots
@@ -82,6 +91,17 @@ class ClusterState:
         node.promised.clear()
         self.freed.pop(node.id, None)
         self._update_free(node)
+
+    def resize_node(self, node: Node, slots: int) -> None:
+        """Give a living node another number of slots; its attempts keep theirs."""
+        before, free = node.free, max(0, slots - len(node.attempts))
+        self.slot_history.change(self.now_s, slots - node.slots)
+        self.slots += slots - node.slots
+        self.free += free - before
+        node.slots, node.free = slots, free
+        self._update_free(node)
+        if free > before:
+            self.freed[node.id] = node
 
     def hold(self, attempt: Attempt) -> None:
         """Give the attempt a slot of its node, which has one."""
@@ -110,7 +130,7 @@ class ClusterState:
         job.held -= 1
         stage.progress_sum -= attempt.progress
         job.record.slot_s += self.now_s - attempt.launched_s
-        if node.alive:
+        if node.alive and len(node.attempts) < node.slots:
             node.free += 1
             self.free += 1
             if node.free == 1:

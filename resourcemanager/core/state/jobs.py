@@ -39,7 +39,10 @@ Position = tuple[int, int, str]
 
 
 class Node:
-    """A machine with slots.  ``free + len(attempts) == slots`` while it is alive."""
+    """A machine with slots.  ``free == max(0, slots - len(attempts))`` while it is alive.
+
+    It has more attempts than slots where its slots have become fewer.
+    """
 
     __slots__ = (
         "alive",
@@ -76,6 +79,11 @@ class Node:
             return ""
         held = " ".join(sorted(self.attempts))
         return f"{self.id} has no free slot ({len(self.attempts)} of {self.slots}: {held})"
+
+    @property
+    def held(self) -> int:
+        """Slots that its attempts hold."""
+        return len(self.attempts)
 
 
 class Attempt(msgspec.Struct, eq=False):

@@ -60,13 +60,13 @@ class Policies:
             if callable(plain) and not name.startswith("_")
         }
 
-    def notify(self, hook: str, about: object) -> None:
+    def notify(self, hook: str, *about: object) -> None:
         """Call the method ``hook`` of those policies that override it."""
         for call in self._hooks[hook]:
             try:
-                call(about)
+                call(*about)
             except Exception as error:
-                raise self._broken(call, (about,), error) from error
+                raise self._broken(call, about, error) from error
 
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""

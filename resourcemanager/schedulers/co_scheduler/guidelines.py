@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.events import DataAnnounced
@@ -43,6 +44,7 @@ from railyard.resourcemanager.schedulers.co_scheduler.releases import (
     Releases,
     ReleaseTimes,
 )
+from railyard.resourcemanager.schedulers.shared.slotcount import SlotCount
 
 
 class Guidelines(Policy):
@@ -57,6 +59,7 @@ class Guidelines(Policy):
         self._racks = tuple(rack.id for rack in cluster.topology.rack_list())
         self._hybrid = Hybrid.of(cluster.topology, shuffle_bound=config.shuffle_bound)
         self._salt = cluster.random.getrandbits(32)  #: of the errors
+        self._slots = SlotCount(cluster.topology)
         self.releases = Releases(self._racks)
         self.jobs: dict[JobId, JobGuides] = {}  #: those that have not ended
 
@@ -125,20 +128,38 @@ class Guidelines(Policy):
             self._changed(stage.job)
 
     def node_lost(self, node: SlotView) -> None:
+        self.releases.set_beyond(node.id, node.rack, 0)
         self.releases.add_slots(node.rack, -node.slots)
-        left = {rack: self.releases.slots(rack) for rack in self._racks}
         for guides in self.jobs.values():
-            changed = False
+            changed = self._reschedule(guides)
             for guide in guides.maps:
                 if node.rack in guide.used:
                     guide.recount()
                     changed = True
-            for reduces in guides.reduces.values():
-                if reduces.bound and not reduces.fits(left):
-                    self._schedule(guides, reduces.stage)
-                    changed = True
             if changed:
                 self._changed(guides.job)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self._resize(node)
+        self.releases.add_slots(node.rack, node.slots - before)
+        self.releases.set_beyond(node.id, node.rack, node.held - node.slots)
+        if node.slots < before:
+            for guides in self.jobs.values():
+                if self._reschedule(guides):
+                    self._changed(guides.job)
+
+    def _resize(self, node: SlotView) -> None:
+        if self._slots.take(node):
+            slots = max(1, self._slots.total // len(self._racks))
+            self._hybrid = replace(self._hybrid, slots=slots)
+
+    def _reschedule(self, guides: JobGuides) -> bool:
+        """Schedule reduces again for which racks have too few slots now; returns if any were."""
+        left = {rack: self.releases.slots(rack) for rack in self._racks}
+        short = [each for each in guides.reduces.values() if each.bound and not each.fits(left)]
+        for reduces in short:
+            self._schedule(guides, reduces.stage)
+        return bool(short)
 
     def _predicted(self, forecast: Forecast) -> DataGuideline | None:
         """IV-D.2; None if the job can't use circuits."""
@@ -178,9 +199,13 @@ class Guidelines(Policy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         self.releases.ended(attempt.id)
+        node = attempt.node
+        if self.releases.is_beyond(node.id):
+            self.releases.set_beyond(node.id, node.rack, node.held - node.slots)
         self._count(attempt, -1)  # if it succeeded, ``task_done`` counts it in again
 
     def node_joined(self, node: SlotView) -> None:
+        self._resize(node)
         self.releases.add_slots(node.rack, node.slots)
 
     def job_ended(self, job: JobView) -> None:

@@ -82,7 +82,7 @@ class LateStart(ShufflePolicy):
             return ()
         now_s, stall_s = self.cluster.now_s, self._config.stall_s
         due = [stage for stage, since_s in self._waiting.values() if since_s + stall_s <= now_s]
-        if not due and self._held == self.cluster.slots:
+        if not due and not self.cluster.free and self._held == self.cluster.held:
             stages = (stage for stage, _ in self._waiting.values())
             due = [min(stages, key=lambda stage: stage.pending.count)]
         for stage in due:

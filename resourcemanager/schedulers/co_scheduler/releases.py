@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.ids import AttemptId, RackId, StageId
+from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,6 +62,8 @@ class Releases:
     def __init__(self, racks: Sequence[RackId]) -> None:
         self._row = {rack: row for row, rack in enumerate(racks)}
         self._slots = [0] * len(racks)  #: of each rack: those of its nodes that are alive
+        #: {node with more attempts than slots: its rack's row, how many more}
+        self._beyond: dict[NodeId, tuple[int, int]] = {}
         self._held: list[list[AttemptId]] = [[] for _ in racks]  #: attempts by column
         self._at: dict[AttemptId, tuple[int, int]] = {}
         shape = (len(racks), 1)
@@ -85,12 +87,22 @@ class Releases:
         return self._slots[self._row[rack]]
 
     def add_slots(self, rack: RackId, count: int) -> None:
-        """A node joined, or was lost (``count`` < 0) after its attempts ended."""
+        """A rack has so many slots more, or less; of a lost node, after its attempts ended."""
         row = self._row[rack]
         self._slots[row] += count
-        more = max(self._slots[row], len(self._held[row])) - self._ends_s.shape[1]
-        if more > 0:
-            self._widen(more)
+        self._make_room(row)
+
+    def set_beyond(self, node: NodeId, rack: RackId, attempts: int) -> None:
+        """A node has so many attempts more than slots: those that end first free none."""
+        row = self._row[rack]
+        self._beyond.pop(node, None)
+        if attempts > 0:
+            self._beyond[node] = row, attempts
+        self._make_room(row)
+
+    def is_beyond(self, node: NodeId) -> bool:
+        """Whether a node has more attempts than slots."""
+        return node in self._beyond
 
     def launched(
         self, attempt: AttemptId, rack: RackId, stage: StageId, now_s: float, error: float = 1.0
@@ -166,9 +178,21 @@ class Releases:
         columns = np.arange(left_s.shape[1])
         held = np.array([len(row) for row in self._held])[:, np.newaxis]
         slots = np.array(self._slots)[:, np.newaxis]
+        for row, attempts in self._beyond.values():
+            slots[row] += attempts  # columns in use: held, or free on other nodes
         left_s[(columns >= held) & (columns < slots)] = 0.0
         left_s[columns >= slots] = np.inf
+        for row, attempts in self._beyond.values():
+            first = np.argsort(left_s[row, : held[row, 0]], kind="stable")[:attempts]
+            left_s[row, first] = np.inf
         return left_s
+
+    def _make_room(self, row: int) -> None:
+        """Have a column for each attempt and each free slot of a rack."""
+        beyond = sum(attempts for at, attempts in self._beyond.values() if at == row)
+        more = max(self._slots[row] + beyond, len(self._held[row])) - self._ends_s.shape[1]
+        if more > 0:
+            self._widen(more)
 
     def _number(self, stage: StageId) -> int:
         number = self._stages.get(stage)

@@ -4,13 +4,14 @@ Source: Corral, section 3.1: the planner gets new estimates from time to time, p
 hands new guidelines to the scheduler.
 Left open there, chosen here: a job that has come, or has had its data placed, keeps its racks;
 in a new plan these are busy until it was planned to be done.  A job without a forecast in the plan,
-but with one when it or its data comes, is planned then, behind the others.
+but with one when it or its data comes, is planned then, behind the others.  When slots change,
+what has not come is planned again, with the mean of the machines' slots: racks count as alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -55,6 +56,8 @@ class CurrentPlan:
         self._aim = aim
         self._options = options
         self._planned = 0  #: jobs so far: of equal starts the one that was planned first goes first
+        self._predicted: list[PredictedJob] = []  #: those that were planned last
+        self._stale = False  #: whether the slots have changed since
         self._open: dict[str, RackAssignment] = {}  #: of jobs that a new plan may move
         self._settled: dict[str, RackAssignment] = {}  #: of jobs that have come, or their data
         self._written = {job.name: _as_written(job) for job in written.jobs} if written else {}
@@ -63,9 +66,19 @@ class CurrentPlan:
         """Plan these jobs, and drop what was planned for others that have not come."""
         if self._cluster is None:
             return
+        self._stale = False
         self._open.clear()
-        coming = [job for job in jobs if job.job not in self._settled]
+        self._predicted = coming = [job for job in jobs if job.job not in self._settled]
         self._plan([predicted_profile(job, self._compute, now_s) for job in coming], now_s)
+
+    def slots_changed(self, slots: float) -> None:
+        """Machines have so many slots each, in the mean: for all that is planned from now on.
+
+        The jobs that have not come are planned again when the next one does.
+        """
+        if self._cluster is not None and not self._options.slots:
+            self._cluster = replace(self._cluster, slots=slots)
+            self._stale = True
 
     def settle(self, job: str, forecast: Forecast | None, now_s: float) -> RackAssignment | None:
         """A job comes, or its data does: its assignment from now on; None = it is ad hoc.
@@ -78,6 +91,8 @@ class CurrentPlan:
             return self._written.get(name) or self._settled[name]
         if self._cluster is None or not names:
             return None
+        if self._stale:
+            self.replan([each for each in self._predicted if each.job in self._open], now_s)
         name = next((name for name in names if name in self._open), names[0])
         if name not in self._open and forecast is not None:
             unforeseen = PredictedJob(job=name, forecast=forecast)

@@ -48,7 +48,7 @@ class RackCluster:
 
     racks: int  #: R
     machines: int  #: k, in a rack
-    slots: int = 1  #: tasks that a machine runs at once
+    slots: float = 1  #: tasks that a machine runs at once, in the mean
     nic_bytes_per_s: float  #: B
     core_bytes_per_s: float  #: B/V: a machine's part of its rack's link to the core
 

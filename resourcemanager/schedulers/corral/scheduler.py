@@ -31,6 +31,7 @@ from railyard.resourcemanager.schedulers.corral.currentplan import Aim, CurrentP
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, load_plan
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
+from railyard.resourcemanager.schedulers.shared.slotcount import SlotCount
 
 
 class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +65,7 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
         self.parts = (self.bound,)
         racks = len(cluster.topology.rack_list())
         written = _read(config.plan, racks) if config.plan else None
+        self._slots = SlotCount(cluster.topology)
         self._plan = CurrentPlan(cluster.topology, config.scenario, config.options(), written)
 
     # Data placement policy (section 5): one replica in R_j ---------------------------------------
@@ -87,6 +89,13 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     # The plan (section 3.1): made from forecasts, followed by jobs that come ---------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
         self._plan.replan(jobs, self.cluster.now_s)
+
+    def node_joined(self, node: SlotView) -> None:
+        if self._slots.take(node):
+            self._plan.slots_changed(max(1, self._slots.total) / self._slots.nodes)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self.node_joined(node)
 
     def job_submitted(self, job: JobView) -> None:
         planned = self._plan.settle(job.name, job.forecast, self.cluster.now_s)

@@ -224,6 +224,10 @@ class RackBound(OrderPolicy, TaskPolicy):
         else:
             self.node_lost(node)
 
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):  # without slots, it is as good as lost
+            self.node_joined(node)
+
     def node_lost(self, node: SlotView) -> None:
         self._lost[node.rack][node.id] = None
         for job, binding in self._bindings.items():

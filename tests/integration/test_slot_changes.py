@@ -1,0 +1,88 @@
+"""Slots that people change while a job runs: nothing is killed, and the job goes on."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
+from railyard.scripts.clusters.launch import daemons_of
+from tests.command_line import wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+
+
+@pytest.fixture
+def cluster(railyard):
+    railyard.ok("up", "--topology", SMALL, "--network", "compute.map_rate=100MB/s")
+    yield railyard
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+class Nodes:
+    """What the ResourceManager says of its nodes."""
+
+    def __init__(self, line):
+        self.transport = Transport(RunFolder(line.current()))
+        self.link = self.transport.link("resourcemanager")
+
+    def __call__(self):
+        """{node: (slots, attempts that hold them, alive)}"""
+        status = self.link.call(GetClusterStatus(), ClusterStatus)
+        return {node.node: (node.slots, len(node.attempts), node.alive) for node in status.nodes}
+
+
+@pytest.fixture
+def nodes(cluster):
+    asked = Nodes(cluster)
+    yield asked
+    asked.transport.close()
+
+
+def test_a_job_goes_on_with_other_slots(cluster, nodes, tmp_path):
+    report = tmp_path / "t.json"
+    said = cluster.ok("slots", "set", "r0n1", "3")
+    assert "r0n1 has 3 slots, stated 1" in said
+    job = cluster.start("run", "terasort", "--size", "3GB", "--json", report)
+    wait_for(lambda: nodes()["r0n1"] == (3, 3, True), 40, "more run at once than are stated")
+    nodes.link.call(SetSlots(node="r0n1", slots=0), Done)
+    slots, held, _ = nodes()["r0n1"]
+    assert slots == 0 < held  # what runs there runs on
+    wait_for(lambda: nodes()["r0n1"][1] == 0, 40, "no more tasks are started there")
+    assert "r0n1 0 1 0 r1n0 1 " in " ".join(cluster.ok("slots", "show").split())
+    assert cluster.ok("slots", "set", "r0n1", "default") == "r0n1 has 1 slot, stated 1\n"
+    assert job.wait(90) == 0, job.communicate()
+    job.communicate()
+    summary = json.loads(report.read_text())
+    assert summary["verified"] is True
+    assert summary["tasks"]["killed"] == summary["tasks"]["failed"] == 0
+    assert len(list(replay(RunFolder(cluster.current()).jobs / "events.jsonl"))) > 50
+
+
+def test_slots_stay_as_they_were_set_when_a_nodemanager_comes_back(cluster, nodes):
+    cluster.ok("slots", "set", "r0n0", "3")
+    rows = daemons_of(RunFolder(cluster.current()))
+    [pid] = [row["pid"] for row in rows if row["name"] == "nodemanager-r0"]
+    os.kill(pid, signal.SIGKILL)
+    log = RunFolder(cluster.current()).jobs / "events.jsonl"
+    joined = '"type": "node-joined", "node": "r0n0", "rack": "r0", "slots": 3}'
+    wait_for(lambda: joined in log.read_text(), 20, "it is back, with 3 slots")
+    assert nodes()["r0n0"] == (3, 0, True)
+
+
+def test_slots_that_are_none_are_refused(cluster):
+    for arguments, words in (
+        (("set", "r0n9", "1"), 'unknown node "r0n9": did you mean "r0n'),
+        (("set", "r0n0", "1.5"), "slots 1.5: need a whole number up to 65536, or default"),
+        (("set", "r0n0", "65537"), "slots 65537: need a whole number up to 65536, or default"),
+        (("sett", "r0n0", "1"), 'unknown slots command "sett": did you mean "set"?'),
+    ):
+        done = cluster.run("slots", *arguments)
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr

@@ -1,0 +1,199 @@
+"""Slots of a living node that change: nothing is killed, and all that counts slots follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerError
+from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.driving.report import report
+from railyard.resourcemanager.driving.trace import chrome_trace
+from railyard.resourcemanager.interface.policies import Policy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import SlotView
+from railyard.resourcemanager.schedulers.co_scheduler.latestart import LateStart
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from tests.harness import TinyCluster, tiny_cluster
+
+
+def free(c: TinyCluster, node: str) -> tuple[int, int, int]:
+    known = c.core.state.nodes[node]
+    return known.slots, known.held, known.free
+
+
+# The core ----------------------------------------------------------------------------------------
+def test_what_runs_on_slots_that_are_taken_away_runs_on():
+    c = tiny_cluster(nodes=1, slots=3)
+    c.submit("j0", maps=3, durations={"m": 2.0})
+    c.submit("j1", maps=3, durations={"m": 2.0})
+    c.at(1.0, lambda: c.set_slots("r0n0", 1))
+    run = c.run(until_s=1.0)
+    assert free(c, "r0n0") == (1, 3, 0)
+    assert c.core.state.slots == 1
+    assert c.core.state.free == 0
+    run = c.run()
+    assert [at_s for _, at_s in run.launches("j1.")] == [2.0, 4.0, 6.0]  # one after the other
+    assert run.ended == {"j0": "", "j1": ""}
+    assert sum(record.killed for record in c.core.records.values()) == 0
+
+
+def test_slots_that_are_added_are_offered_at_once():
+    c = tiny_cluster(nodes=1, slots=1)
+    c.submit("j0", maps=3, map_s=2)
+    c.at(1.0, lambda: c.set_slots("r0n0", 3))
+    assert [at_s for _, at_s in c.run().launches("j0.")] == [0.0, 1.0, 1.0]
+
+
+def test_a_node_without_slots_gets_no_task_until_it_has_some():
+    c = tiny_cluster(nodes=2, slots=1)
+    c.set_slots("r0n1", 0)
+    assert [node.id for node in c.core.state.free_nodes()] == ["r0n0"]
+    c.submit("j0", maps=3, map_s=1)
+    c.at(1.0, lambda: c.set_slots("r0n1", 1))
+    assert c.run().placements == [
+        ("j0.m0", "r0n0", 0.0),
+        ("j0.m1", "r0n0", 1.0),
+        ("j0.m2", "r0n1", 1.0),
+    ]
+
+
+def test_a_node_that_is_lost_comes_back_with_the_slots_it_has_then():
+    c = tiny_cluster(nodes=1, slots=2)
+    c.submit("j0", maps=2, map_s=5)
+    c.run(until_s=1.0)
+    c.set_slots("r0n0", 1)
+    c.lose("r0n0")
+    assert (c.core.state.slots, c.core.state.free) == (0, 0)
+    c.join("r0n0")
+    assert free(c, "r0n0") == (2, 2, 0)
+
+
+@pytest.mark.parametrize("node", ["r9n9", "r0n1"])
+def test_slots_of_a_node_that_is_not_there_do_not_change(node: str):
+    c = tiny_cluster(nodes=2)
+    c.lose("r0n1")
+    with pytest.raises(PeerError, match=f"there is no living node {node}"):
+        c.set_slots(node, 2)
+
+
+def test_policies_are_told_once_and_only_of_a_change():
+    told = []
+
+    class Told(FairOrder):
+        def slots_changed(self, node: SlotView, before: int) -> None:
+            told.append((node.id, before, node.slots, self.cluster.slots))
+
+    c = tiny_cluster(nodes=2, scheduler=Recipe(name="told", source="a test", order=Told))
+    for slots in (3, 3, 0):
+        c.set_slots("r0n1", slots)
+    assert told == [("r0n1", 1, 3, 4), ("r0n1", 3, 0, 1)]
+    assert Policy.slots_changed(FairOrder, c.core.state.nodes["r0n1"], 1) is None
+
+
+def test_a_reduce_gives_way_where_that_frees_a_slot():
+    """Their map's output is lost.  The younger reduce's node has no slot that would be free."""
+    c = tiny_cluster(racks=3, nodes=1, flow_s=100.0)
+    c.submit("j0", maps=1, reduces=2, map_s=1)
+    c.run(until_s=0.5)
+    c.set_slots("r0n0", 0)
+    assert c.run(until_s=2.0).placements[1:] == [("j0.r0", "r1n0", 1.0), ("j0.r1", "r2n0", 1.0)]
+    c.set_slots("r2n0", 0)
+    c.lose("r0n0")
+    assert c.run(until_s=2.0 + 5.0).placements[-1] == ("j0.m0", "r1n0", 7.0)
+    assert c.core.records["j0"].killed == 1
+
+
+# Those who count slots ---------------------------------------------------------------------------
+def test_a_queues_maximum_is_of_the_slots_there_are_now():
+    options = {
+        "capacity.guaranteed.a": 0.5,
+        "capacity.guaranteed.b": 0.5,
+        "capacity.maximum.a": 0.5,
+    }
+    c = tiny_cluster(nodes=4, scheduler="capacity", options=options)
+    c.submit("j0", maps=9, map_s=10, queue="a")
+    assert len(c.run(until_s=1.0).launches("j0.")) == 2
+    assert "queue a is at its maximum: 2 slots" in c.why_waiting("j0.m5")
+    for node in ("r0n2", "r0n3"):
+        c.set_slots(node, 3)
+    assert len(c.run(until_s=2.0).launches("j0.")) == 4
+    for node in ("r0n0", "r0n1", "r0n2", "r0n3"):
+        c.set_slots(node, 1)
+    assert len(c.run(until_s=9.0).launches("j0.")) == 4
+    assert len(c.run(until_s=19.0).launches("j0.")) == 6  # two once more, of four slots
+
+
+def test_reduces_that_hold_all_slots_that_are_left_begin():
+    late = Recipe(name="late", source="a test", order=FairOrder, shuffle=LateStart)
+    c = tiny_cluster(nodes=4, scheduler=late)
+    c.submit("j9", maps=1, map_s=30)
+    c.submit("j0", maps=2, reduces=4)
+    c.run(until_s=5.0)
+    assert not c.flows()  # it waits for the slot that j9 holds
+    held = next(a.node.id for a in c.core.state.attempts.values() if a.id.startswith("j9"))
+    c.set_slots(held, 0)
+    c.run(until_s=29.9)
+    assert not c.flows()  # as long as others hold a slot
+    c.run(until_s=30.0)
+    assert {at_s for at_s, _ in c.flows()} == {30.0}
+
+
+def test_a_rack_without_slots_is_as_good_as_lost():
+    """ShuffleWatcher's racks: the job's own; once these have no slots, it runs anywhere."""
+    c = tiny_cluster(racks=2, nodes=2, scheduler="shufflewatcher")
+    c.store("in", blocks=[["r0n0"], ["r0n1"], ["r0n0"], ["r0n1"]])
+    c.submit("j0", input="in", map_s=10)
+    assert set(c.run(until_s=1.0).nodes_of("j0")) == {"r0n0", "r0n1"}
+    for node in ("r0n0", "r0n1"):
+        c.set_slots(node, 0)
+    assert set(c.run(until_s=30.0).nodes_of("j0")) == {"r0n0", "r0n1", "r1n0", "r1n1"}
+
+
+def test_a_rack_with_slots_again_is_kept_to():
+    c = tiny_cluster(racks=2, nodes=1, slots=2, scheduler="shufflewatcher")
+    c.set_slots("r0n0", 0)
+    c.set_slots("r0n0", 1)
+    c.store("in", blocks=[["r0n0"], ["r0n0"], ["r0n0"]])
+    c.submit("j0", input="in", map_s=10)
+    assert c.run().placements == [
+        ("j0.m0", "r0n0", 0),
+        ("j0.m1", "r0n0", 10),
+        ("j0.m2", "r0n0", 20),
+    ]
+
+
+# What is written down ----------------------------------------------------------------------------
+def eventful() -> TinyCluster:
+    c = tiny_cluster(nodes=2, slots=2)
+    c.submit("j0", maps=8, map_s=2)
+    c.at(1.0, lambda: c.set_slots("r0n0", 0))
+    c.at(3.0, lambda: c.set_slots("r0n1", 4))
+    c.run()
+    return c
+
+
+def test_a_log_with_changes_of_slots_is_replayed(tmp_path: Path):
+    c = eventful()
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path, ClusterConfig(topology=c.topology))
+    for (at_s, event), commands in zip(c.events, c.led_to, strict=True):
+        log.write(at_s, event, commands)
+    log.close()
+    assert '"type": "slots-changed", "node": "r0n0", "slots": 0' in path.read_text()
+    steps = list(replay(path))
+    assert len(steps) == len(c.events)
+    lanes = [row for row in chrome_trace(steps)["traceEvents"] if row["name"] == "thread_name"]
+    assert len(lanes) == 2 + 4
+
+
+def test_the_share_of_slots_used_is_of_those_there_were():
+    """4 slots for a second, then 2 for two seconds, then 4; 8 maps of 2 s hold 16."""
+    c = eventful()
+    records = list(c.core.records.values())
+    summary = report(records, c.core.state.slot_history, now_s=c.now_s)
+    assert summary["makespan_s"] == 5.0
+    slot_s = 4 * 1.0 + 2 * 2.0 + 4 * 2.0
+    assert summary["slot_utilization"] == pytest.approx(16 / slot_s)
