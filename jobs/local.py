@@ -8,7 +8,7 @@ The tasks run as on a cluster, but the files and the shuffle are byte strings in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railyard.cluster.messages.execution import Split, TaskSpec
@@ -73,22 +73,29 @@ class LocalRun:
 
 
 def run_locally(
-    job: Job, files: Mapping[str, Buffer], reduces: int = 1, split_bytes: int = 2**25
+    job: Job,
+    files: Mapping[str, Buffer],
+    reduces: int = 1,
+    split_bytes: int = 2**25,
+    inputs: Mapping[str, Collection[str]] | None = None,
 ) -> LocalRun:
     """Run all of a job's tasks over ``files``, {path: content}, in splits of ``split_bytes``.
 
-    Exceptions of the job's code are not caught.
+    ``inputs``: {name of an input: paths of its files}, for jobs that name theirs.  Exceptions of
+    the job's code are not caught.
     """
+    named = {path: name for name, paths in (inputs or {}).items() for path in paths}
     for path, data in files.items():
         if data or len(files) == 1:  # among several, one may be empty, such as a reduce's output
-            job.input.check(path, len(data))
+            job.input_format(named.get(path, "")).check(path, len(data))
     specs = job.stage_specs(reduces)
-    splits = cut_into_splits({path: len(data) for path, data in files.items()}, split_bytes)
+    every = cut_into_splits({path: len(data) for path, data in files.items()}, split_bytes)
     written: dict[str, list[TaskResult]] = {}
     run = LocalRun()
     for spec in specs:
         partitions = next((other.tasks for other in specs if spec.name in other.reads), 0)
         results = written[spec.name] = []
+        splits = [s for s in every if not spec.inputs or named.get(s.path) in spec.inputs]
         for task in _tasks(spec, splits, partitions, written):
             outputs = [
                 (name, b"".join(result.partitions[task.index]))
@@ -128,7 +135,7 @@ def _tasks(
 ) -> Iterator[TaskSpec]:
     inputs = sum(len(written[name]) for name in spec.reads)
     for index in range(spec.tasks or len(splits)):
-        own = () if spec.reads or spec.tasks else (splits[index],)
+        own = (splits[index],) if spec.reads_files else ()
         yield TaskSpec(
             stage=spec.name,
             index=index,

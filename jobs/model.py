@@ -24,13 +24,24 @@ Most jobs are a class in a file of its own:
 
 ``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  In place of a
 class, a module may define functions ``map`` and ``reduce``; its annotated variables are then the
-parameters.  A job with more stages overrides ``stages``.
+parameters.  A job with more stages overrides ``stages``; those that read files may name inputs:
+
+    class Join(Job):
+        def stages(self):
+            return (
+                Stage("o", Map(self.order), inputs=("orders",)),
+                Stage("c", Map(self.customer), inputs=("customers",)),
+                Stage("r", Reduce(self.pair), reads=("o", "c")),
+            )
+
+    railyard run join.py --input orders=o.csv --input customers=c.csv
 
 Never here: running anything.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -46,6 +57,8 @@ from railyard.jobs.params import read_params
 from railyard.jobs.records import Pairs, partition_by_hash
 from railyard.jobs.taskio import Operator
 
+#: Name of one of a job's inputs.
+INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 #: Most tasks of a stage.
 TASKS_MAX = COUNT_MAX
 #: Most reduces of a real job: more would take too long on a laptop's slots.
@@ -58,7 +71,14 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: Name  #: small letters only: "m" and "r" in plain MapReduce
     #: stages from which its tasks fetch; () = it reads the job's files
     reads: Annotated[tuple[Name, ...], FEW] = ()
-    tasks: Tasks = 0  #: 0 = one for each split of the job's files
+    tasks: Tasks = 0  #: 0 = one for each split of the files that it reads
+    #: names of the job's inputs that it reads; () = all of the job's files
+    inputs: Annotated[tuple[Name, ...], FEW] = ()
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether it reads files of the block store."""
+        return not self.reads and not self.tasks
 
     @property
     def kind(self) -> Literal["map", "reduce"]:
@@ -75,13 +95,17 @@ class Stage:
     reads: tuple[str, ...] = ()  #: names of earlier stages; () = it reads the job's files
     #: number of tasks; None = one per split if it reads files, else the submission's ``reduces``
     tasks: int | None = None
+    #: names of the job's inputs that it reads, such as ("orders",); () = all of the job's files
+    inputs: tuple[str, ...] = ()
 
     def spec(self, reduces: int) -> StageSpec:
         """The stage without its operator; ``reduces`` is the number given at submission."""
         tasks = self.tasks
         if tasks is None:
             tasks = reduces if self.reads else 0
-        return StageSpec(name=self.name, reads=tuple(self.reads), tasks=tasks)
+        return StageSpec(
+            name=self.name, reads=tuple(self.reads), tasks=tasks, inputs=tuple(self.inputs)
+        )
 
 
 class Job:
@@ -138,6 +162,14 @@ class Job:
             return (Stage("m", mapper),)
         return (Stage("m", mapper), Stage("r", Reduce(self.reduce), reads=("m",)))
 
+    def input_format(self, name: str) -> InputFormat:
+        """How the job's input of that name is read as records: as the first stage does."""
+        for stage in self.stages():
+            if name in stage.inputs:
+                form: InputFormat = getattr(stage.operator, "input", self.input)
+                return form
+        return self.input
+
     def stage(self, name: str) -> Stage:
         """The stage called ``name``; ``UsageError`` if there is none."""
         stages = {stage.name: stage for stage in self.stages()}
@@ -179,6 +211,7 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
             raise UsageError(f"{where}: tasks = {stage.tasks}: need a whole number >= 1")
         if len(set(stage.reads)) < len(stage.reads):
             raise UsageError(f"{where}: reads a stage twice: need each once")
+        _check_inputs(stage, where)
         for name in stage.reads:
             if name not in seen:
                 raise UsageError(f'{where}: reads "{name}": need a stage listed before it')
@@ -189,3 +222,20 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
                     f" as well, has {other.tasks}: need as many"
                 )
         seen[stage.name] = stage
+
+
+def input_names(stages: Sequence[StageSpec]) -> list[str]:
+    """The names of the inputs that stages read, each once, in order; none = they have no names."""
+    return list(dict.fromkeys(name for stage in stages for name in stage.inputs))
+
+
+def _check_inputs(stage: StageSpec, where: str) -> None:
+    if stage.inputs and not stage.reads_files:
+        other = "stages" if stage.reads else "nothing, with tasks of its own"
+        raise UsageError(f"{where}: names inputs, and reads {other}: need one of the two")
+    if len(set(stage.inputs)) < len(stage.inputs):
+        raise UsageError(f"{where}: reads an input twice: need each once")
+    for name in stage.inputs:
+        if not INPUT_NAME.fullmatch(name):
+            right = "a name of small letters, digits and _, such as orders"
+            raise UsageError(f'{where}: input "{name}": need {right}')

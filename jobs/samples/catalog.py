@@ -10,7 +10,7 @@ from pathlib import Path
 from railyard.cluster.errors import UsageError, require, unknown_name
 from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.shown import printable
-from railyard.jobs.model import Job
+from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
 from railyard.jobs.samples.teragen import RECORD_BYTES, RECORDS, TeraGen
@@ -52,10 +52,12 @@ def user_job(file: Path, job_class: str = "") -> Sample:
     def plan(request: Request) -> Plan:
         package = pack_file(file, job_class, request.params)
         job = load_job(package)
+        stages = job.stage_specs()
         return Plan(
             steps=(_measured(name, request.input, request, package),),
             input=job.input,
-            needs_input=any(s.kind == "map" and not s.tasks for s in job.stage_specs()),
+            formats={each: job.input_format(each) for each in input_names(stages)},
+            needs_input=any(stage.reads_files for stage in stages),
         )
 
     return Sample(name, f"the job in {file}", plan)
@@ -218,6 +220,7 @@ def _measured(name: str, source: str, request: Request, package: JobPackage) -> 
     return Step(
         name=name,
         input=source,
+        inputs=request.inputs,
         output=_output(request),
         reduces=request.reduces,
         pack=lambda _: package,

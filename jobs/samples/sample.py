@@ -43,6 +43,8 @@ class Request:
 
     folder: str  #: folder of the block store for all files of the run
     input: str = ""  #: the user's file or folder in the block store; "" = generate one
+    #: (name, path) of the user's inputs, for a job that names its inputs
+    inputs: tuple[tuple[str, str], ...] = ()
     output: str = ""  #: folder for the output; "" = one below ``folder``
     #: folder for generated input that other runs may reuse, named by its parameters; "" = generate
     #: it below ``folder``, for this run alone
@@ -70,11 +72,12 @@ class Step:
     """One job of a plan, to be submitted."""
 
     name: str  #: "teragen"
-    input: str  #: file or folder to read; "" = none
+    input: str  #: file or folder to read, or that all of ``inputs`` are in; "" = none
     output: str  #: folder to write
     reduces: int
     #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
+    inputs: tuple[tuple[str, str], ...] = ()  #: (name, path) of each input, if they have names
     measured: bool = False  #: whether this is the requested job, not a preparation or a check
     #: the share of each rack, r0, r1, ..., in what its last stage writes: the first replicas of a
     #: task's file are in one rack.  () = the store's or the scheduler's rule
@@ -96,6 +99,8 @@ class Plan:
 
     steps: tuple[Step, ...]  #: in the order in which they run
     input: InputFormat  #: ``plan.input.check(path, length)`` refuses a wrong file of the user's
+    #: {name of an input: its format}, for a job that names its inputs
+    formats: Mapping[str, InputFormat] = field(default_factory=dict)
     needs_input: bool = False  #: whether the user must give a file, since none can be generated
     #: raises ``UsageError`` if input files of these sizes in bytes do not fit the request
     check_sizes: Callable[[Sequence[int]], None] | None = None

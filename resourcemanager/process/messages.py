@@ -57,6 +57,8 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     input_paths: Annotated[
         tuple[Path, ...], ENTRIES
     ] = ()  #: files, or folders of files, of the block store
+    #: the name of each of ``input_paths``, several of which may share one; () = they have none
+    input_names: Annotated[tuple[Name, ...], ENTRIES] = ()
     output_path: Path = ""  #: folder that must not exist yet; "" = the job writes nothing
     output_replication: Replicas = 0  #: 0 = the cluster's
     user: Name = "user"

@@ -5,7 +5,7 @@ The NameNode's answers come through the reactor; whoever submitted the job is an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import JobId
@@ -13,7 +13,7 @@ from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
-from railyard.jobs.model import StageSpec, check_stages
+from railyard.jobs.model import StageSpec, check_stages, input_names
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.process.messages import SubmitJob
 
@@ -85,7 +85,12 @@ class Submission:
 
     def _ready(self) -> None:
         self._over = True
-        inputs = tuple(
+        inputs = {path: self._inputs(path) for path in self._files}
+        self._on_ready(tuple(_plan(stage, self._job, inputs) for stage in self._job.stages))
+
+    def _inputs(self, path: str) -> list[TaskInput]:
+        """The input of a task for each block of a file, or of the files of a folder."""
+        return [
             TaskInput(
                 splits=(
                     Split(
@@ -97,11 +102,9 @@ class Submission:
                 input_bytes=block.stored_length * self._scale,
                 nodes=block.nodes,
             )
-            for path in self._job.input_paths
             for file in self._files[path]
             for block in file.blocks
-        )
-        self._on_ready(tuple(_plan(stage, inputs) for stage in self._job.stages))
+        ]
 
     def _refuse(self, reason: str) -> None:
         if not self._over:
@@ -126,23 +129,42 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
     )
 
 
-def _plan(stage: StageSpec, inputs: tuple[TaskInput, ...]) -> StagePlan:
-    if _reads_files(stage):
-        return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs)
+def _plan(stage: StageSpec, job: SubmitJob, inputs: Mapping[str, Sequence[TaskInput]]) -> StagePlan:
+    """A stage with its tasks; ``inputs``: {path of an input: the inputs of tasks}."""
+    if stage.reads_files:
+        of_tasks = tuple([each for path in _read_by(stage, job) for each in inputs[path]])
+        return StagePlan(name=stage.name, tasks=len(of_tasks), inputs=of_tasks)
     return StagePlan(name=stage.name, reads=stage.reads, tasks=stage.tasks)
 
 
 def _check_input(job: SubmitJob) -> None:
-    """Raise ``UsageError`` unless there is input exactly if there is a stage that reads it."""
-    readers = [stage.name for stage in job.stages if _reads_files(stage)]
-    if readers and not job.input_paths:
-        raise UsageError(f'job {job.name}: stage "{readers[0]}" reads files: need an input path')
-    if job.input_paths and not readers:
-        raise UsageError(f"job {job.name}: reads no files: need no input path")
+    """Raise ``UsageError`` unless each stage that reads files has some, and each file a reader."""
+    where, paths, names = f"job {job.name}", job.input_paths, job.input_names
+    readers = [stage for stage in job.stages if stage.reads_files]
+    if readers and not paths:
+        raise UsageError(f'{where}: stage "{readers[0].name}" reads files: need an input path')
+    if paths and not readers:
+        raise UsageError(f"{where}: reads no files: need no input path")
+    if names and len(names) != len(paths):
+        raise UsageError(f"{where}: {len(names)} names for {len(paths)} inputs: need one for each")
+    for stage in readers:
+        for name in stage.inputs:
+            if name not in names:
+                right = f'an input "{name}"'
+                raise UsageError(f'{where}: stage "{stage.name}" reads "{name}": need {right}')
+    if all(stage.inputs for stage in readers):
+        read = input_names(readers)
+        for name in names:
+            if name not in read:
+                raise UsageError(f'{where}: no stage reads "{name}": need {", ".join(read)} only')
 
 
-def _reads_files(stage: StageSpec) -> bool:
-    return not stage.reads and not stage.tasks
+def _read_by(stage: StageSpec, job: SubmitJob) -> list[str]:
+    """The paths of the inputs that a stage reads, in the order in which they were given."""
+    if not stage.inputs:
+        return list(job.input_paths)
+    named = zip(job.input_names, job.input_paths, strict=True)
+    return [path for name, path in named if name in stage.inputs]
 
 
 def _hidden(path: str) -> bool:

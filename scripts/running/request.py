@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import getpass
 import secrets
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from railyard.cluster.errors import PeerError, UsageError
-from railyard.cluster.shown import printable
+from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.topology import Topology
-from railyard.dfs.paths import join_path, parse_path
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, default_reduces
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
 from railyard.scripts.running.files import readable_size
+from railyard.scripts.running.inputs import local_files, read_inputs, stored_path
 from railyard.scripts.terminal.options import TextPairs, name, new_folder, text_pairs
 from railyard.scripts.terminal.request import argument, option
 
-#: Marks an input as a file or folder of the block store.
-STORE_PREFIX = "dfs:"
 #: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
 BlocksOf = Callable[[str], int]
 
@@ -42,7 +38,8 @@ class RunRequest(ClusterRequest, JobsRequest):
         "--input",
         multiple=True,
         metavar="FILE",
-        help="A local file, or dfs:/PATH of the cluster that is up.  Repeatable.",
+        help="A local file, or dfs:/PATH of the cluster that is up; orders=FILE for a job that "
+        "names its inputs.  Repeatable.",
     )
     output: str | None = option(
         "--output", metavar="PATH", help="Folder of the block store for the output."
@@ -83,18 +80,20 @@ def prepare(
     [job] = request.jobs
     sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    source, copies = _input(request.inputs, f"{folder}/input", cluster_is_up=blocks_of is not None)
-    stored_bytes = 0 if request.inputs else incoming_bytes(request, topology)
-    if source and not copies and request.reduces is None:
-        assert blocks_of is not None, "the input is in the store of a cluster that is up"
-        blocks = blocks_of(source)
-    else:
-        sizes = [readable_size(local) for local in copies.values()] or [stored_bytes]
-        blocks = sum(-(-size // topology.stored_block_bytes) for size in sizes)
+    is_up = blocks_of is not None
+    given = read_inputs(request.inputs, f"{folder}/input", cluster_is_up=is_up)
+    copies, stored_bytes = given.copies, 0
+    if not request.inputs:
+        stored_bytes = incoming_bytes(request, topology)
+    sizes = [readable_size(local) for local in copies.values()] or [stored_bytes]
+    blocks = sum(-(-size // topology.stored_block_bytes) for size in sizes)
+    if blocks_of is not None and request.reduces is None:
+        blocks += sum(map(blocks_of, given.stored))
     plan = sample.plan(
         Request(
             folder=folder,
-            input=source,
+            input=given.path,
+            inputs=given.named,
             output=_output(request.output),
             stored_bytes=stored_bytes,
             parts=-(-stored_bytes // topology.stored_block_bytes),
@@ -103,10 +102,9 @@ def prepare(
             params=dict(request.params),
         )
     )
-    if plan.needs_input and not request.inputs:
-        raise UsageError(f"{job}: reads input: need --input FILE")
-    for local in copies.values():
-        plan.input.check(str(local), readable_size(local))
+    _check_names(job, [each for each, _ in given.named], plan, has_input=bool(request.inputs))
+    for path, local in copies.items():
+        plan.formats.get(given.name_of(path), plan.input).check(str(local), readable_size(local))
         stored_bytes += readable_size(local)
     if copies and plan.check_sizes is not None:
         plan.check_sizes([readable_size(local) for local in copies.values()])
@@ -123,43 +121,27 @@ def incoming_bytes(request: RunRequest, topology: Topology) -> int:
         raise UsageError("--size: --input says what to read: need one of the two")
     if not request.inputs:
         return topology.stored_size(request.input_bytes)
-    paths = [path for path in request.inputs if not path.startswith(STORE_PREFIX)]
-    return sum(readable_size(Path(path)) for path in paths)
+    return sum(map(readable_size, local_files(request.inputs)))
 
 
-def _input(
-    inputs: tuple[str, ...], folder: str, *, cluster_is_up: bool
-) -> tuple[str, dict[str, Path]]:
-    """The input's path in the block store ("" = none), and which local files to copy there."""
-    stored = [path.removeprefix(STORE_PREFIX) for path in inputs if path.startswith(STORE_PREFIX)]
-    if stored:
-        if len(inputs) > 1:
-            raise UsageError(f"--input {inputs[1]}: need a single file or folder with dfs:")
-        if not cluster_is_up:
-            raise UsageError(f"--input {inputs[0]}: no cluster is up: railyard up starts one")
-        return _stored_path("--input", stored[0]), {}
-    # In the store, names are plain text, as paths of the local file system need not be.
-    called = {path: printable(Path(path).name) for path in inputs}
-    for file, times in Counter(called[path] for path in inputs).items():
-        if times > 1:
-            raise UsageError(f"--input: {times} files are called {file}: need different names")
-    for path in inputs:
-        readable_size(Path(path))
-    copies = {f"{folder}/{file}": Path(path) for path, file in called.items()}
-    return (next(iter(copies)) if len(copies) == 1 else folder if copies else ""), copies
+def _check_names(job: str, given: list[str], plan: Plan, *, has_input: bool) -> None:
+    """Raise ``UsageError`` unless input is given where it is needed, by the names the job has."""
+    if given and not plan.formats:
+        raise UsageError(f"{job}: its input has no name: need --input FILE")
+    for each in given:
+        if each not in plan.formats:
+            raise unknown_name(f"input of {job}", each, list(plan.formats))
+    for each in plan.formats:
+        if each not in given:
+            raise UsageError(f"{job}: reads {', '.join(plan.formats)}: need --input {each}=FILE")
+    if plan.needs_input and not has_input:
+        raise UsageError(f"{job}: reads input: need --input FILE")
 
 
 def _output(path: str | None) -> str:
     if path is None:
         return ""
-    folder = _stored_path("--output", path)
+    folder = stored_path("--output", path)
     if folder == "/":
         raise UsageError(f"--output {path}: exists already: need the path of a new folder")
     return folder
-
-
-def _stored_path(option: str, path: str) -> str:
-    try:
-        return join_path(parse_path(path))
-    except PeerError as error:
-        raise UsageError(f"{option} {path}: {error}") from None

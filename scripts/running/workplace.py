@@ -92,7 +92,8 @@ class Workplace:
             name=name or step.name,
             package=package,
             stages=stages,
-            input_paths=(step.input,) if step.input else (),
+            input_paths=tuple(path for _, path in step.inputs) or _paths(step.input),
+            input_names=tuple(name for name, _ in step.inputs),
             output_path=step.output,
             output_racks=self._racks.get(step.output, ()),
             first_racks=tuple(map(rack_id, racks)),
@@ -111,3 +112,7 @@ class Workplace:
         """A file; the local one if it was copied from there: checks do not rest on the copy."""
         local = self._locals.get(path)
         return LocalFile(local) if local is not None else self.store.open(path)
+
+
+def _paths(path: str) -> tuple[str, ...]:
+    return (path,) if path else ()

@@ -43,6 +43,47 @@ class Joined(Job):
         )
 
 
+class Bought(Job):
+    """Joins two inputs, of which one has fixed records."""
+
+    def stages(self):
+        return (
+            Stage(
+                "o",
+                Map(lambda r: [(r[:1].decode(), r[1:].decode())], FixedRecords(3)),
+                inputs=("orders",),
+            ),
+            Stage("c", Map(lambda line: [(line[0], line[2:])]), inputs=("names",)),
+            Stage("r", Reduce(lambda k, v: [(k, "+".join(sorted(v)))]), reads=("o", "c")),
+        )
+
+
+def test_a_stage_reads_the_inputs_that_it_names():
+    files = {"/o/1": b"a12b34", "/o/2": b"a56", "/n": b"a anna\nb bert\n"}
+    inputs = {"orders": ["/o/1", "/o/2"], "names": ["/n"]}
+    run = run_locally(Bought(), files, split_bytes=3, inputs=inputs)
+    assert run.outputs == {"r": [b"a\t12+56+anna\nb\t34+bert\n"]}
+    assert Bought().input_format("orders") == FixedRecords(3)
+    assert [spec.inputs for spec in Bought().stage_specs()] == [("orders",), ("names",), ()]
+
+
+@pytest.mark.parametrize(
+    ("spec", "wrong"),
+    [
+        (StageSpec(name="a", inputs=("x", "x")), "reads an input twice"),
+        (StageSpec(name="a", inputs=("X",)), 'input "X": need a name of small letters'),
+        (StageSpec(name="a", tasks=2, inputs=("x",)), "names inputs, and reads nothing"),
+        (
+            StageSpec(name="r", reads=("m",), tasks=2, inputs=("x",)),
+            "names inputs, and reads stage",
+        ),
+    ],
+)
+def test_inputs_are_named_where_files_are_read(spec, wrong):
+    with pytest.raises(UsageError, match=wrong):
+        check_stages((StageSpec(name="m"), spec))
+
+
 @pytest.mark.parametrize("split_bytes", [1, 7, 20, 1000])
 @pytest.mark.parametrize("reduces", [1, 3])
 def test_map_and_reduce_count_words(split_bytes, reduces):

@@ -140,9 +140,48 @@ def test_the_report(office: Office):
         office.client.call(GetReport(jobs=("j9",)), Report)
 
 
+JOIN = (
+    StageSpec(name="o", inputs=("orders",)),
+    StageSpec(name="c", inputs=("customers",)),
+    StageSpec(name="r", reads=("o", "c"), tasks=1),
+)
+
+
+def test_a_stage_reads_the_inputs_that_it_names(office: Office):
+    rack = Rack(office, "r0", nodes=3)
+    office.store("/o", [(70, "r0n0"), (20, "r0n1")])
+    office.store("/p", [(30, "r0n2")])
+    office.store("/c", [(10, "r0n0")])
+    names = ("orders", "customers", "orders")
+    office.submit(stages=JOIN, input_paths=("/o", "/c", "/p"), input_names=names)
+    launched = [order.task for order in rack.wait_for(LaunchAttempt, 4)]
+    read = {(task.stage, task.splits[0].path, task.splits[0].stored_length) for task in launched}
+    assert read == {("o", "/o", 70), ("o", "/o", 20), ("o", "/p", 30), ("c", "/c", 10)}
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ((), 'stage "o" reads "orders": need an input "orders"'),
+        (("orders",), "1 names for 2 inputs: need one for each"),
+        (("orders", "names"), 'stage "c" reads "customers": need an input "customers"'),
+    ],
+)
+def test_names_of_inputs_that_do_not_fit(office: Office, names: tuple[str, ...], error: str):
+    office.store("/o", [(70, "r0n0")])
+    with pytest.raises(Refused) as caught:
+        office.submit(stages=JOIN, input_paths=("/o", "/o"), input_names=names)
+    assert error in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
+        pytest.param(
+            {"stages": JOIN[:1], "input_paths": ("/in", "/in"), "input_names": ("orders", "no")},
+            'no stage reads "no": need orders only',
+            id="input that nobody reads",
+        ),
         pytest.param({"input_paths": ("/no",)}, "input /no: /no: nothing is there", id="missing"),
         pytest.param({"input_paths": ("/empty",)}, "input /empty: is empty", id="empty"),
         pytest.param({"output_path": "/in"}, "output /in: exists already", id="output exists"),

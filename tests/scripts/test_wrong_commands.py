@@ -45,6 +45,10 @@ CASES = {
     "parameter without value": (["run", "wordcount", "--param", "x"], "need KEY=VALUE"),
     "two sources of input": (["run", "wordcount", "--input", "/x", "--size", "1GB"], "one of the"),
     "stored input without a cluster": (["run", "wordcount", "--input", "dfs:/x"], "no cluster"),
+    "name of an input that has none": (
+        ["run", "wordcount", "--input", f"x={__file__}"],
+        "wordcount: its input has no name: need --input FILE",
+    ),
     "output with dots": (["run", "wordcount", "--output", "/a/../b"], "write the whole path"),
     "result in no folder": (["run", "terasort", "--json", "/no/x.json"], "in a folder that exists"),
     "rate of 5000 digits": (["up", "--network", f"nic={'9' * 5000}Gbps"], "need a rate such as"),

@@ -114,6 +114,7 @@ _POOLS_OF = {
     "coflow": ("coflow",),
     "path": ("path",),
     "input_paths": ("path",),
+    "input_names": ("stage", "text"),
     "output_path": ("path",),
     "folders": ("path",),
     "markers": ("path",),

@@ -12,7 +12,8 @@ from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
 from railyard.scripts.clusters.folders import current_folder
 from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.running.request import STORE_PREFIX, RunRequest, incoming_bytes, prepare
+from railyard.scripts.running.inputs import STORE_PREFIX
+from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
 from railyard.scripts.running.trial import survived
 from railyard.scripts.running.work import SeveralJobs, SingleJob, Work, run_on, session_for
