@@ -7,19 +7,22 @@ by the workload's own distribution over sites, or by the block store's default r
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import JobId, RackId, rack_id
+from railyard.cluster.ids import JobId, NodeId, RackId, rack_id
 from railyard.cluster.messages.execution import DiscardJob, Split
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import BlockId, PlacementHint, Remove
-from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage, split_by
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
+from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.core.output import commit_of
 from railyard.resourcemanager.driving.coredriver import CoreDriver
+from railyard.resourcemanager.driving.datastored import tell_of_data
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, PlaceData
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
+    DataBlock,
     JobCommitFailed,
     JobCommitted,
     JobsPredicted,
@@ -73,9 +76,12 @@ class Submissions:
                     whole = sum(f.size_bytes for f in wanted.files if data in (f.folder, f.path))
                     hints[data] = self._hint(data, whole, wanted.name, forecast)
                 self._files[file.path] = self._put(file, hints.get(data))
+                self._tell_of(file.path)
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
+        for file in wanted.files:
+            self._tell_of(file.path)
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
@@ -95,19 +101,19 @@ class Submissions:
 
     # Input ---------------------------------------------------------------------------------------
     def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
-        """Store a file; without a hint, by its ``shares``: a part's first replicas in each rack."""
-        sizes = file.block_sizes()
+        """Store a file; without a hint, first replicas lie by its ``shares``."""
+        sizes, put = file.block_sizes(), self._store.put
         if hint is not None:
-            blocks = self._store.put(file.path, sizes, hint, file.nodes)
-            return list(zip(blocks, sizes, strict=True))
-        placed: Blocks = []
-        for number, count in enumerate(split_by(len(sizes), file.shares)):
-            part = sizes[len(placed) : len(placed) + count]
-            if part:
-                hint = PlacementHint(racks=((rack_id(number),),))
-                blocks = self._store.put(f"{file.path}/{rack_id(number)}", part, hint)
-                placed += zip(blocks, part, strict=True)
-        return placed
+            blocks = put(file.path, sizes, hint, at=file.nodes)
+        else:
+            racks = [rack_id(number) for number in rack_of_each(file.shares, len(sizes))]
+            blocks = put(file.path, sizes, first_racks=racks)
+        return list(zip(blocks, sizes, strict=True))
+
+    def _tell_of(self, path: str) -> None:
+        """Tell the core where a file's blocks are, if it wants to know."""
+        if self._driver.core.state.uses_data:
+            tell_of_data(self._driver, path, [DataBlock(*each) for each in self._located(path)])
 
     def _hint(
         self, path: str, size_bytes: int, job: str, forecast: Forecast | None
@@ -130,15 +136,18 @@ class Submissions:
 
     def _inputs(self, path: str) -> list[TaskInput]:
         """The task inputs of a file, one per block."""
-        scale, locate = self._topology.scale, self._store.locate
-        offset, inputs = 0, []
-        for block, size_bytes in self._files[path]:
-            split = Split(
-                path=path, stored_offset=offset // scale, stored_length=size_bytes // scale
-            )
-            inputs.append(TaskInput(splits=(split,), input_bytes=size_bytes, nodes=locate(block)))
-            offset += size_bytes
+        scale, inputs = self._topology.scale, []
+        for stored_offset, size_bytes, nodes in self._located(path):
+            split = Split(path=path, stored_offset=stored_offset, stored_length=size_bytes // scale)
+            inputs.append(TaskInput(splits=(split,), input_bytes=size_bytes, nodes=nodes))
         return inputs
+
+    def _located(self, path: str) -> Iterator[tuple[int, int, tuple[NodeId, ...]]]:
+        """For each block of a file: its offset in stored bytes, its size, and its nodes."""
+        scale, locate, offset = self._topology.scale, self._store.locate, 0
+        for block, size_bytes in self._files[path]:
+            yield offset // scale, size_bytes, locate(block)
+            offset += size_bytes
 
     # The core's commands -------------------------------------------------------------------------
     def _commit(self, command: CommitJob) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import NodeId
+from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import (
@@ -68,6 +68,8 @@ class FileStored(Event, frozen=True, kw_only=True):
     path: str
     stored_lengths: tuple[int, ...]  #: length of each block
     hint: PlacementHint = NO_HINT
+    #: of each block, the rack for its first replica; empty = the hint decides
+    first_racks: tuple[RackId, ...] = ()
     #: nodes of each block; empty = the placement rule decides
     nodes: tuple[tuple[NodeId, ...], ...] = ()
 
@@ -309,7 +311,7 @@ class NameNode:
             for nodes, length in zip(placed, lengths, strict=True):
                 known.load.add(length, nodes)
         else:
-            placed = self._place(message.path, lengths, message.hint)
+            placed = self._place(message.path, lengths, message.hint, message.first_racks)
         first = self._next_id
         self._next_id += len(lengths)
         blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
@@ -321,12 +323,18 @@ class NameNode:
         return BlocksStored(blocks=tuple(stored))
 
     def _place(
-        self, path: str, stored_lengths: Sequence[int], hint: PlacementHint
+        self,
+        path: str,
+        stored_lengths: Sequence[int],
+        hint: PlacementHint,
+        first_racks: Sequence[RackId],
     ) -> list[list[NodeId]]:
         """Choose the nodes of all blocks of a file, and add the blocks to their loads."""
         loads, uses, placed = self.blocks.load, Counter[NodeId](), list[list[NodeId]]()
         for number, stored_length in enumerate(stored_lengths):
             block = (path, number)
+            if first_racks:
+                hint = PlacementHint(racks=((first_racks[number],),))
             nodes = self._placement.choose(block, self._replicas, loads, uses, hint=hint)
             loads.add(stored_length, nodes)
             uses.update(nodes)

@@ -29,7 +29,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.attempts import ROOM, Attempts
-from railyard.resourcemanager.core.datasets import place_data
+from railyard.resourcemanager.core.datasets import data_stored, place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
 from railyard.resourcemanager.core.joblife import JobLife
@@ -46,6 +46,7 @@ from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import explain, why_waiting
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
+    DataStored,
     JobCommitFailed,
     JobCommitted,
     JobKilled,
@@ -86,6 +87,7 @@ class Core:
             SlotsChanged: self._slots_changed,
             JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
+            DataStored: lambda event: data_stored(self.state, event),
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,
             JobCommitted: self._jobs.committed,

@@ -1,6 +1,6 @@
-"""Racks for data that jobs will read: asks the data policy, and checks its answer.
+"""Data that jobs read: the data policy is asked where it goes, and told where it is.
 
-The data is not written yet, so no job that reads it has been submitted.
+Never here: what a policy proposes about data; see ``proposing/moves.py``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_id
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.events import DataAnnounced, DataStored
 
 
 def place_data(state: ClusterState, data: DataAnnounced) -> None:
-    """Command where the replicas should go.
+    """Command where the replicas of data should go that is about to be written.
 
     Raises ``PeerError`` for a negative size, ``InvalidDecision`` for racks that do not exist.
     """
@@ -31,3 +31,11 @@ def place_data(state: ClusterState, data: DataAnnounced) -> None:
                 "data", f"placed {data.path} in {rack}", "there is no such rack", data.path
             )
     state.emit(PlaceData(path=data.path, racks=racks))
+
+
+def data_stored(state: ClusterState, event: DataStored) -> None:
+    """Note where blocks of a file are.  Raises ``PeerError`` if those before them are not known."""
+    if not state.stored.is_next(event.path, event.first):
+        known = len(state.data.get(event.path, ()))
+        raise PeerError(f"{event.path}: first = {event.first}: need 0 or {known}, the next block")
+    state.stored.put(event.path, event.first, event.blocks)

@@ -16,6 +16,7 @@ from railyard.cluster.bounded import (
     ENTRIES,
     FEW,
     OF_TASKS,
+    Count,
     JobId,
     ModelBytes,
     Name,
@@ -24,6 +25,7 @@ from railyard.cluster.bounded import (
     RackId,
     ReplicaRacks,
     Replicas,
+    StoredBytes,
     Tasks,
     Text,
     Weight,
@@ -43,6 +45,9 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Event, Vocabulary
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
+
+#: Most blocks in one ``DataStored``.
+DATA_BLOCKS_MAX = 4096
 
 
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +86,26 @@ class DataAnnounced(Event, frozen=True, kw_only=True):
     size_bytes: ModelBytes
     job: Name = ""  #: the name of the job that will read it; "" = unknown
     forecast: Forecast | None = None  #: of that job, if there is one
+
+
+class DataBlock(msgspec.Struct, frozen=True, array_like=True):
+    """A block of a file that jobs read, in a ``DataStored``."""
+
+    stored_offset: StoredBytes  #: real bytes before it in the file
+    size_bytes: ModelBytes
+    nodes: Annotated[tuple[NodeId, ...], FEW]  #: nodes with a sound replica, sorted
+
+
+class DataStored(Event, frozen=True, kw_only=True):
+    """A file that jobs read is in the block store, or its blocks are elsewhere than before.
+
+    Only for recipes that use data: see ``Policy.uses_data``.
+    """
+
+    path: Path
+    #: at most ``DATA_BLOCKS_MAX``: the rest of a larger file follows in further events
+    blocks: Annotated[tuple[DataBlock, ...], ENTRIES]
+    first: Count = 0  #: the number of the first of these blocks in the file
 
 
 class JobSubmitted(Event, frozen=True, kw_only=True):
@@ -139,6 +164,7 @@ EVENTS = Vocabulary(
         SlotsChanged,
         JobsPredicted,
         DataAnnounced,
+        DataStored,
         JobSubmitted,
         JobKilled,
         JobCommitted,

@@ -60,6 +60,9 @@ class Policy:
     #: whether it looks at jobs' forecasts; without such a policy none are made.  A policy that
     #: overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
+    #: whether it looks at ``ClusterView.data``; without such a policy nothing is told of data.  A
+    #: data policy that overrides ``propose`` need not say so
+    uses_data: ClassVar[bool] = False
     #: the policies that this one is made of; each is notified of an event before this one is
     parts: tuple[Policy, ...] = ()
 

@@ -65,6 +65,12 @@ class Recipe:
             for kind in self.classes()
         )
 
+    @property
+    def uses_data(self) -> bool:
+        """Whether any of its policies looks at where data is."""
+        moves = self.data.propose is not Policy.propose
+        return moves or any(kind.uses_data for kind in self.classes())
+
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)

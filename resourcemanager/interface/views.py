@@ -274,6 +274,22 @@ class JobView(Protocol):
         """The pending map with its input nearest to the slot, and how near that is."""
 
 
+class BlockView(Protocol):
+    """A block of a file that jobs read."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Nodes with a replica, sorted, as last heard; one may be lost since."""
+
+    @property
+    def moving_to(self) -> NodeId | None:
+        """The node that it is being moved to; None if it is not."""
+
+
 class ClusterView(Protocol):
     """The topology, the nodes that have joined, and the jobs that run."""
 
@@ -308,6 +324,13 @@ class ClusterView(Protocol):
     @property
     def jobs(self) -> Mapping[JobId, JobView]:
         """{id: job}, of jobs that have not ended, in the order of submission."""
+
+    @property
+    def data(self) -> Mapping[str, Sequence[BlockView]]:
+        """{path: its blocks in order}, of files that jobs read, once they are stored.
+
+        Empty unless a policy says that it uses data (``Policy.uses_data``).
+        """
 
     def free_nodes(self) -> Iterable[SlotView]:
         """Nodes with free slots, in the order in which they will be offered."""

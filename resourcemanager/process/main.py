@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections import deque
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.dfs.messages import Remove, Removed
+from railyard.dfs.messages import FileBlocks, Remove, Removed
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -54,10 +53,8 @@ from railyard.resourcemanager.interface.commands import (
     CommitJob,
     EndJob,
     OpenCoflow,
-    PlaceData,
 )
 from railyard.resourcemanager.interface.events import (
-    DataAnnounced,
     JobCommitFailed,
     JobCommitted,
     JobKilled,
@@ -65,12 +62,13 @@ from railyard.resourcemanager.interface.events import (
     StagePlan,
 )
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.inputdata import InputData
 from railyard.resourcemanager.process.messages import (
-    DataPlan,
     GetClusterStatus,
     GetReport,
     JobAccepted,
     KillJob,
+    NoteInput,
     PlanData,
     SetSlots,
     SubmitForecasts,
@@ -131,7 +129,8 @@ class ResourceManager:
         self._numbers = itertools.count(1)
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
-        self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
+        scale = config.topology.scale
+        self._data = InputData(self._driver, self._server, self._namenode, scale)
         self._take_messages()
         self._take_commands()
         transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
@@ -149,7 +148,8 @@ class ResourceManager:
         for kind in _FACTS:
             server.on(kind, self._fact, only)
         server.on(SubmitForecasts, self._forecasts, (CLIENT,))
-        server.on(PlanData, self._plan_data)
+        server.on(PlanData, self._data.plan)
+        server.on(NoteInput, self._data.note, (CLIENT,))
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT,))
         server.on(SetSlots, managers.set_slots, (CLIENT,))
@@ -165,7 +165,6 @@ class ResourceManager:
         driver.on(CancelFlow, self._cancel_flow)
         driver.on(OpenCoflow, lambda o: self._order_network(RegisterCoflow(coflow=o.coflow)))
         driver.on(CloseCoflow, lambda o: self._order_network(FinishCoflow(coflow=o.coflow)))
-        driver.on(PlaceData, self._send_data_plan)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
@@ -182,37 +181,14 @@ class ResourceManager:
         self._driver.feed(JobsPredicted(jobs=wanted.jobs))
         self._server.reply(request, Done())
 
-    def _plan_data(self, request: Request) -> None:
-        wanted = request.message
-        assert isinstance(wanted, PlanData), "as the server checks"
-        asking = self._planning.setdefault(wanted.path, deque())
-        asking.append(request)
-        try:
-            self._driver.feed(
-                DataAnnounced(
-                    path=wanted.path,
-                    size_bytes=wanted.size_bytes,
-                    job=wanted.job,
-                    forecast=wanted.forecast,
-                )
-            )
-        except PeerError:
-            asking.pop()
-            raise
-
-    def _send_data_plan(self, order: PlaceData) -> None:
-        asking = self._planning[order.path]
-        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
-        if not asking:
-            del self._planning[order.path]
-
     def _submit(self, request: Request) -> None:
         wanted: Any = request.message
 
         def refuse(reason: str) -> None:
             self._server.reply(request, Refusal(reason=reason))
 
-        def accept(stages: tuple[StagePlan, ...]) -> None:
+        def accept(stages: tuple[StagePlan, ...], files: list[FileBlocks]) -> None:
+            self._data.tell_of(files)
             try:
                 job = self._accept(wanted, stages)
             except (PeerError, UsageError) as error:

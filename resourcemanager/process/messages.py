@@ -96,6 +96,12 @@ class PlanData(Message, frozen=True, kw_only=True):
     forecast: Forecast | None = None  #: that job's, if there is one
 
 
+class NoteInput(Message, frozen=True, kw_only=True):
+    """Input of jobs to come is written: tell the scheduler where it is.  Answered by ``Done``."""
+
+    path: Path  #: a file, or a folder with all its files
+
+
 class DataPlan(Message, frozen=True, kw_only=True):
     """For the first replica, the second, ...: racks for it; empty = the store's own rule."""
 

@@ -14,16 +14,23 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
 from railyard.jobs.model import StageSpec, check_stages, input_names
-from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
+from railyard.resourcemanager.interface.events import (
+    JobSubmitted,
+    StagePlan,
+    TaskInput,
+)
 from railyard.resourcemanager.process.messages import SubmitJob
 
-OnReady = Callable[[tuple[StagePlan, ...]], None]
+OnReady = Callable[[tuple[StagePlan, ...], list[FileBlocks]], None]
 OnRefused = Callable[[str], None]
 _Located = BlocksLocated | Refusal
 
 
 class Submission:
-    """One job on its way in.  Ends in ``on_ready`` with its stages or ``on_refused``, once."""
+    """One job on its way in.  Ends once, in ``on_ready`` or ``on_refused``.
+
+    ``on_ready`` gets its stages, and all files that they read.
+    """
 
     def __init__(
         self, job: SubmitJob, scale: int, on_ready: OnReady, on_refused: OnRefused
@@ -62,7 +69,7 @@ class Submission:
         if not isinstance(answer, BlocksLocated):
             self._refuse(f"input {path}: {answer.reason}")
             return
-        shown = tuple(file for file in answer.files if not (answer.folder and _hidden(file.path)))
+        shown = input_files(answer)
         if not any(file.stored_length for file in shown):
             self._refuse(f"input {path}: is empty: need at least one byte")
             return
@@ -86,7 +93,8 @@ class Submission:
     def _ready(self) -> None:
         self._over = True
         inputs = {path: self._inputs(path) for path in self._files}
-        self._on_ready(tuple(_plan(stage, self._job, inputs) for stage in self._job.stages))
+        stages = tuple(_plan(stage, self._job, inputs) for stage in self._job.stages)
+        self._on_ready(stages, [file for files in self._files.values() for file in files])
 
     def _inputs(self, path: str) -> list[TaskInput]:
         """The input of a task for each block of a file, or of the files of a folder."""
@@ -165,6 +173,11 @@ def _read_by(stage: StageSpec, job: SubmitJob) -> list[str]:
         return list(job.input_paths)
     named = zip(job.input_names, job.input_paths, strict=True)
     return [path for name, path in named if name in stage.inputs]
+
+
+def input_files(answer: BlocksLocated) -> tuple[FileBlocks, ...]:
+    """The files of an input: all of a folder but hidden ones, or the file itself."""
+    return tuple(file for file in answer.files if not (answer.folder and _hidden(file.path)))
 
 
 def _hidden(path: str) -> bool:

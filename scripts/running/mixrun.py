@@ -49,6 +49,9 @@ class MixRun:
             source = planned.plan.measured.input
             self._place.announce(source, stored_bytes, name, self._forecasts.get(name))
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
+        for path in dict.fromkeys(planned.plan.measured.input for planned in self._jobs):
+            if path:
+                self._place.note(path)
         ends = self._run()
         return self._check(ends)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_id
+from railyard.cluster.messaging.wire import Done
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
 from railyard.jobs.package import load_job
@@ -15,7 +16,7 @@ from railyard.jobs.samples.sample import Plan, Step
 from railyard.jobs.taskio import FileReader
 from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.process.messages import JobEnded, SubmitJob
+from railyard.resourcemanager.process.messages import JobEnded, NoteInput, SubmitJob
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import JobFailed, Outcome
 from railyard.scripts.running.dataplans import Racks, planned_racks
@@ -48,6 +49,10 @@ class Workplace:
         """Ask where a job's input should go that is about to be written, once for each path."""
         if path and path not in self._racks:
             self._racks[path] = planned_racks(self._session, path, stored_bytes, job, forecast)
+
+    def note(self, path: str) -> None:
+        """Have the scheduler told where input is that is written, before jobs read it."""
+        self._session.link("resourcemanager").call(NoteInput(path=path), Done)
 
     def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""

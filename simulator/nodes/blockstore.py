@@ -68,13 +68,20 @@ class BlockStore:
         blocks: Sequence[int],
         hint: PlacementHint = _NO_HINT,
         at: Sequence[tuple[NodeId, ...]] = (),
+        first_racks: Sequence[RackId] = (),
     ) -> list[BlockId]:
         """Store a file at once, without flows, and return its blocks.
 
         ``blocks`` are their sizes in bytes.  ``at`` has the nodes of each block, if the placement
-        policy is not to choose them.
+        policy is not to choose them; ``first_racks`` the rack of each block's first replica.
         """
-        there = FileStored(path=path, stored_lengths=tuple(blocks), hint=hint, nodes=tuple(at))
+        there = FileStored(
+            path=path,
+            stored_lengths=tuple(blocks),
+            hint=hint,
+            first_racks=tuple(first_racks),
+            nodes=tuple(at),
+        )
         stored = self.send(there)
         assert isinstance(stored, BlocksStored)
         put = self.disks.put

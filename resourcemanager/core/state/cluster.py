@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from random import Random
 
@@ -17,6 +17,7 @@ from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId
 from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
+from railyard.resourcemanager.core.state.data import InputBlock, StoredData
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
@@ -46,6 +47,8 @@ class ClusterState:
         self.wanting = 0  #: how many of ``jobs`` have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of running jobs and of the last that ended
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
+        self.stored = StoredData()
+        self.uses_data = recipe.uses_data  #: whether a policy looks at ``data``
         self.commands: list[Command] = []  #: those that the event at hand has led to so far
         self.emit = self.commands.append  #: add a command
         self.freed: dict[NodeId, Node] = {}  #: nodes with slots that must be offered to all jobs
@@ -60,6 +63,11 @@ class ClusterState:
     def held(self) -> int:
         """Slots that attempts hold."""
         return len(self.attempts)
+
+    @property
+    def data(self) -> Mapping[str, Sequence[InputBlock]]:
+        """{path: blocks} of files that jobs read."""
+        return self.stored.files
 
     # Nodes and slots -----------------------------------------------------------------------------
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:

@@ -1,0 +1,21 @@
+"""Tells a core where a file's blocks are, in events of bounded size, if a policy wants to know.
+
+Never here: how blocks are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from railyard.resourcemanager.driving.coredriver import CoreDriver
+from railyard.resourcemanager.interface.events import DATA_BLOCKS_MAX, DataBlock, DataStored
+
+
+def tell_of_data(driver: CoreDriver, path: str, blocks: Sequence[DataBlock]) -> None:
+    """Feed ``DataStored`` for a file, unless nobody uses data or all of it is known."""
+    state = driver.core.state
+    if not state.uses_data or not state.stored.differs(path, blocks):
+        return
+    for first in range(0, len(blocks), DATA_BLOCKS_MAX):
+        part = tuple(blocks[first : first + DATA_BLOCKS_MAX])
+        driver.feed(DataStored(path=path, blocks=part, first=first))

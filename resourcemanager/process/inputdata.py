@@ -1,0 +1,89 @@
+"""Data that jobs read, between clients, the core and the NameNode.
+
+Before input is written, a client asks where it should go (``PlanData``).  Once it is written, the
+core is told where its blocks are, if a policy wants to know.
+
+Never here: a decision about where data goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.dfs.messages import BlocksLocated, FileBlocks, LocateBlocks
+from railyard.resourcemanager.driving.datastored import tell_of_data
+from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.events import DataAnnounced, DataBlock
+from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import DataPlan, NoteInput, PlanData
+from railyard.resourcemanager.process.submission import input_files
+
+
+class InputData:
+    """Answers questions about data, and tells the core of data."""
+
+    def __init__(self, driver: Driver, server: Server, namenode: LastingLink, scale: int) -> None:
+        self._driver = driver
+        self._server = server
+        self._namenode = namenode
+        self._scale = scale
+        self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
+        driver.on(PlaceData, self._send_plan)
+
+    def plan(self, request: Request) -> None:
+        """Handle ``PlanData``."""
+        wanted = request.message
+        assert isinstance(wanted, PlanData), "as the server checks"
+        asking = self._planning.setdefault(wanted.path, deque())
+        asking.append(request)
+        try:
+            self._driver.feed(
+                DataAnnounced(
+                    path=wanted.path,
+                    size_bytes=wanted.size_bytes,
+                    job=wanted.job,
+                    forecast=wanted.forecast,
+                )
+            )
+        except PeerError:
+            asking.pop()
+            raise
+
+    def note(self, request: Request) -> Message | None:
+        """Handle ``NoteInput``: find the blocks, and tell the core of them."""
+        wanted = request.message
+        assert isinstance(wanted, NoteInput), "as the server checks"
+        if not self._driver.core.state.uses_data:
+            return Done()
+
+        def located(answer: BlocksLocated | Refusal, _: object) -> None:
+            if isinstance(answer, BlocksLocated):
+                self.tell_of(input_files(answer))
+                self._server.reply(request, Done())
+            else:
+                self._server.reply(request, answer)
+
+        self._namenode.insist(LocateBlocks(path=wanted.path), BlocksLocated, located)
+        return None
+
+    def tell_of(self, files: Iterable[FileBlocks]) -> None:
+        """Tell the core where the blocks of files are, if a policy wants to know."""
+        if not self._driver.core.state.uses_data:
+            return
+        for file in files:
+            blocks = [
+                DataBlock(block.stored_offset, block.stored_length * self._scale, block.nodes)
+                for block in file.blocks
+            ]
+            tell_of_data(self._driver, file.path, blocks)
+
+    def _send_plan(self, order: PlaceData) -> None:
+        asking = self._planning[order.path]
+        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
+        if not asking:
+            del self._planning[order.path]
