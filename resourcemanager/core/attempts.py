@@ -1,7 +1,10 @@
 """The life of tasks and attempts: launch, success, failure, kill, and what is done again.
 
 A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
-task becomes pending again when its output is lost and somebody still needs it.
+task becomes pending again when its output is lost and somebody still needs it.  Where the copies
+policy wants to choose, an output is kept until it is taken; so that no job waits for a policy, what
+is kept of a task is taken when its last live attempt is gone, and all that is kept of a stage when
+nothing of it is pending or running.
 
 Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
 """
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, attempt_id
+from railyard.cluster.ids import AttemptId, RackId, attempt_id
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -21,36 +24,36 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     TaskSpec,
 )
+from railyard.resourcemanager.core.blame import Blame
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.output import attempt_file
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailure
-from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import JobSubmitted
+from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.views import Level
-
-#: A job is not offered the slots of a node on which so many of its attempts failed;
-#: mapreduce.job.maxtaskfailures.per.tracker.
-BLAME_MAX = 3
-#: Nor, for so many seconds, those of a node where one of them found no room on the disk.
-NO_ROOM_S = 10.0
-#: Stands between job and node in the name of the timer that ends this.
-ROOM = ".room."
 
 
 class Attempts:
     """Launches attempts, and handles what happens to them."""
 
     def __init__(
-        self, state: ClusterState, shuffle: Shuffle, limits: Limits, jobs: JobLife
+        self,
+        state: ClusterState,
+        shuffle: Shuffle,
+        limits: Limits,
+        jobs: JobLife,
+        blame: Blame,
     ) -> None:
         self._state = state
         self._shuffle = shuffle
         self._limits = limits
         self._jobs = jobs
+        self._blame = blame
+        copies = state.policies.copies
+        self.keep = type(copies).first_counts is not CopyPolicy.first_counts  #: outputs, at times
         self._summed: tuple[tuple[int, ...], int] = (
             (),
             0,
@@ -65,7 +68,7 @@ class Attempts:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
         state, stage = self._state, task.stage
         job, record = stage.job, stage.job.record
-        number, is_copy = task.launches, bool(task.live)
+        number, is_copy = task.launches, task.state != "pending"
         attempt = Attempt(
             attempt_id(task.id, number),
             task,
@@ -137,11 +140,16 @@ class Attempts:
             self._end(attempt, "successful too late")  # the job or others were faster
             stage.job.record.killed += 1
             return
-        self._end(attempt, "successful")
+        policies = self._state.policies
+        kept = self.keep and not policies.ask(policies.copies.first_counts, task)
+        self._end(attempt, "successful and kept" if kept else "successful")
         attempt.partition_bytes = partition_bytes
         attempt.shuffle_bytes = shuffle_bytes
-        self._record(attempt, event)
-        self._win(attempt)
+        if kept:
+            self._keep(attempt, event)
+        else:
+            self._record(attempt, event)
+            self._win(attempt)
 
     def failed(self, event: AttemptFailed) -> None:
         """It ended without its result."""
@@ -154,7 +162,7 @@ class Attempts:
         self._end(attempt, "failed")
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1
-            self._count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
+            self._blame.count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
@@ -179,6 +187,51 @@ class Attempts:
                 self._shuffle.review(stage)
         self._state.ask(job)
 
+    # Outputs that are kept -----------------------------------------------------------------------
+    def take(self, attempt: Attempt) -> None:
+        """The output of an attempt that was kept is its task's."""
+        task, success = attempt.task, attempt.success
+        assert success is not None, f"nothing of {attempt.id} is kept"
+        task.kept = tuple(other for other in task.kept if other is not attempt)
+        attempt.success = None
+        attempt.move("taken")
+        self._record(attempt, success)
+        self._win(attempt)
+
+    def take_what_is_left(self) -> bool:
+        """Take all that stages keep of which nothing is pending or running; is that anything?"""
+        state, taken = self._state, False
+        for stage in list(state.keeping.values()):
+            if stage.kept and not stage.pending.count and not stage.running:
+                taken = True
+                for task in stage.tasks:
+                    if task.state == "kept":
+                        self.take(task.kept[0])
+        return taken
+
+    def _keep(self, attempt: Attempt, event: AttemptSucceeded) -> None:
+        """The attempt did its task; its output waits to be taken."""
+        task = attempt.task
+        attempt.success = event
+        task.kept += (attempt,)
+        if not task.live:
+            task.move("kept")
+        self._state.keeping[task.stage.id] = task.stage
+
+    def _lose_kept_on(self, node: Node) -> None:
+        """What is kept on a node is lost with it, but for what is in the block store."""
+        for stage in list(self._state.keeping.values()):
+            for task in stage.tasks if stage.readers else ():
+                lost = [attempt for attempt in task.kept if attempt.node is node]
+                for attempt in lost:
+                    attempt.move("lost with its node")
+                    attempt.success = None
+                if lost:
+                    stage.job.record.killed += len(lost)
+                    task.kept = tuple(each for each in task.kept if each not in lost)
+                if task.state == "kept" and not task.kept:
+                    self._make_pending(task, "missed, as its output is lost")
+
     # What is lost --------------------------------------------------------------------------------
     def node_lost(self, node: Node) -> None:
         """Write off what a node held: its attempts, which did not fail, and its output."""
@@ -187,10 +240,11 @@ class Attempts:
         for attempt in attempts:
             self._end(attempt, "lost with its node")
             attempt.task.stage.job.record.killed += 1
+        self._lose_kept_on(node)
         for attempt in attempts:
             self._requeue(attempt.task)
         for job in self._state.jobs.values():
-            self._review_avoided(job, node)
+            self._blame.node_lost(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
 
@@ -205,7 +259,7 @@ class Attempts:
             self._lose_output(output)
             if to_blame and output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
-                self._count_failure(output, reason, "")
+                self._blame.count_failure(output, reason, "")
         if reader in reader.task.live:
             self._shuffle.try_again(reader, node)
 
@@ -229,6 +283,7 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         task.winner = attempt
         task.move("won by an attempt")
+        task.drop_kept()
         self._state.policies.notify("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
@@ -253,6 +308,7 @@ class Attempts:
         for other in stage.tasks:
             if not other.counted:
                 other.move("not needed")
+                other.drop_kept()
                 stage.reruns.pop(other.index, None)
                 for attempt in other.live:
                     self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
@@ -269,56 +325,15 @@ class Attempts:
         read.remote += event.remote_bytes
         if attempt.task.stage.reads:
             record.reduced += 1
-            record.reduce_s += self._state.now_s - attempt.launched_s
-
-    def _count_failure(
-        self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
-    ) -> None:
-        """Blame task and node; too many failures of a task end its job."""
-        task, job, node = attempt.task, attempt.task.stage.job, attempt.node
-        task.failures += 1
-        failure = TaskFailure(
-            task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
-        )
-        job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
-        if no_room:
-            self._avoid_for_a_time(job, node)
-        else:
-            job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
-            job.avoid[node.id] = None
-        if task.failures >= job.submission.max_attempts:
-            tries = f"{task.failures} of {job.submission.max_attempts} attempts"
-            self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
-
-    def _avoid_for_a_time(self, job: Job, node: Node) -> None:
-        """Keep a job off a node with a full disk, if enough other nodes are left."""
-        if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
-            job.avoid[node.id] = None
-            until_s = self._state.now_s + NO_ROOM_S
-            self._state.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
-
-    def room_again(self, timer: str) -> None:
-        """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
-        job_id, _, node = timer.partition(ROOM)
-        job = self._state.jobs.get(JobId(job_id))
-        if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
-            return
-        if NodeId(node) in job.avoid:
-            del job.avoid[NodeId(node)]
-            self._state.ask(job)
-
-    def _review_avoided(self, job: Job, lost: Node) -> None:
-        """Forgive nodes if the job would avoid too many of those that are left."""
-        job.avoid.pop(lost.id, None)
-        while len(job.avoid) > self._state.avoidable():
-            job.avoid.popitem()
-            self._state.ask(job)
+            record.reduce_s += (attempt.ended_s or self._state.now_s) - attempt.launched_s
 
     def _requeue(self, task: Task) -> None:
-        """Make a task pending after its last attempt has ended without its output."""
-        stage = task.stage
-        if stage.job.state == "running" and task.state == "running" and not task.live:
+        """After an attempt has ended without its output: if it was the last, take or run again."""
+        if task.stage.job.state != "running" or task.state != "running" or task.live:
+            return
+        if task.kept:
+            self.take(task.kept[0])
+        else:
             self._make_pending(task, "left by its last attempt")
 
     def _run_again(self, task: Task) -> None:

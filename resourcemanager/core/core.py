@@ -28,7 +28,8 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
-from railyard.resourcemanager.core.attempts import ROOM, Attempts
+from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.blame import ROOM, Blame
 from railyard.resourcemanager.core.datasets import data_stored, place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
@@ -76,9 +77,10 @@ class Core:
         self._shuffle = Shuffle(self.state)
         limits = Limits(self.state)
         self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
-        self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs)
+        self._blame = Blame(self.state, self._jobs)
+        self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs, self._blame)
         self._copies = Copies(self.state, self._attempts)
-        self._proposals = Proposals(self.state, self._copies)
+        self._proposals = Proposals(self.state, self._attempts, self._copies)
         self._offers = Offers(self.state, self._attempts, limits, self._proposals)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
@@ -189,7 +191,7 @@ class Core:
         if event.timer.endswith(LOOK):
             self._shuffle.look(event.timer)
         elif ROOM in event.timer:
-            self._attempts.room_again(event.timer)
+            self._blame.room_again(event.timer)
         elif event.timer == OUTAGE:
             self._outage.timer_fired()
         else:

@@ -87,15 +87,19 @@ def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]
         if all(stage.complete for stage in job.stages.values()):
             yield job.id, f"{job.id} is done and still running"
         for stage in job.stages.values():
-            yield from _of_stage(stage, shuffle)
+            yield from _of_stage(stage, state, shuffle)
+            yield from _of_outputs(stage)
 
 
-def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
+def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     states = [task.state for task in stage.tasks]
-    counts = (stage.pending.count, stage.running, stage.done, stage.left)
-    actual = tuple(states.count(state) for state in ("pending", "running", "done", "left"))
+    counts = (stage.pending.count, stage.running, stage.kept, stage.done, stage.left)
+    actual = tuple(map(states.count, ("pending", "running", "kept", "done", "left")))
     if counts != actual or sum(counts) != stage.size:
-        yield stage.job.id, f"{stage.id}: pending, running, done, left = {counts}, not {actual}"
+        names = "pending, running, kept, done, left"
+        yield stage.job.id, f"{stage.id}: {names} = {counts}, not {actual}"
+    if stage.kept and not stage.pending.count and not stage.running:
+        yield stage.job.id, f"{stage.id}: {stage.kept} outputs are kept, and nothing is waited for"
     counted = sum(task.counted for task in stage.tasks)
     left = stage.size - stage.needed if counted == stage.needed else 0
     if (stage.counted, stage.left) != (counted, left):
@@ -106,9 +110,18 @@ def _of_stage(stage: Stage, shuffle: Shuffle) -> Iterator[Broken]:
         yield stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
     for task in stage.tasks:
         yield from _of_task(stage, task, shuffle)
+        if task.kept:
+            yield from _of_kept(task, state)
     for index in stage.reruns:
         if index not in stage.pending:
             yield stage.job.id, f"{stage.id}: rerun {index} is not pending"
+
+
+def _of_outputs(stage: Stage) -> Iterator[Broken]:
+    """Of each task at most one output can be fetched: its winner's."""
+    for output in (output for there in stage.outputs.values() for output in there):
+        if not output.output_lost and output is not output.task.winner:
+            yield output.task.id, f"the output of {output.id} can be fetched, and does not count"
 
 
 def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
@@ -141,7 +154,19 @@ def _seen_state(stage: Stage, task: Task) -> str:
         return "done"
     if stage.counted == stage.needed and not task.counted:
         return "left"
-    return "running" if task.live else "pending"
+    return "running" if task.live else "kept" if task.kept else "pending"
+
+
+def _of_kept(task: Task, state: ClusterState) -> Iterator[Broken]:
+    """A kept output holds no slot, is readable, can be found and is not its task's."""
+    stage = task.stage
+    if task.kept and (task.state in ("done", "left") or stage.id not in state.keeping):
+        yield task.id, f"{task.id} is {task.state} and keeps {len(task.kept)} outputs"
+    for attempt in task.kept:
+        if attempt.state != "kept" or attempt.id in state.attempts or attempt.success is None:
+            yield task.id, f"{attempt.id} is kept, but is {attempt.state}"
+        if stage.readers and not attempt.node.alive:
+            yield task.id, f"the output of {attempt.id} is kept on {attempt.node.id}, which is lost"
 
 
 def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
@@ -170,6 +195,10 @@ def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     for flow, fetch in shuffle.fetches.items():
         if fetch.reader not in fetch.reader.task.live or fetch.reader.killing:
             yield flow, f"flow {flow} is for {fetch.reader.id}, which does not fetch"
+        if any(
+            output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts
+        ):
+            yield flow, f"flow {flow} carries outputs that do not count"
         if not fetch.node.alive:
             yield flow, f"flow {flow} comes from {fetch.node.id}, which is lost"
         if fetch.reader.reader is None or fetch.reader.reader.fetches.get(fetch.key) != flow:

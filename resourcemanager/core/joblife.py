@@ -111,6 +111,10 @@ class JobLife:
             for attempt in [a for a in state.attempts.values() if a.task.stage.job is job]:
                 self._shuffle.stop(attempt)
                 state.kill(attempt, reason)
+        for stage in [stage for stage in state.keeping.values() if stage.job is job]:
+            del state.keeping[stage.id]
+            for task in stage.tasks:
+                task.drop_kept()
         self._shuffle.job_stopped(job)
 
     def _end(self, job: Job, reason: str) -> None:

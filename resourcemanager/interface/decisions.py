@@ -3,7 +3,7 @@
 A slot is offered, and the answer is ``Place``, ``Wait`` or ``Pass``.  What a policy wants that no
 slot was offered for, it proposes, each kind in its role:
 
-    copies   Copy
+    copies   Copy, Take
 
 Answers and proposals are checked before anything changes; one that can't be is an
 ``InvalidDecision``, which stops the core.
@@ -48,7 +48,7 @@ Decision = Place | Wait | Pass
 
 # Proposals ---------------------------------------------------------------------------------------
 class Copy(msgspec.Struct, frozen=True):
-    """Run one more attempt of a running task, in a free slot of ``node``.
+    """Run one more attempt of a task that runs or is kept, in a free slot of ``node``.
 
     ``instead_of`` is asked to end at once.  It may be of the same task, which so moves to ``node``;
     or of any other on ``node``, and then the slot need not be free: it is kept for the copy, which
@@ -61,7 +61,14 @@ class Copy(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-Proposal = Copy
+class Take(msgspec.Struct, frozen=True):
+    """Let the output of an attempt that was kept be its task's; its other attempts are ended."""
+
+    attempt: AttemptView
+    why: str = ""
+
+
+Proposal = Copy | Take
 
 
 class InvalidDecision(InvariantError):

@@ -199,7 +199,17 @@ class ShufflePolicy(Policy):
 
 
 class CopyPolicy(Policy):
-    """Proposes copies.  Of two attempts of a task, the first to succeed counts."""
+    """Proposes copies, and says whether the first of a task's attempts to succeed counts."""
+
+    def first_counts(self, task: TaskView) -> bool:
+        """An attempt of the task has just succeeded: whether its output is the task's at once.
+
+        Otherwise the output is kept: it holds no slot and is fetched by nobody until the policy
+        proposes to ``Take`` it.  What is kept of a task is taken when its last live attempt fails
+        or is lost, and what is kept of a stage when nothing of it is pending or running and nothing
+        is proposed; of several outputs, the first.
+        """
+        return True
 
 
 class FlowPolicy(Policy):

@@ -104,7 +104,7 @@ class TaskView(Protocol):
 
     @property
     def state(self) -> str:
-        """One of "pending", "running", "done" and "left", which is not needed any more."""
+        """One of "pending", "running", "kept", "done", and "left": not needed any more."""
 
     @property
     def input(self) -> TaskInput:
@@ -121,6 +121,10 @@ class TaskView(Protocol):
     @property
     def live(self) -> Sequence[AttemptView]:
         """Its attempts that hold a slot."""
+
+    @property
+    def kept(self) -> Sequence[AttemptView]:
+        """Its attempts that succeeded and have their output kept, as they ended."""
 
     @property
     def winner(self) -> AttemptView | None:
@@ -187,7 +191,7 @@ class StageView(Protocol):
 
     @property
     def pending(self) -> PendingView:
-        """Its tasks that neither run nor are done nor left."""
+        """Its tasks that have to run: nothing of theirs runs, is kept or done, or not needed."""
 
     @property
     def open(self) -> bool:

@@ -1,4 +1,4 @@
-"""Copies: one more attempt of a running task, perhaps in the slot that another one gives up.
+"""Copies: one more attempt of a task, perhaps in a slot that another one gives up; which counts.
 
 A slot is held until the end of its attempt is known, here as everywhere; until then it is promised.
 
@@ -11,7 +11,7 @@ from railyard.cluster.ids import job_of
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Task
-from railyard.resourcemanager.interface.decisions import Copy
+from railyard.resourcemanager.interface.decisions import Copy, Take
 from railyard.resourcemanager.interface.views import TaskView
 
 
@@ -43,6 +43,17 @@ class Copies:
         if ending is not None:
             self._attempts.give_up(ending, f"gives its slot up for a copy of {task.id}")
 
+    def take(self, proposal: Take) -> None:
+        """Let a kept output count."""
+        attempt = proposal.attempt
+        task = self._task(attempt.task)
+        kept = next((each for each in task.kept if each.id == attempt.id), None) if task else None
+        if kept is None:
+            why = f"nothing of {attempt.id} is kept"
+            what = f"took the output of {attempt.id}"
+            raise self._state.policies.invalid("copies", what, why, attempt.task.id)
+        self._attempts.take(kept)
+
     def keep_promises(self) -> None:
         """Launch the copies for which slots were given up, in those that are free now."""
         for node in self._state.freed.values():
@@ -66,7 +77,7 @@ def _why_not_copied(task: Task | None, node: Node | None) -> str:
         return "there is no such node"
     if not node.alive:
         return node.why_not_free
-    if task.state != "running" or task.stage.job.state != "running":
+    if task.state not in ("running", "kept") or task.stage.job.state != "running":
         return f"{task.id} is {task.state}, not running"
     if task in node.promised:
         return "it gets a copy there already"

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
+from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.proposing.copies import Copies
 from railyard.resourcemanager.core.state.cluster import ClusterState
-from railyard.resourcemanager.interface.decisions import Copy, Proposal
+from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
 
 #: Rounds after one event; a policy that proposes something in all of them would never cease to.
 ROUNDS_MAX = 100
@@ -40,20 +41,25 @@ class _Kind(NamedTuple):
 class Proposals:
     """Asks policies for proposals, and carries them out."""
 
-    def __init__(self, state: ClusterState, copies: Copies) -> None:
+    def __init__(self, state: ClusterState, attempts: Attempts, copies: Copies) -> None:
         self._state = state
-        self._kinds: dict[type, _Kind] = {Copy: _Kind("copies", copies.copy)}
+        self._attempts = attempts
+        self._kinds: dict[type, _Kind] = {
+            Copy: _Kind("copies", copies.copy),
+            Take: _Kind("copies", copies.take),
+        }
         self._asked = [
             _Asked(propose, state.policies.roles_of(cast("Any", propose).__self__))
             for propose in state.policies.overriding("propose")
         ]
-        self.are_made = bool(self._asked)  #: whether any policy makes proposals
+        #: whether any policy makes proposals, or may leave outputs to be taken
+        self.are_made = bool(self._asked) or attempts.keep
 
     def make(self, offer: Callable[[], None]) -> None:
         """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
         for _ in range(ROUNDS_MAX):
             proposing = [policy for policy in self._asked if self._proposes(policy)]
-            if not proposing:
+            if not proposing and not self._attempts.take_what_is_left():
                 return
             offer()
         who = " and ".join(map(str, proposing))

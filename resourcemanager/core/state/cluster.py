@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from random import Random
 
-from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId
 from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.state.data import InputBlock, StoredData
-from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position, Stage
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.state.slothistory import SlotHistory
@@ -47,6 +47,7 @@ class ClusterState:
         self.wanting = 0  #: how many of ``jobs`` have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of running jobs and of the last that ended
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
+        self.keeping: dict[StageId, Stage] = {}  #: stages with tasks whose outputs are kept
         self.stored = StoredData()
         self.uses_data = recipe.uses_data  #: whether a policy looks at ``data``
         self.commands: list[Command] = []  #: those that the event at hand has led to so far

@@ -22,6 +22,7 @@ from railyard.cluster.ids import (
     stage_id,
     task_id,
 )
+from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.resourcemanager.core.state.lifecycles import ATTEMPT, JOB, TASK
 from railyard.resourcemanager.core.state.pending import PendingTasks
 from railyard.resourcemanager.core.state.readers import Reader
@@ -103,6 +104,7 @@ class Attempt(msgspec.Struct, eq=False):
     copy: bool = False  #: launched beside another attempt of its task
     partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
     shuffle_bytes: int = 0  #: the sum of these
+    success: AttemptSucceeded | None = None  #: what it reported, as long as its output is kept
 
     def move(self, event: str) -> None:
         """Change its state, as the table says."""
@@ -117,14 +119,15 @@ class Attempt(msgspec.Struct, eq=False):
 class Task:
     """A piece of a stage.
 
-    While its job runs: left if it is not needed, done if it has a ``winner``, running if it has
-    ``live`` attempts and no winner, otherwise pending.
+    While its job runs: left if it is not needed, done if it has a ``winner``, otherwise running if
+    it has ``live`` attempts, kept if it has ``kept`` outputs, pending if it has neither.
     """
 
     __slots__ = (
         "counted",
         "failures",
         "index",
+        "kept",
         "launches",
         "live",
         "pending_since_s",
@@ -138,6 +141,7 @@ class Task:
         self.stage = stage
         self.state = "pending"  #: see ``lifecycles.TASK``
         self.live: tuple[Attempt, ...] = ()
+        self.kept: tuple[Attempt, ...] = ()  #: attempts with output to be taken, as they ended
         self.winner: Attempt | None = None  #: the attempt that succeeded
         self.counted = False  #: whether it is one of those that its stage needs: it was done once
         self.launches = 0
@@ -167,18 +171,30 @@ class Task:
             stage.running -= 1
         elif before == "done":
             stage.done -= 1
+        else:
+            stage.kept -= 1
         if after == "pending":
             stage.pending.add(self.index)
         elif after == "running":
             stage.running += 1
         elif after == "done":
             stage.done += 1
+        elif after == "kept":
+            stage.kept += 1
         else:
             stage.left += 1
 
+    def drop_kept(self) -> None:
+        """Nobody takes what is kept: those attempts count as killed."""
+        for attempt in self.kept:
+            attempt.move("not taken")
+            attempt.success = None
+        self.stage.job.record.killed += len(self.kept)
+        self.kept = ()
+
 
 class Stage:
-    """Equal tasks of a job.  ``pending.count + running + done + left == size``.
+    """Equal tasks of a job.  ``pending.count + running + kept + done + left == size``.
 
     As soon as ``needed`` tasks have been done, the others are left.  If the output of one is lost,
     it is done again, not another: some may have read it already, and all shall read the same.
@@ -190,6 +206,7 @@ class Stage:
         "id",
         "inputs",
         "job",
+        "kept",
         "left",
         "limit",
         "live",
@@ -225,6 +242,7 @@ class Stage:
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner
+        self.kept = 0  #: tasks with kept outputs only
         self.done = 0  #: tasks with a winner
         self.counted = 0  #: tasks that have been done at any time; at most ``needed``
         self.left = 0  #: the others, once there are ``needed`` of these
@@ -242,7 +260,7 @@ class Stage:
     @property
     def progress(self) -> float:
         """The share of its work that is done, 0 to 1, running attempts' own progress included."""
-        return min(1.0, (self.done + self.progress_sum) / self.needed)
+        return min(1.0, (self.done + self.kept + self.progress_sum) / self.needed)
 
     @property
     def complete(self) -> bool:
