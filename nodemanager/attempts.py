@@ -21,12 +21,15 @@ from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
 from railyard.cluster.messages.execution import (
+    AskToCompute,
+    AttemptDelayed,
     AttemptDue,
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
     AttemptStarted,
     AttemptSucceeded,
+    AttemptWaits,
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -47,6 +50,7 @@ from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.containers import Containers
 from railyard.nodemanager.failures import tail_of
 from railyard.nodemanager.mapoutput import shuffle_folder
+from railyard.nodemanager.permits import Permits
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +60,11 @@ class _Attempt:
     """An attempt that was launched and has not ended yet."""
 
     order: LaunchAttempt
+    received_s: float  #: when its order came
     reported_s: float  #: when it last sent anything
+    launch_s: float = 0.0  #: from its order until its process reported
+    asked_s: float = 0.0  #: when it asked for a permit to compute
+    permit_s: float = 0.0  #: for how long it has waited for permits, since it runs
     pid: int | None = None  #: None until its process was forked
     peer: bytes | None = None  #: the connection of its umbilical
     peer_pid: int | None = None  #: the process at the other end of it
@@ -79,7 +87,8 @@ class Attempts:
         server: Server,
         nodes: frozenset[NodeId],
         helper: Channel,
-        report: Callable[[Event], None],
+        permits: Permits,
+        report: Callable[[Message], None],
         on_helper_lost: Callable[[], None],
     ) -> None:
         self._daemon = daemon
@@ -88,7 +97,8 @@ class Attempts:
         self._nodes = nodes
         self._report = report
         self._timeout_s = daemon.config.topology.liveness.task_timeout
-        self._containers = Containers(daemon, reactor, helper, self, on_helper_lost)
+        self._permits = permits
+        self._containers = Containers(daemon, reactor, helper, permits, self, on_helper_lost)
         self._running: dict[AttemptId, _Attempt] = {}
         self._by_peer: dict[bytes, AttemptId] = {}
         self._readers: dict[FlowId, AttemptId] = {}
@@ -98,6 +108,8 @@ class Attempts:
         server.on(AttemptSucceeded, self._claimed)
         server.on(AttemptFailed, self._claimed)
         server.on(AttemptDue, self._due)
+        server.on(AttemptWaits, self._waits)
+        server.on(AskToCompute, self._asks)
         server.on(FlowFinished, self._fetched)
         server.on(FlowFailed, self._fetched)
         reactor.call_every(min(0.5, self._timeout_s / 4), self._check_silence)
@@ -123,7 +135,7 @@ class Attempts:
             self._report(AttemptFailed(attempt=order.attempt, reason=reason))
             return
         received_s = now_s()
-        self._running[order.attempt] = _Attempt(order, reported_s=received_s)
+        self._running[order.attempt] = _Attempt(order, received_s, reported_s=received_s)
         self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
 
     def kill(self, order: KillAttempt) -> None:
@@ -185,7 +197,7 @@ class Attempts:
         """An attempt's process is gone."""
         running = self._running[attempt]
         if isinstance(running.claim, AttemptSucceeded) and status == 0:
-            finish = partial(self._finish, attempt, running.claim)
+            finish = partial(self._succeed, attempt, running.claim)
             # None ends earlier than ``ENDING_S`` before it is due, whatever it says.
             due_s = min(running.due_s, now_s() + ENDING_S)
             if due_s <= now_s():
@@ -219,6 +231,7 @@ class Attempts:
             raise PeerError(f"{message.attempt} is process {attempt.pid}, not {sender_pid}")
         attempt.peer, attempt.peer_pid = request.peer, sender_pid
         attempt.reported_s = now_s()
+        attempt.launch_s = attempt.reported_s - attempt.received_s
         self._by_peer[request.peer] = message.attempt
         undelivered, attempt.undelivered = attempt.undelivered, []
         for order in undelivered:
@@ -241,6 +254,26 @@ class Attempts:
         message = request.message
         assert isinstance(message, AttemptDue)
         self._own(request, message.attempt).due_s = message.at_s
+
+    def _waits(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, AttemptWaits)
+        self._own(request, message.attempt)
+        self._permits.give_back(message.attempt)
+
+    def _asks(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, AskToCompute)
+        running = self._own(request, message.attempt)
+        running.asked_s = now_s()
+
+        def may_compute() -> None:
+            running.permit_s += now_s() - running.asked_s
+            if running.pid is not None:
+                self._permits.runs_as(message.attempt, running.pid)
+            self._server.reply(request, Done())
+
+        self._permits.ask(message.attempt, may_compute, starts=False)
 
     def _fetched(self, request: Request) -> None:
         message = request.message
@@ -276,6 +309,14 @@ class Attempts:
         fact = AttemptFailed(attempt=attempt, reason=reason, stderr=stderr, no_room=no_room)
         self._finish(attempt, fact)
 
+    def _succeed(self, attempt: AttemptId, fact: AttemptSucceeded) -> None:
+        running = self._running[attempt]
+        delays = AttemptDelayed(
+            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
+        )
+        self._report(delays)
+        self._finish(attempt, fact)
+
     def _finish(self, attempt: AttemptId, fact: Event) -> None:
         running = self._running.pop(attempt)
         if running.peer is not None:
@@ -298,6 +339,8 @@ class Attempts:
         """Kill attempts that have reported nothing for too long."""
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
+            if self._permits.waits_to_start(attempt):
+                running.reported_s = now_s()
             if running.reported_s > silent_since_s or running.timed_out:
                 continue
             running.timed_out = True

@@ -35,6 +35,7 @@ from railyard.nodemanager.attempts import Attempts
 from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.helper import start_helper
 from railyard.nodemanager.mapoutput import shuffle_folder
+from railyard.nodemanager.permits import Permits, SharedPermits, permits_of_machine
 from railyard.nodemanager.shuffle import ShuffleService
 
 log = logging.getLogger(__name__)
@@ -72,12 +73,14 @@ class _NodeManager:
         self._manager = self._transport.link(
             "resourcemanager", on_lost=lambda: self._stop("the ResourceManager")
         )
+        shared = SharedPermits(daemon.folder.permits, permits_of_machine())
         self._attempts = Attempts(
             daemon,
             self._reactor,
             server,
             nodes,
             helper,
+            Permits(self._reactor, shared, daemon.config.topology.racks.count),
             report=self._manager.send,
             on_helper_lost=lambda: self._stop("the own helper"),
         )

@@ -11,6 +11,7 @@ logs/NAME.log           the log of each daemon
 namenode.sqlite         the NameNode's journal
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
+permits                 byte n is locked by the NodeManager that uses permit n
 jobs/                   packages of the submitted jobs; events.jsonl of the whole run
 """
 
@@ -97,6 +98,11 @@ class RunFolder:
     @property
     def jobs(self) -> Path:
         return self.path / "jobs"
+
+    @property
+    def permits(self) -> Path:
+        """The file of the permits to compute: see ``nodemanager.permits``."""
+        return self.path / "permits"
 
     @property
     def journal(self) -> Path:

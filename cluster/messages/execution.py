@@ -257,6 +257,17 @@ class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
     nodes: Annotated[tuple[NodeId, ...], FEW]  #: usable nodes; all others of the rack are lost
 
 
+class AttemptDelayed(Message, frozen=True, kw_only=True):
+    """To the ResourceManager: for how long an attempt that succeeded had waited for this machine.
+
+    Comes before its ``AttemptSucceeded``.  No event: the core knows no machine.
+    """
+
+    attempt: AttemptId
+    launch_s: Seconds  #: from the arrival of its order until its process reported
+    permit_s: Seconds  #: for permits to compute, after that
+
+
 # Between an attempt and its NodeManager ----------------------------------------------------------
 class UmbilicalHello(Message, frozen=True, kw_only=True):
     """The first message of an attempt to its NodeManager."""
@@ -273,6 +284,18 @@ class AttemptDue(Message, frozen=True, kw_only=True):
 
     attempt: AttemptId
     at_s: Seconds
+
+
+class AttemptWaits(Message, frozen=True, kw_only=True):
+    """From an attempt: it waits for bytes or for its pace, and computes no more until it asks."""
+
+    attempt: AttemptId
+
+
+class AskToCompute(Message, frozen=True, kw_only=True):
+    """From an attempt that has waited: it wants to compute.  ``Done`` when it may."""
+
+    attempt: AttemptId
 
 
 class FetchOutput(Message, frozen=True, kw_only=True):

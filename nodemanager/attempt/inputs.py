@@ -13,7 +13,8 @@ from railyard.nodemanager.attempt.pace import ComputeClock
 class BlockFile:
     """Reads are served from the split that they lie in, which is read as a whole, as one stream.
 
-    A ``jobs.taskio.FileReader``.  ``on_read`` is called whenever a split has been read.
+    A ``jobs.taskio.FileReader``.  ``before_read`` is called whenever a split is about to be read,
+    ``after_read`` when it was.
     """
 
     def __init__(
@@ -21,13 +22,15 @@ class BlockFile:
         file: DfsFile,
         splits: Sequence[Split],
         clock: ComputeClock,
-        on_read: Callable[[], None],
+        before_read: Callable[[], None],
+        after_read: Callable[[], None],
     ) -> None:
         self.stored_bytes = file.stored_bytes
         self._file = file
         self._splits = [(split.stored_offset, split.stored_length) for split in splits]
         self._clock = clock
-        self._on_read = on_read
+        self._before_read = before_read
+        self._after_read = after_read
         self._start = 0  #: where in the file ``_data``, the split that was read last, begins
         self._data = memoryview(b"")
 
@@ -51,8 +54,9 @@ class BlockFile:
         return self._load(offset, min(end, next_split) - offset)
 
     def _load(self, offset: int, length: int) -> memoryview:
+        self._before_read()
         waited_s = self._file.waited_s
         data = self._file.read(offset, length)
         self._clock.leave_out(self._file.waited_s - waited_s)
-        self._on_read()
+        self._after_read()
         return data

@@ -162,17 +162,24 @@ class _Attempt:
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         splits = [split for split in self._task.splits if split.path == path]
-        return BlockFile(self._dfs.open(path), splits, self._clock, on_read=fall_back)
+        file = self._dfs.open(path)
+        return BlockFile(file, splits, self._clock, self._umbilical.wait, self._begin_to_compute)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """The outputs that this task fetches from the stages it reads, as they arrive."""
         fall_back()
+        self._umbilical.wait()
         while not self._fetches.complete:
             stage, output = self._fetches.next()
             self._input_bytes += len(output)
             yield stage, output
         self._fetched_share = self._share
         self._clock.restart()
+        self._umbilical.compute()
+
+    def _begin_to_compute(self) -> None:
+        fall_back()
+        self._umbilical.compute()
 
     def progress(self, share: float) -> None:
         """Note how much is done, and report it now and then."""
@@ -189,6 +196,7 @@ class _Attempt:
         return min(self._share, self._fetched_share + (1 - self._fetched_share) * timed)
 
     def _wait_until_computed(self, owed_s: float) -> None:
+        self._umbilical.wait()
         self._share = 1.0
         left_s = owed_s - self._clock.elapsed_s
         if left_s > 0 and not self._task.output_path:

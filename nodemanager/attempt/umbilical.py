@@ -1,4 +1,8 @@
-"""An attempt's link to its NodeManager: orders come in, progress and the outcome go out."""
+"""An attempt's link to its NodeManager: orders come in, progress and the outcome go out.
+
+It is also how the attempt gets its permits to compute (``nodemanager.permits``): it has one from
+its start until it waits for the first time.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from collections.abc import Callable
 
 from railyard.cluster.ids import AttemptId, RackId
 from railyard.cluster.messages.execution import (
+    AskToCompute,
     AttemptDue,
     AttemptFailed,
     AttemptProgressed,
     AttemptSucceeded,
+    AttemptWaits,
     UmbilicalHello,
 )
 from railyard.cluster.messaging.link import Link
@@ -30,6 +36,8 @@ class Umbilical:
         self._attempt = attempt
         self._share: Callable[[], float] = lambda: 0.0
         self._reported_s = now_s()
+        self._reactor = transport.reactor
+        self._may_compute = True
         self.link.send(UmbilicalHello(attempt=attempt, pid=os.getpid()))
         # Fires while the attempt waits for something; while it computes, it calls ``report``.
         transport.reactor.call_every(REPORT_PERIOD_S, self.report)
@@ -49,6 +57,22 @@ class Umbilical:
     def end_at(self, when_s: float) -> None:
         """Have the attempt's success reported no earlier than at ``when_s``."""
         self.link.send(AttemptDue(attempt=self._attempt, at_s=when_s))
+
+    def wait(self) -> None:
+        """Let others compute, as this process will wait; nothing happens if it has done so."""
+        if self._may_compute:
+            self._may_compute = False
+            self.link.send(AttemptWaits(attempt=self._attempt))
+
+    def compute(self) -> None:
+        """Return once this process may compute: at once if it has not waited."""
+
+        def answered(*_: object) -> None:
+            self._may_compute = True
+
+        if not self._may_compute:
+            self.link.request(AskToCompute(attempt=self._attempt), Done, answered)
+            self._reactor.run_until(lambda: self._may_compute)
 
     def claim(self, outcome: AttemptSucceeded | AttemptFailed) -> None:
         """Report the outcome; returns once that has arrived, so that this process may end."""

@@ -1,7 +1,7 @@
 """The processes that a NodeManager has started through its helper: jobs' helpers and attempts.
 
-    launch ──► waiting for the job's module ──► forked ──► ended (with a wait status)
-                          └────────── or ──────────┴─────► lost  (no status: a reason)
+    launch ──► waiting for the module, then a permit ──► forked ──► ended (with a wait status)
+                          └───────────── or ────────────────┴─────► lost  (no status: a reason)
 
 Every attempt that was launched is reported as ended or lost, once.
 
@@ -37,6 +37,7 @@ from railyard.nodemanager.messages import (
     JobLoaded,
     KillJobHelper,
 )
+from railyard.nodemanager.permits import Permits
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class _JobHelper:
     number: int
     channel: Channel
     loaded: bool = False
-    waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)  #: for the module
+    #: for the module, then for a permit
+    waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)
     running: set[AttemptId] = field(default_factory=set)
 
 
@@ -86,12 +88,14 @@ class Containers:
         daemon: Daemon,
         reactor: Reactor,
         helper: Channel,
+        permits: Permits,
         watcher: Watcher,
         on_helper_lost: Callable[[], None],
     ) -> None:
         self._daemon = daemon
         self._reactor = reactor
         self._helper = helper
+        self._permits = permits
         self._watcher = watcher
         self._on_helper_lost = on_helper_lost
         self._numbers = itertools.count()
@@ -117,10 +121,9 @@ class Containers:
             self._watcher.lost(attempt, self._broken[job].reason, self._broken[job].stderr)
         else:
             helper = self._by_job.get(job) or self._start_helper(self._packages[job])
+            helper.waiting[attempt] = order
             if helper.loaded:
-                self._fork(helper, order)
-            else:
-                helper.waiting[attempt] = order
+                self._ask_to_fork(helper, attempt)
 
     def kill(self, order: KillAttempt) -> None:
         """Kill an attempt's process; nothing happens if it has ended."""
@@ -128,6 +131,7 @@ class Containers:
         if helper is None:
             return
         if helper.waiting.pop(order.attempt, None) is not None:
+            self._permits.give_back(order.attempt)
             self._watcher.lost(order.attempt, order.reason, "")
         elif order.attempt in helper.running:
             helper.channel.send(order)
@@ -158,9 +162,12 @@ class Containers:
         channel.send(order)
         return helper
 
-    def _fork(self, helper: _JobHelper, order: LaunchAttempt) -> None:
-        helper.running.add(order.attempt)
-        helper.channel.send(order)
+    def _ask_to_fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
+        self._permits.ask(attempt, lambda: self._fork(helper, attempt), starts=True)
+
+    def _fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
+        helper.running.add(attempt)
+        helper.channel.send(helper.waiting.pop(attempt))
 
     def _on_job_helper(self, helper: _JobHelper) -> None:
         try:
@@ -178,23 +185,27 @@ class Containers:
         match message:
             case JobLoaded():
                 helper.loaded = True
-                waiting, helper.waiting = helper.waiting, {}
-                for order in waiting.values():
-                    self._fork(helper, order)
+                for attempt in list(helper.waiting):
+                    self._ask_to_fork(helper, attempt)
             case JobBroken():
                 if helper.job in self._packages:
                     self._broken[helper.job] = message
                 self._lose_all(helper, message.reason, message.stderr)
             case AttemptForked():
+                self._permits.runs_as(message.attempt, message.pid)
                 self._watcher.forked(message.attempt, message.pid)
             case AttemptNotForked():
-                helper.running.discard(message.attempt)
+                self._end(helper, message.attempt)
                 self._watcher.lost(message.attempt, message.reason, "")
             case AttemptTooLarge():
                 self._watcher.too_large(message.attempt, message.reason)
             case AttemptExited():
-                helper.running.discard(message.attempt)
+                self._end(helper, message.attempt)
                 self._watcher.ended(message.attempt, message.status)
+
+    def _end(self, helper: _JobHelper, attempt: AttemptId) -> None:
+        helper.running.discard(attempt)
+        self._permits.give_back(attempt)
 
     def _on_helper(self) -> None:
         for message in self._helper.receive():
@@ -220,6 +231,7 @@ class Containers:
         helper.waiting.clear()
         helper.running.clear()
         for attempt in lost:
+            self._permits.give_back(attempt)
             self._watcher.lost(attempt, reason, stderr)
 
     def _printed(self, helper: _JobHelper) -> str:

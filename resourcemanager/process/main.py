@@ -16,6 +16,7 @@ from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import JobId, rack_of
 from railyard.cluster.messages.execution import (
+    AttemptDelayed,
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
@@ -63,6 +64,7 @@ from railyard.resourcemanager.interface.events import (
 )
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.inputdata import InputData
+from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
     GetReport,
@@ -123,9 +125,12 @@ class ResourceManager:
         self._namenode = LastingLink(transport, "namenode")
         self._network = LastingLink(transport, "network")
         liveness = config.topology.liveness
-        self._managers = NodeManagers(self._driver, self._server, liveness)
+        self._machine = MachineTime()
+        self._managers = NodeManagers(self._driver, self._server, liveness, self._machine)
         self._watchers = Watchers(self._driver, self._server)
-        self._reports = NetworkReports(self._driver, self._network, self._folder, config)
+        self._reports = NetworkReports(
+            self._driver, self._network, self._machine, self._folder, config
+        )
         self._numbers = itertools.count(1)
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
@@ -147,6 +152,7 @@ class ResourceManager:
         server.on(NodeManagerHeartbeat, managers.heartbeat, only)
         for kind in _FACTS:
             server.on(kind, self._fact, only)
+        server.on(AttemptDelayed, self._delayed, only)
         server.on(SubmitForecasts, self._forecasts, (CLIENT,))
         server.on(PlanData, self._data.plan)
         server.on(NoteInput, self._data.note, (CLIENT,))
@@ -174,6 +180,11 @@ class ResourceManager:
         assert isinstance(request.message, Event), "as the server checks"
         self._managers.check_fact(request)
         self._driver.feed(request.message)
+
+    def _delayed(self, request: Request) -> None:
+        assert isinstance(request.message, AttemptDelayed), "as the server checks"
+        self._managers.check_fact(request)
+        self._machine.note(request.message)
 
     def _forecasts(self, request: Request) -> None:
         wanted = request.message

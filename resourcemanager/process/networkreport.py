@@ -25,6 +25,7 @@ from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.driving.report import add_network, report
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import GetReport, Report
 
 _Answer = NetworkStats | Refusal
@@ -34,10 +35,16 @@ class NetworkReports:
     """Looks at the network's counters, and answers ``GetReport``."""
 
     def __init__(
-        self, driver: Driver, network: LastingLink, folder: RunFolder, config: ClusterConfig
+        self,
+        driver: Driver,
+        network: LastingLink,
+        machine: MachineTime,
+        folder: RunFolder,
+        config: ClusterConfig,
     ) -> None:
         self._driver = driver
         self._network = network
+        self._machine = machine
         self._folder = folder
         self._config = config
         self._at_begin: dict[JobId, NetworkStats] = {}
@@ -53,6 +60,7 @@ class NetworkReports:
         for looks in (self._at_begin, self._at_end):
             for old in [known for known in looks if known not in self._driver.core.records]:
                 del looks[old]
+        self._machine.keep(self._driver.core.records)
 
     def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
         """Answer a ``GetReport`` once the network has sent its counters."""
@@ -79,7 +87,7 @@ class NetworkReports:
 
     def _summary(self, records: list[JobRecord], now: NetworkStats | None) -> dict[str, Any]:
         config, driver, topology = self._config, self._driver, self._config.topology
-        summary = {
+        summary: dict[str, Any] = {
             "scheduler": config.scheduler,
             "flow_scheduler": config.flow_scheduler,
             "topology": topology.name,
@@ -90,12 +98,15 @@ class NetworkReports:
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "processes": self._folder.processes(),
         }
+        for job in summary["jobs"]:
+            job["machine_s"] = self._machine.of_job(job["id"])
         if now is not None and records:
             stats = self._span(records, now)
             add_network(summary, stats)
             summary["fidelity"] = {
                 "grant_lag_ms_p99": grant_lag_ms_p99(stats),
                 "cpu_saturated": cpu_saturated(stats),
+                **self._machine.figures(records, driver.now_s),
             }
         return summary
 

@@ -25,6 +25,7 @@ from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.topology import Liveness
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import SetSlots
 
 log = logging.getLogger(__name__)
@@ -47,12 +48,14 @@ class _NodeManager:
 class NodeManagers:
     """The NodeManagers, by rack."""
 
-    def __init__(self, driver: Driver, server: Server, liveness: Liveness) -> None:
+    def __init__(
+        self, driver: Driver, server: Server, liveness: Liveness, machine: MachineTime
+    ) -> None:
         self._driver = driver
         self._server = server
+        self._machine = machine
         self._expiry_s = liveness.expiry_s
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
-        self.late = 0  #: times that one was silent for too long and was not written off
         self._by_rack: dict[RackId, _NodeManager] = {}
         self._set: dict[NodeId, int] = {}  #: slots of nodes, where somebody has set them
         self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
@@ -169,7 +172,7 @@ class NodeManagers:
         """Wait on for a NodeManager whose process runs."""
         if not manager.late:
             manager.late = True
-            self.late += 1
+            self._machine.silent(self._driver.now_s)
             why = "its process runs: this machine is overloaded, or it hangs"
             log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
 

@@ -16,6 +16,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of, task_index
 from railyard.cluster.messages import execution
 from railyard.cluster.messages.execution import (
+    AttemptDelayed,
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -96,6 +97,8 @@ class Manager:
         self.server = self.transport.server("resourcemanager")
         self.server.on(RegisterNodeManager, self._register)
         self.server.on(NodeManagerHeartbeat, self._heartbeat)
+        self.delayed = []
+        self.server.on(AttemptDelayed, lambda request: self.delayed.append(request.message))
         for kind in FACTS:
             self.server.on(kind, lambda request: self.facts.append(request.message))
 

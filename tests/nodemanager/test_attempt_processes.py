@@ -11,19 +11,23 @@ import pytest
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import (
+    AskToCompute,
     AttemptDue,
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
     AttemptStarted,
     AttemptSucceeded,
+    AttemptWaits,
     DiscardJob,
     KillAttempt,
     LoadJob,
     UmbilicalHello,
 )
 from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.topology import RackShape
 from railyard.jobs.package import pack_file
+from railyard.nodemanager.permits import permits_of_machine
 
 #: A job whose one stage calls ``work``; what is above it runs when the module is imported.
 JOB = """
@@ -403,6 +407,33 @@ def test_a_stranger_cannot_be_an_attempt(cluster, job):
     link.send(AttemptDue(attempt=attempt, at_s=1e9))
     assert isinstance(cluster.ending(attempt), AttemptSucceeded)
     link.close()
+
+
+def test_permits_are_asked_for_by_attempts_themselves_only(cluster, job):
+    cluster.load_package(job, package_of(elsewhere("time.sleep(0.5)"), cluster), rack="r0")
+    attempt = f"{job}.m0.0"
+    cluster.launch(attempt, partitions=1)
+    cluster.pid(attempt)
+    link = cluster.transport.link("nodemanager-r0")
+    for message in (AskToCompute(attempt=attempt), AttemptWaits(attempt=attempt)):
+        with pytest.raises(Refused, match=f"{attempt} did not come from it"):
+            link.call(message, Done)
+    assert isinstance(cluster.ending(attempt), AttemptSucceeded)
+    link.close()
+
+
+def test_more_attempts_than_permits_all_run_though_they_sleep(start_cluster):
+    many = 2 * permits_of_machine()
+    cluster = start_cluster(racks=RackShape(count=1, nodes=1, slots=many))
+    cluster.load("j1", job_source("time.sleep(1)"))
+    attempts = [f"j1.m{index}.0" for index in range(many)]
+    for attempt in attempts:
+        cluster.launch(attempt, partitions=1)
+    for attempt in attempts:
+        assert isinstance(cluster.ending(attempt), AttemptSucceeded)
+    waited_s = {delayed.attempt: delayed.launch_s for delayed in cluster.delayed}
+    assert set(waited_s) == set(attempts)
+    assert waited_s[attempts[-1]] > waited_s[attempts[0]]
 
 
 def test_an_attempt_that_says_it_is_due_in_the_far_future_is_not_kept_back(cluster, job):

@@ -36,9 +36,9 @@ def file():
     return File()
 
 
-def block_file(file, *splits, on_read=lambda: None):
+def block_file(file, *splits, after_read=lambda: None):
     splits = [Split(path="/f", stored_offset=at, stored_length=length) for at, length in splits]
-    return BlockFile(file, splits, ComputeClock(), on_read)
+    return BlockFile(file, splits, ComputeClock(), lambda: None, after_read)
 
 
 def test_a_split_is_read_once_as_a_whole(file):
@@ -50,7 +50,7 @@ def test_a_split_is_read_once_as_a_whole(file):
 
 def test_it_is_told_once_when_a_split_has_been_read(file):
     read = []
-    reader = block_file(file, (50, 100), on_read=lambda: read.append(list(file.reads)))
+    reader = block_file(file, (50, 100), after_read=lambda: read.append(list(file.reads)))
     assert read == []
     for offset in range(50, 150, 10):
         reader.read(offset, 10)
@@ -76,7 +76,7 @@ def test_any_range_of_several_splits(file):
 
 def test_waiting_for_other_nodes_bytes_does_not_count_as_computing(file):
     clock = ComputeClock()
-    reader = BlockFile(file, [], clock, on_read=lambda: None)
+    reader = BlockFile(file, [], clock, lambda: None, lambda: None)
     for offset in range(10):
         reader.read(offset, 1)
     assert clock.elapsed_s < 0.05  # of at least 0.1 s

@@ -17,6 +17,7 @@ import pytest
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messages.execution import (
+    AttemptDelayed,
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -127,6 +128,7 @@ def test_the_report(office: Office):
     office.store("/in", [(70, "r0n0")])
     job = office.submit(stages=(StageSpec(name="m"),))
     (launch,) = rack.wait_for(LaunchAttempt)
+    rack.say(AttemptDelayed(attempt=launch.attempt, launch_s=0.5, permit_s=0.25))
     rack.say(AttemptSucceeded(attempt=launch.attempt, local_bytes=700, output_bytes=500))
     rack.wait_for(DiscardJob)
     summary = office.client.call(GetReport(jobs=(job,)), Report).summary
@@ -135,7 +137,14 @@ def test_the_report(office: Office):
     assert summary["jobs"][0]["input_bytes"] == 700
     assert summary["jobs"][0]["output_bytes"] == 500
     assert 0 < summary["scheduling_s"]["max"] <= summary["scheduling_s"]["total"]
-    assert set(summary["fidelity"]) == {"grant_lag_ms_p99", "cpu_saturated"}
+    assert summary["jobs"][0]["machine_s"] == 0.75
+    fidelity = summary["fidelity"]
+    assert set(fidelity) == {
+        "grant_lag_ms_p99", "cpu_saturated", "launch_s", "permit_s", "silent_daemons",
+    }  # fmt: skip
+    assert fidelity["launch_s"] == {"mean": 0.5, "max": 0.5}
+    assert fidelity["permit_s"] == {"mean": 0.25, "max": 0.25}
+    assert fidelity["silent_daemons"] == 0
     with pytest.raises(Refused, match="there is no job j9"):
         office.client.call(GetReport(jobs=("j9",)), Report)
 
@@ -307,7 +316,7 @@ def test_a_silent_node_manager_whose_process_runs_is_given_more_time(folder: Run
         Rack(office, "r1")
         nodes = office.manager._driver.core.state.nodes
         office.wait(lambda: not nodes["r1n0"].alive)
-        office.wait(lambda: office.manager._managers.late == 1)
+        office.wait(lambda: len(office.manager._machine.silences_s) == 1)
         assert nodes["r0n0"].alive
         sleeper.send_signal(signal.SIGSTOP)
         office.wait(lambda: not nodes["r0n0"].alive)

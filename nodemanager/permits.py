@@ -1,0 +1,180 @@
+"""Permits to use the machine's CPUs: only so many attempts start or compute at once.
+
+All NodeManagers of a cluster are processes of one machine.  Without a bound, thousands of attempts
+that begin together keep its cores busy for minutes, and what is late then looks like slow
+disks, slow networks and dead daemons.  So an attempt has a permit from before it is forked until
+it waits for the first time (for bytes, or for its pace), and needs another one to compute again.
+
+Permits are bytes of one file of the run folder, locked by the NodeManager that uses them: the
+kernel gives those of a dead one back.  Attempts that start go first, as what they read is on the
+model's clock and what others compute mostly is hidden by their pace.
+
+Never here: what attempts do, and who hears of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from railyard.cluster.messaging.reactor import Reactor, now_s
+
+#: Permits for each CPU: attempts that start wait for answers now and then, and other programs of
+#: the machine take their share of each CPU.
+_EACH_CPU = 4
+_LEAST = 4
+#: All NodeManagers together look so often a second for a permit that was given back.
+_LOOKS_PER_S = 2000.0
+_LOOK_S_MIN = 0.005
+#: A NodeManager passes a permit on among its own attempts for so long, then others have a chance.
+_PASSED_ON_S = 0.1
+#: How often it is looked whether those who have permits compute.
+_USE_PERIOD_S = 0.25
+#: Who wanted a CPU for less than this share of the time does not compute.
+_USE_SHARE = 0.5
+
+
+def permits_of_machine() -> int:
+    """How many attempts may start or compute at once on this machine."""
+    return max(_LEAST, _EACH_CPU * len(os.sched_getaffinity(0)))
+
+
+class SharedPermits:
+    """A number of permits that the processes of a machine share, as locks of a file's bytes.
+
+    For one object a process.
+    """
+
+    def __init__(self, file: Path, count: int) -> None:
+        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._others = list(range(count))  #: those that this process has not
+
+    def take(self) -> int | None:
+        """Take a permit; None if all are in use."""
+        for place, number in enumerate(self._others):
+            try:
+                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            except (BlockingIOError, PermissionError):  # POSIX allows either
+                continue
+            del self._others[place]
+            return number
+        return None
+
+    def give_back(self, number: int) -> None:
+        """Give a permit back that ``take`` returned."""
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, number)
+        self._others.append(number)
+
+    def close(self) -> None:
+        """Give all back."""
+        os.close(self._fd)
+
+
+@dataclass
+class _Permit:
+    number: int
+    since_s: float  #: when this NodeManager took it
+    pid: int | None = None  #: who computes; None: its process is not known yet
+    wanted_s: float = 0.0  #: how long that process had wanted a CPU at ``looked_s``
+    looked_s: float = 0.0
+
+
+class Permits:
+    """The permits of one NodeManager's attempts: who has one, and who waits for one."""
+
+    def __init__(self, reactor: Reactor, shared: SharedPermits, racks: int) -> None:
+        self._reactor = reactor
+        self._shared = shared
+        self._look_s = max(_LOOK_S_MIN, racks / _LOOKS_PER_S)
+        self._starting: dict[str, Callable[[], None]] = {}  #: who waits to start, in order
+        self._going_on: dict[str, Callable[[], None]] = {}  #: who waits to go on, in order
+        self._given: dict[str, _Permit] = {}
+        self._looks = False  #: for permits that others give back
+        self._checks = False  #: whether those given are in use
+
+    def ask(self, who: str, granted: Callable[[], None], *, starts: bool) -> None:
+        """Call ``granted`` once ``who``, which has no permit, has one: at once or later."""
+        (self._starting if starts else self._going_on)[who] = granted
+        self._give_out()
+
+    def runs_as(self, who: str, pid: int) -> None:
+        """``who`` has a process: if that does not compute, its permit goes to another."""
+        permit = self._given.get(who)
+        if permit is not None:
+            permit.pid, permit.wanted_s, permit.looked_s = pid, _wanted_s(pid), now_s()
+
+    def give_back(self, who: str) -> None:
+        """``who`` has ended, or waits: it needs no permit now, and asks for none."""
+        self._starting.pop(who, None)
+        self._going_on.pop(who, None)
+        permit = self._given.pop(who, None)
+        if permit is None:
+            return
+        mine = now_s() - permit.since_s < _PASSED_ON_S
+        if mine and (self._starting or self._going_on):
+            self._give(permit.number, permit.since_s)
+        else:
+            self._shared.give_back(permit.number)
+            self._look_later()
+
+    def waits_to_start(self, who: str) -> bool:
+        """Whether ``who`` waits for its first permit."""
+        return who in self._starting
+
+    # ---------------------------------------------------------------------------------------------
+    def _give_out(self) -> None:
+        while self._starting or self._going_on:
+            number = self._shared.take()
+            if number is None:
+                self._look_later()
+                return
+            self._give(number, now_s())
+
+    def _give(self, number: int, since_s: float) -> None:
+        waiting = self._starting or self._going_on
+        who = next(iter(waiting))
+        granted = waiting.pop(who)
+        self._given[who] = _Permit(number, since_s)
+        if not self._checks:
+            self._checks = True
+            self._reactor.call_later(_USE_PERIOD_S, self._check_use)
+        granted()
+
+    def _look_later(self) -> None:
+        if not self._looks and (self._starting or self._going_on):
+            self._looks = True
+            self._reactor.call_later(self._look_s, self._look)
+
+    def _look(self) -> None:
+        self._looks = False
+        self._give_out()
+
+    def _check_use(self) -> None:
+        """Take permits back of those that sleep, such as user code that waits for something."""
+        self._checks = False
+        now = now_s()
+        for who, permit in list(self._given.items()):
+            passed_s = now - permit.looked_s
+            if permit.pid is None or passed_s < _USE_PERIOD_S / 2:
+                continue
+            wanted_s = _wanted_s(permit.pid)
+            if wanted_s - permit.wanted_s < _USE_SHARE * passed_s:
+                self.give_back(who)
+            else:
+                permit.wanted_s, permit.looked_s = wanted_s, now
+        if self._given:
+            self._checks = True
+            self._reactor.call_later(_USE_PERIOD_S, self._check_use)
+
+
+def _wanted_s(pid: int) -> float:
+    """Seconds for which a process has run or waited for a CPU; 0 if that is not known."""
+    try:
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as said:
+            ran_ns, waited_ns, _ = map(int, said.read().split())
+    except (OSError, ValueError):
+        return 0.0
+    return (ran_ns + waited_ns) / 1e9

@@ -1,0 +1,116 @@
+"""Permits to compute: how many there are at once, who gets the next one, and what ends one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.nodemanager.permits import Permits, SharedPermits
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from railyard.nodemanager.permits import SharedPermits
+shared = SharedPermits(Path(sys.argv[1]), 2)
+assert None not in (shared.take(), shared.take())
+print("has", flush=True)
+time.sleep(60)
+"""
+
+
+class Given:
+    """Two permits, and the names of those who got one, in order."""
+
+    def __init__(self, file: Path, count: int = 2) -> None:
+        self.reactor = Reactor()
+        self.shared = SharedPermits(file, count)
+        self.permits = Permits(self.reactor, self.shared, racks=1)
+        self.names: list[str] = []
+
+    def ask(self, *names: str, starts: bool = True) -> None:
+        for name in names:
+            self.permits.ask(name, lambda name=name: self.names.append(name), starts=starts)
+
+    def until(self, *names: str) -> None:
+        assert self.reactor.run_until(lambda: self.names == list(names), 5), self.names
+
+    def close(self) -> None:
+        self.shared.close()
+        self.reactor.close()
+
+
+@pytest.fixture
+def given(tmp_path):
+    made = Given(tmp_path / "permits")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that has both permits of the file."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "permits")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "has\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_only_so_many_have_one_and_those_that_start_come_first(given):
+    given.ask("a", "b")
+    given.ask("goes on", starts=False)
+    given.ask("c")
+    given.until("a", "b")
+    assert given.permits.waits_to_start("c")
+    given.permits.give_back("a")
+    given.until("a", "b", "c")
+    given.permits.give_back("c")
+    given.until("a", "b", "c", "goes on")
+    assert not given.permits.waits_to_start("c")
+
+
+def test_who_ends_while_it_waits_gets_none(given):
+    given.ask("a", "b", "c", "d")
+    given.permits.give_back("c")
+    given.permits.give_back("a")
+    given.until("a", "b", "d")
+    given.permits.give_back("nobody")
+
+
+def test_permits_of_a_killed_process_are_free(other, given):
+    given.ask("a", "b")
+    given.reactor.run_until(lambda: False, 0.1)
+    assert given.names == []
+    os.kill(other.pid, signal.SIGKILL)
+    given.until("a", "b")
+
+
+def test_who_sleeps_loses_its_permit_and_who_computes_keeps_it(given):
+    sleeps = subprocess.Popen(["sleep", "60"])
+    computes = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        time.sleep(0.2)
+        given.ask("sleeps", "computes", "next", "last")
+        given.permits.runs_as("sleeps", sleeps.pid)
+        given.permits.runs_as("computes", computes.pid)
+        given.until("sleeps", "computes", "next")
+        given.reactor.run_until(lambda: False, 0.8)
+        assert given.names == ["sleeps", "computes", "next"]
+        given.permits.give_back("sleeps")  # it has none any more
+        assert given.names == ["sleeps", "computes", "next"]
+        given.permits.give_back("next")
+        given.until("sleeps", "computes", "next", "last")
+    finally:
+        for process in (sleeps, computes):
+            process.kill()
+            process.wait()
