@@ -27,6 +27,8 @@ from railyard.netemu.model.rows import (
     WEIGHT,
 )
 
+#: Fewer rows than this that end at once are looked at one by one.
+_FEW_ROWS = 8
 #: What rows that have ended have in each column.
 _ENDED = np.where(np.array(COLUMNS) == FINISH_S, np.inf, 0.0)
 
@@ -261,10 +263,7 @@ class FlowGroup(ServedRows):
 
     def _drop(self, ended: list[int]) -> None:
         """Forget rows of classes that have no flows any more, and what they sent at."""
-        if len(ended) == 1:  # as in most events: a third of the time
-            self._clear_one(ended[0])
-        else:
-            self._clear(ended)
+        self._clear(ended)
         if self._context.rows_stay:
             self._ended += ended
             if self.rows.count <= 2 * len(self._by_key):
@@ -280,21 +279,30 @@ class FlowGroup(ServedRows):
 
     def _clear(self, rows: list[int]) -> None:
         """Have rows send nothing."""
+        if len(rows) < _FEW_ROWS:
+            self._clear_few(rows)
+            return
         table, paths = self.rows.whole
         bytes_per_s = table[RATE, rows] * table[WEIGHT, rows]
         self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
         self._add_load(load_of(paths[:, rows], -bytes_per_s, len(self.load)))
         table[:, rows] = _ENDED[:, np.newaxis]
 
-    def _clear_one(self, row: int) -> None:
+    def _clear_few(self, rows: list[int]) -> None:
+        """The same, row by row: most events end one, for which arrays take three times as long."""
         table, paths = self.rows.whole
-        bytes_per_s = table.item(RATE, row) * table.item(WEIGHT, row)
-        self._set_total(max(self.rate_bytes_per_s - bytes_per_s, 0.0))
+        total, freed = 0.0, dict[int, float]()
+        for row in rows:
+            bytes_per_s = table.item(RATE, row) * table.item(WEIGHT, row)
+            total += bytes_per_s
+            for link in paths[:, row].tolist():
+                freed[link] = freed.get(link, 0.0) + bytes_per_s
+            table[:, row] = _ENDED
+        self._set_total(max(self.rate_bytes_per_s - total, 0.0))
         self.load = load = self.load.copy()  # others have the one before
-        for link in paths[:, row].tolist():
+        for link, bytes_per_s in freed.items():
             load[link] = max(load.item(link) - bytes_per_s, 0.0)
         load[-1] = 0.0  # stands for no link
-        table[:, row] = _ENDED
 
 
 def _note_needs(flow: Flow) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Protocol
 
 import numpy as np
@@ -37,19 +37,23 @@ class LinkLoads:
         """The links can carry so much."""
         self._most = capacities * _ROUNDING + 1e-6
 
-    def count(self, groups: Sequence[Carrier]) -> None:
+    def count(self, groups: Collection[Carrier]) -> None:
         """Groups, all different, put their loads on the links; the arrays must stay as they are."""
         counted = self._counted
-        before = [load for group in groups if (load := counted.pop(group, None)) is not None]
-        sending = {group: group.load for group in groups if group.rate_bytes_per_s}
-        if len(before) > len(counted):  # quicker, and rounding is gone
-            before, self.total = [], np.zeros(len(self.total))
-            sending.update(counted)
-        if before:
-            self.total -= _sum(before)
-        if sending:
-            self.total += _sum(list(sending.values()))
-        counted.update(sending)
+        if 2 * len(groups) > len(counted):  # quicker, and rounding is gone
+            for group in groups:
+                counted.pop(group, None)
+            self.total = np.zeros(len(self.total))
+            for load in counted.values():
+                self.total += load
+        total = self.total
+        for group in groups:
+            before = counted.pop(group, None)
+            if before is not None:
+                total -= before
+            if group.rate_bytes_per_s:
+                counted[group] = load = group.load
+                total += load
 
     def beyond(self) -> set[int]:
         """The links that carry more than they can."""
@@ -64,8 +68,3 @@ class LinkLoads:
             self.total -= load
         if not self._counted:
             self.total[:] = 0.0  # so that rounding never piles up
-
-
-def _sum(loads: list[Floats]) -> Floats:
-    total: Floats = loads[0] if len(loads) == 1 else np.add.reduce(loads)
-    return total

@@ -101,14 +101,14 @@ class Rates:
             self._note_finishes()
             return
         self._capacity_changed = False
-        for group in self._changed:
-            if group.is_empty:
-                self._sending.pop(group, None)
-                self._loads.forget(group)
-                group.quiet()
-            else:
-                group.admit()
         changed = frozenset(group for group in self._changed if not group.is_empty)
+        for group in self._changed:
+            if group in changed:
+                group.admit()
+                continue
+            self._sending.pop(group, None)
+            self._loads.forget(group)
+            group.quiet()
         self._changed.clear()
         now_s, groups = self._context.now_s, self._sending.keys()
         traffic = Traffic(now_s, self.capacities, groups, changed, self._is_port)
@@ -125,8 +125,8 @@ class Rates:
             raise InvariantError(f"{name} left the rates of changed flows as they were")
         if self.decide_s < self._context.now_s:
             raise InvariantError(f"{name} wants to decide at {self.decide_s}, in the past")
-        retimed = dict.fromkeys(self._context.retimed)
-        self._loads.count([carrier for carrier in retimed if carrier.as_group is not None])
+        retimed = self._context.retimed
+        self._loads.count(dict.fromkeys(each for each in retimed if each.as_group is not None))
         self._note_finishes()
         if over := self._loads.beyond():
             names = [link for link, number in self._network.number.items() if number in over]

@@ -130,14 +130,12 @@ class GroupArrays:
 
     def hand_over(self, touched_count: int) -> list[Group]:
         """Report their rates to the first ``touched_count`` groups in ``touched``; returns them."""
-        touched = self.touched[:touched_count]
-        totals, finishes = self.bytes_per_s[touched].tolist(), self.first_finish_s[touched].tolist()
         groups: list[Group] = []
-        decided = zip(touched.tolist(), totals, finishes, self.loads[touched], strict=True)
-        for index, total, finish_s, load in decided:
+        for index in self.touched[:touched_count].tolist():  # most often one or two
             group = self._groups[index]
             assert group is not None
-            group.timed(total, finish_s, load)
+            total, finish_s = self.bytes_per_s.item(index), self.first_finish_s.item(index)
+            group.timed(total, finish_s, self.loads[index].copy())
             groups.append(group)
         return groups
 
