@@ -1,7 +1,7 @@
 """Exhausted resources of the machine: recognizing such errors, wording them, and what is left.
 
-Disk space, file descriptors, processes.  Running out of them is neither a bug nor a user's mistake,
-and may pass.
+Disk space, memory, file descriptors, processes.  Running out of them is neither a bug nor a user's
+mistake, and may pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from railyard.cluster.errors import RailyardError, UsageError
 
 
 class Exhausted(RailyardError):
-    """This machine has run out of disk space, descriptors or processes."""
+    """This machine has run out of disk space, memory, descriptors or processes."""
 
 
 #: {error number: wording}: a full file system, a user's quota, a limit on file sizes (ulimit -f).
@@ -26,6 +26,8 @@ _FULL = {
     errno.EDQUOT: "the quota is used up on",
     errno.EFBIG: "a file would be larger than the limit (ulimit -f) on",
 }
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def is_full(error: BaseException) -> bool:
@@ -76,6 +78,44 @@ def allowed_descriptors() -> int:
 def free_bytes(where: Path) -> int:
     """Bytes that this user may still write on the disk of ``where``, which need not exist yet."""
     return shutil.disk_usage(_existing(where)).free
+
+
+def free_memory_bytes() -> int:
+    """Bytes of memory that new processes may take: on this machine, and in its control groups."""
+    import psutil  # no daemon asks
+
+    free_bytes = psutil.virtual_memory().available
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return free_bytes
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers in ("", "memory"):
+            root = _CONTROL_GROUPS / controllers
+            folder = root / group.lstrip("/")
+            for limited in (folder, *folder.parents):
+                free_bytes = min(free_bytes, _room_in(limited, free_bytes))
+                if limited == root:
+                    break
+    return free_bytes
+
+
+def _room_in(group: Path, otherwise: int) -> int:
+    """Bytes below a control group's limit on memory; ``otherwise``, if it has none."""
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            most, now = int((group / limit).read_text()), int((group / used).read_text())
+            stat = (group / "memory.stat").read_text().split()
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        pairs = dict(zip(stat[::2], stat[1::2], strict=False))
+        cache = pairs.get("total_inactive_file", pairs.get("inactive_file", "0"))
+        return max(0, most - now + int(cache))  # the system drops what it has of files
+    return otherwise
 
 
 def _disk_of(where: Path) -> str:

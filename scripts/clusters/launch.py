@@ -35,6 +35,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.members import marked, signal_member
 from railyard.cluster.topology import Topology
 from railyard.scripts.clusters import folders as clusters
+from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.terminal.interrupts import check, deferred
 
 #: Roles of the daemons without which the others can't go on.
@@ -191,6 +192,7 @@ def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
     """A cluster for as long as the block runs; it is being started when the block begins."""
     _require_few_racks(config.topology)
     require_descriptors(config.topology)
+    require_memory(config.topology, config.topology.name, tasks=0)
     started: StartedCluster | None = None
     try:
         with deferred():
@@ -207,6 +209,7 @@ def leave_running(config: ClusterConfig) -> StartedCluster:
     """Start a cluster that stays when this process ends, as the current one."""
     _require_few_racks(config.topology)
     require_descriptors(config.topology)
+    require_memory(config.topology, config.topology.name, tasks=0)
     started: StartedCluster | None = None
     try:
         with deferred():

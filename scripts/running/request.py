@@ -68,6 +68,7 @@ class Prepared:
     #: path in the block store -> the local file that is to be copied there
     copies: dict[str, Path] = field(default_factory=dict)
     stored_bytes: int = 0  #: real bytes of input to generate or to copy; 0: it is there already
+    tasks: int = 0  #: as many maps as its input has blocks, and its reduces
 
 
 def prepare(
@@ -87,8 +88,9 @@ def prepare(
         stored_bytes = incoming_bytes(request, topology)
     sizes = [readable_size(local) for local in copies.values()] or [stored_bytes]
     blocks = sum(-(-size // topology.stored_block_bytes) for size in sizes)
-    if blocks_of is not None and request.reduces is None:
+    if blocks_of is not None:
         blocks += sum(map(blocks_of, given.stored))
+    reduces = request.reduces or default_reduces(topology, blocks)
     plan = sample.plan(
         Request(
             folder=folder,
@@ -97,7 +99,7 @@ def prepare(
             output=_output(request.output),
             stored_bytes=stored_bytes,
             parts=-(-stored_bytes // topology.stored_block_bytes),
-            reduces=request.reduces or default_reduces(topology, blocks),
+            reduces=reduces,
             seed=seed,
             params=dict(request.params),
         )
@@ -108,7 +110,13 @@ def prepare(
         stored_bytes += readable_size(local)
     if copies and plan.check_sizes is not None:
         plan.check_sizes([readable_size(local) for local in copies.values()])
-    return Prepared(name=sample.name, plan=plan, copies=copies, stored_bytes=stored_bytes)
+    return Prepared(
+        name=sample.name,
+        plan=plan,
+        copies=copies,
+        stored_bytes=stored_bytes,
+        tasks=blocks + reduces,
+    )
 
 
 def incoming_bytes(request: RunRequest, topology: Topology) -> int:

@@ -1,4 +1,4 @@
-"""Checks that the disk has room for the jobs, before a byte is generated.
+"""Checks that disk and memory have room for the jobs, before a byte is generated.
 
 Input, shuffle and output are counted in real bytes, with all their replicas.  What a job makes of
 its input is not known before; it is taken to be as much as the input.
@@ -15,6 +15,7 @@ from railyard.cluster.units import format_size
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.samples.catalog import find
 from railyard.scripts.clusters.home import home
+from railyard.scripts.clusters.memory import require_memory
 
 #: For logs, journal, and whoever else uses the disk.
 _RESERVE_BYTES = 8 * 10**6
@@ -33,6 +34,10 @@ def require_room_for_mix(up: RunFolder | None, mix: Mix, topology: Topology) -> 
     }
     own = sum(size for job, size in zip(mix.jobs, sizes, strict=True) if job.own_input)
     require_room(up, topology, mix.name, sum(shared.values()) + own, sum(sizes))
+    blocks = [-(-job.size_bytes // topology.storage.block) for job in mix.jobs]
+    reduces = [job.reduces or n // 2 for job, n in zip(mix.jobs, blocks, strict=True)]
+    what = printable(mix.name, _SHOWN_LETTERS_MAX)
+    require_memory(topology, what, sum(blocks) + sum(reduces), up)
 
 
 def require_room(

@@ -3,8 +3,12 @@
 import pytest
 
 from railyard.cluster.errors import UsageError
+from railyard.cluster.files import resources
+from railyard.cluster.files.resources import Exhausted, free_memory_bytes
+from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.scripts.clusters import memory
 from railyard.scripts.running import room
 
 TOPOLOGY = load_topology("hybrid-8x4")  # 3 copies, scale 1000
@@ -52,3 +56,87 @@ def test_inputs_that_are_equal_count_once(disk, words, fits):
     else:
         with pytest.raises(UsageError, match="takes about"):
             room.require_room_for_mix(None, mix, TOPOLOGY)
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    """A machine with 2 GB of memory free."""
+    monkeypatch.setattr(memory, "free_memory_bytes", lambda: 2 * 10**9)
+
+
+def test_processes_that_fit_are_no_matter(small_machine):
+    memory.require_memory(TOPOLOGY, "terasort", tasks=10**6)  # 32 slots, 8 racks
+    large = load_topology("co-scheduler-60x10")
+    memory.require_memory(large, "terasort", tasks=40)
+
+
+@pytest.mark.parametrize(
+    ("topology", "up", "reason"),
+    [
+        pytest.param(
+            "co-scheduler-60x10",
+            None,
+            "sort: 6040 attempts at once and the daemons of 60 racks take about 63.5 GB of memory, "
+            "but this machine has 2 GB free: need at most 44 at once: a smaller --size, fewer "
+            "--reduces",
+            id="attempts",
+        ),
+        pytest.param(
+            "corral-7x30,racks.nodes=20",
+            None,
+            "need at most 174 at once: a smaller --size, fewer --reduces, or "
+            "--network racks.slots=1",
+            id="fewer-slots-a-node",
+        ),
+        pytest.param(
+            "co-scheduler-60x10",
+            RunFolder("/nowhere"),
+            "sort: 6040 attempts at once take about 61.9 GB of memory, but this machine has 2 GB "
+            "free: need at most 195 at once: a smaller --size, fewer --reduces",
+            id="on-a-cluster-that-is-up",
+        ),
+        pytest.param(
+            "co-scheduler-60x10,racks.count=100",
+            None,
+            "need fewer racks, such as --network racks.count=4, or railyard simulate",
+            id="racks",
+        ),
+    ],
+)
+def test_processes_that_do_not_fit_are_refused_with_what_would(small_machine, topology, up, reason):
+    with pytest.raises(Exhausted) as caught:
+        memory.require_memory(load_topology(topology), "sort", tasks=6040, up=up)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        pytest.param(
+            "0::/user/me",
+            {"user/memory.max": "5000", "user/memory.current": "2000", "user/me/memory.max": "max",
+             "user/memory.stat": "anon 1500\ninactive_file 300\n"},
+            id="groups-of-today",
+        ),
+        pytest.param(
+            "4:memory:/box",
+            {"memory/box/memory.limit_in_bytes": "5000", "memory/box/memory.usage_in_bytes": "2000",
+             "memory/box/memory.stat": "cache 400\ntotal_inactive_file 300\n"},
+            id="groups-of-before",
+        ),
+    ],
+)  # fmt: skip
+def test_a_limit_of_a_control_group_is_the_machines(monkeypatch, tmp_path, line, files):
+    assert 0 < free_memory_bytes() < 2**60
+    root = tmp_path / "groups"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    read_text = type(root).read_text
+
+    def read(path, *args, **kwargs):
+        return line if str(path) == "/proc/self/cgroup" else read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(type(root), "read_text", read)
+    monkeypatch.setattr(resources, "_CONTROL_GROUPS", root)
+    assert free_memory_bytes() == 5000 - 2000 + 300

@@ -10,6 +10,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
 from railyard.scripts.clusters.folders import current_folder
+from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.running.inputs import STORE_PREFIX
@@ -72,6 +73,7 @@ def _single(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder
     blocks_of = None if up is None else partial(_blocks_of, up, config)
     plan = partial(prepare, request, topology, seed, blocks_of)
     prepared = survived(user_files(request.jobs), plan)
+    require_memory(topology, prepared.name, prepared.tasks, up)
     return SingleJob(prepared, Submitter(request.user, request.queue), request.fetch_to)
 
 
