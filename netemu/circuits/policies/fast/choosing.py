@@ -28,6 +28,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     least,
     less_held,
     look,
+    may_have,
     meet,
     occupy,
     put,
@@ -92,7 +93,7 @@ def choose(
     freed = np.empty(
         (2 * racks, 2), dtype=np.int64
     )  # [number, (side, port)]; some are taken meanwhile
-    room = state.works.copy()  # ports that no coflow so far in the order holds
+    waits, room = state.waits, state.works.copy()  # ports that no coflow so far in the order holds
     gaps = find_gaps(now_s + rounding_s, now_s + delta_s + rounding_s, state)
     those = _freed(state.ports, freed)
     cuts = takes = 0
@@ -125,7 +126,10 @@ def choose(
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
             port = src if side == OUT else dst
-            if not look(index, side, port, now_s, state, left_bytes[side], room, gaps, first):
+            if not (
+                may_have(waits, room, index, side, port)
+                and look(index, side, port, now_s, state, left_bytes[side], room, gaps, first)
+            ):
                 many -= 1
                 first[:] = choices[many]
     state.ports[:, FREED] = 0
@@ -168,10 +172,12 @@ def _look_at(
     choices: Floats,
 ) -> int:
     """Write the first pair that a coflow can have at each port to ``choices``; returns how many."""
-    many = 0
+    many, waits = 0, state.waits
     for number in range(looks):
         side, port = (OUT, number) if is_fresh else (freed[number, 0], freed[number, 1])
-        many += look(index, side, port, now_s, state, left_bytes[side], room, gaps, choices[many])
+        if may_have(waits, room, index, side, port):
+            left = left_bytes[side]
+            many += look(index, side, port, now_s, state, left, room, gaps, choices[many])
     return many
 
 

@@ -22,6 +22,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     least,
     less_held,
     look,
+    may_have,
     put,
 )
 from railyard.netemu.model.arrays import Numbers
@@ -98,10 +99,12 @@ def _book(index: int, state: MatchState, matrices: List, gaps: Gaps) -> bool:
         while True:
             many = 0
             for side in SIDES:
-                port, left_bytes = (src if side == OUT else dst), matrices[2 * index + side]
-                many += look(
-                    index, side, port, at_s, state, left_bytes, free, nothing, choices[many]
-                )
+                port = src if side == OUT else dst
+                if may_have(state.waits, free, index, side, port):
+                    left_bytes = matrices[2 * index + side]
+                    many += look(
+                        index, side, port, at_s, state, left_bytes, free, nothing, choices[many]
+                    )
             if not many:
                 break
             first = least(choices[:many])
