@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from railyard.netemu.model.openflows import Flow, OnCircuit
 
 
-@dataclass(frozen=True, slots=True)
-class Detach:
+class Detach(msgspec.Struct, frozen=True, gc=False):
     """Let flows send nothing for now."""
 
     flows: Collection[Flow]
 
 
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Let flows, which send nothing, send through a circuit."""
+class Attach(msgspec.Struct, frozen=True, gc=False):
+    """Let flows, which send nothing, send through a circuit; its group must be filled then."""
 
     flows: Collection[Flow]
     group: OnCircuit
 
 
-@dataclass(frozen=True, slots=True)
-class SendByPackets:
+class SendByPackets(msgspec.Struct, frozen=True, gc=False):
     """Let flows, which send nothing, send by packets."""
 
     flows: Collection[Flow]

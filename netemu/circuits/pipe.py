@@ -13,8 +13,10 @@ import numpy as np
 from railyard.netemu.circuits.served import ServedClass
 from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.links import load_of
+from railyard.netemu.model.links import Route, load_of
 from railyard.netemu.model.openflows import ROUNDING, Flow
+
+_NO_ROUTE = Route(b"", ("local",))
 
 
 class Pipe(ServedClass, eq=False, kw_only=True):
@@ -22,6 +24,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
 
     key: str
     context: GroupContext
+    route: Route = _NO_ROUTE  #: that of a flow: others' have the same limited links, its two ports
     stale: bool = False
     first_finish_s: float = math.inf
     _bytes_per_s: float = 0.0
@@ -75,7 +78,8 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         """Send through a circuit of this rate, which carries from ``from_s`` on; it had none."""
         self._bytes_per_s = bytes_per_s
         self._from_s = from_s
-        self.fill()
+        if self.members:
+            self.fill()
 
     def halt(self) -> bool:
         """Send nothing, as the circuit is gone; the flows stay, and go on with the next one."""
@@ -105,6 +109,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         """Add a flow that has bytes to send; ``fill`` must follow."""
         if self.rate:
             self._settle()
+        self.route = flow.route
         self.enter(flow)
         self.stale = True
 

@@ -259,9 +259,10 @@ class CircuitPlane:
         if cut and self.switch.wavelengths > 1:  # spare circuits first: others may take them down
             taken.sort(key=lambda pair: self.switch.spare(pair.src, pair.dst) is None)
         for pair in taken:
-            pair.circuit = self.switch.connect(pair, now_s)
-            self._expect_end(pair, pair.circuit, pair.counted_bytes)
-            yield from self._attach(pair, pair.circuit)
+            pair.circuit = circuit = self.switch.connect(pair, now_s)
+            self._expect_end(pair, circuit, pair.counted_bytes)
+            if move := self._attach(pair, circuit):
+                yield move
 
     def _expect_ends(self) -> None:
         """Report to the policy when all pairs with circuits will have sent all."""
@@ -289,21 +290,24 @@ class CircuitPlane:
                     return
                 if pair.group is None:  # a pair is in the heap twice if limits have changed
                     group = pair.group = CircuitGroup(pair.demand.key, self._context)
-                    yield Attach(pair.flows, group)
                     group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
+                    yield Attach(pair.flows, group)
             heapq.heappop(dark)
 
-    def _attach(self, pair: RackPairDemand, circuit: Circuit) -> Iterator[Move]:
-        """Attach a pair's flows to its circuit, at once or when it carries."""
+    def _attach(self, pair: RackPairDemand, circuit: Circuit) -> Attach | None:
+        """Attach a pair's flows to its circuit, at once or when it carries.
+
+        A pipe goes on with the flows that it has, so that nothing moves.
+        """
         if not self._alone:
             heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), pair, circuit))
-            return
-        if pair.group is None:
-            spec = next(iter(pair.flows)).spec
-            route = self._network.circuit(spec.src, spec.dst)
-            pair.group = Pipe(route, key=pair.demand.key, context=self._context)
-            yield Attach(pair.flows, pair.group)
-        pair.group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
+            return None
+        group, move = pair.group, None
+        if group is None:
+            group = pair.group = Pipe(key=pair.demand.key, context=self._context)
+            move = Attach(pair.flows, group)
+        group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
+        return move
 
     def _cut(self, pair: RackPairDemand) -> Iterator[Move]:
         """Take a pair's circuit."""
@@ -327,8 +331,8 @@ class CircuitPlane:
         for demand in self._demands.values():
             for pair in demand.pairs():
                 yield from self._detach(pair)  # other links may limit them now
-                if pair.circuit is not None:
-                    yield from self._attach(pair, pair.circuit)
+                if pair.circuit is not None and (move := self._attach(pair, pair.circuit)):
+                    yield move
         self._expect_ends()
 
     def _change_ports(self, bytes_per_s: Floats) -> Iterator[Move]:

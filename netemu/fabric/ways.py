@@ -112,6 +112,7 @@ class Ways:
             case Attach(flows, group):
                 for flow in flows:
                     self._send_through(flow, group)
+                group.fill()
             case SendByPackets(flows):
                 for flow in flows:
                     self._send_by_packets(flow)
@@ -131,7 +132,8 @@ class Ways:
     def _set_route(self, flow: Flow, find: Callable[[NodeId, NodeId], Route]) -> None:
         route = find(flow.spec.src, flow.spec.dst)
         if route.path != flow.route.path:
-            self.carried.book(flow)
+            if flow.sent_bytes != flow.booked_bytes:
+                self.carried.book(flow)
             flow.route = route
 
     def _join(self, flow: Flow, left_bytes: float) -> None:

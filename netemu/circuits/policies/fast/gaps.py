@@ -16,6 +16,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     PARTNER,
     SIDES,
     SRC,
+    Bits,
     Gaps,
     MatchState,
     has,
@@ -25,7 +26,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     may_have,
     put,
 )
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
 
 
 @njit(cache=True)
@@ -107,14 +108,19 @@ def _book(index: int, state: MatchState, matrices: List, gaps: Gaps) -> bool:
                     )
             if not many:
                 break
-            first = least(choices[:many])
-            for side in SIDES:
-                port = int(first[SRC] if side == OUT else first[DST])
-                put(free[side], port, False)
-                put(gaps.booked[side], port, True)
+            _book_pair(least(choices[:many]), free, gaps.booked)
             gaps.first_s[0] = min(gaps.first_s[0], at_s)
             booked = True
     return booked
+
+
+@njit(cache=True)
+def _book_pair(choice: Floats, free: Bits, booked: Bits) -> None:
+    """Book the two ports of a choice, which are free."""
+    for side in SIDES:
+        port = int(choice[SRC] if side == OUT else choice[DST])
+        put(free[side], port, False)
+        put(booked[side], port, True)
 
 
 @njit(cache=True)

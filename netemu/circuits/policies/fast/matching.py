@@ -24,7 +24,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     take_down,
 )
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.arrays import floats
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 from railyard.netemu.schedulers.fast.loops.grouparrays import grown
@@ -121,7 +121,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
             self.switch.delta_s,
             rounding_s,
             looks_again,
-            np.array(self._news, dtype=np.float64),
+            floats(self._news),
             self._order,
             self._fresh,
             self._state,
@@ -130,11 +130,12 @@ class CompiledSunflowCircuits(SunflowCircuits):
         )
         self.look_again_s = min(self.look_again_s, look_again_s)
         self._news.clear()
-        self._fresh[:] = False
+        if fresh or order is not None:
+            self._fresh[:] = False
         if order is not None:
             self._forget_others()
-        cut = self._pairs(self._found[CUT, :cuts]) if cuts else []
-        taken = self._pairs(self._found[TAKEN, :takes]) if takes else []
+        cut = self._pairs(CUT, cuts) if cuts else []
+        taken = self._pairs(TAKEN, takes) if takes else []
         for pair in cut:
             del pair.demand.serving[pair]
         for pair in taken:
@@ -163,9 +164,10 @@ class CompiledSunflowCircuits(SunflowCircuits):
                 self.expect_end(pair, pair.ends_s)
         self._set_order([demand for demand in plain.order if demand.by_circuit])
 
-    def _pairs(self, found: Numbers) -> list[RackPairDemand]:
+    def _pairs(self, row: int, many: int) -> list[RackPairDemand]:
+        """So many pairs that the last choice wrote into this row of ``found``."""
         demands, pairs = self._demands, []
-        for index, src, dst in found.tolist():
+        for index, src, dst in self._found[row, :many].tolist():
             demand = demands[index]
             assert demand is not None
             pairs.append(demand.rows[src][dst])
