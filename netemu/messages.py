@@ -5,6 +5,7 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 
     ResourceManager --coflows, OpenFlow, CloseFlow--> emulator
     anybody --SetCapacity--> emulator;  anybody --WatchNetwork--> emulator --NetworkView--> ...
+    ResourceManager --WatchLinks--> emulator --LinksObserved--> ...
     anybody --GetNetworkStats, GetCircuitChanges--> emulator
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     sender --GrowFlow--> emulator, if its flow was opened with more=True
@@ -33,6 +34,7 @@ from railyard.cluster.bounded import (
     RackId,
     Seconds,
     SecondsOrInf,
+    Share,
     StoredBytes,
     Text,
     Weight,
@@ -45,6 +47,7 @@ from railyard.cluster.messaging.wire import (
     Message,
 )
 from railyard.netemu.model.circuits import CircuitChange
+from railyard.netemu.model.observed import LinkState
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -130,6 +133,18 @@ class WatchNetwork(Message, frozen=True, kw_only=True):
     with_rates: bool = False  #: also the rate of every flow
 
 
+class WatchLinks(Message, frozen=True, kw_only=True):
+    """Report the links between racks: all at once, as the answer, then those that have changed.
+
+    Both are ``LinksObserved``; ``netemu.model.observed`` has what counts as a change.  Reports end
+    when the asker hangs up.
+    """
+
+    #: the links are looked at once in this time
+    period_s: Annotated[float, msgspec.Meta(ge=0.05, le=3600)] = 1.0
+    change: Share = 0.05  #: of a link's capacity, by which what is free of it has to change
+
+
 class GetNetworkStats(Message, frozen=True, kw_only=True):
     """What has the network done so far?  Answered with ``NetworkStats``."""
 
@@ -192,11 +207,12 @@ class Grants(Event, frozen=True, kw_only=True):
     ] = ()  #: flows that may send all their bytes; reported once
 
 
-class LinkState(msgspec.Struct, frozen=True, kw_only=True):
-    """A link now."""
+class LinksObserved(Event, frozen=True, kw_only=True):
+    """Links between racks that have changed since they were observed last, as they are now."""
 
-    capacity_bytes_per_s: BytesPerSOrInf
-    free_bytes_per_s: BytesPerSOrInf  #: what no flow uses
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    links: Annotated[dict[Name, LinkState], ENTRIES]
 
 
 class CircuitView(msgspec.Struct, frozen=True, kw_only=True):

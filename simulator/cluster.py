@@ -37,6 +37,7 @@ from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.faults.faults import Fault, Faults
 from railyard.simulator.heap import EventHeap, EventPriority
+from railyard.simulator.linkwatch import LinkWatch
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
@@ -85,6 +86,8 @@ class Simulation:
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
             self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
         self.faults = Faults(faults, topology, self.heap, self.workers)
+        links = self.core.state.policies.links
+        self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
         self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
@@ -105,7 +108,10 @@ class Simulation:
     def step(self) -> None:
         """Jump to the time of the next event, and run all that is due then."""
         heap, network = self.heap, self.network
-        network_s, heap_s = network.next_s(), heap.next_s()
+        network_s = network.next_s()
+        if self._links is not None:
+            self._links.review()
+        heap_s = heap.next_s()
         due_s = min(network_s, heap_s)
         if due_s == math.inf:
             raise InvariantError(f"at {heap.now_s:.3f} s nothing will happen: {self._who_waits()}")

@@ -21,6 +21,7 @@ class EventPriority(IntEnum):
     ARRIVAL = 1
     NODE_EVENT = 2  #: what nodes do and report to the core
     TIMER = 3  #: the core's timers
+    OBSERVATION = 4  #: last: of the network's rates, which follow from all that happens
 
 
 Action = Callable[..., None]

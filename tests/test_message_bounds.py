@@ -49,6 +49,8 @@ MAY_BE_INFINITE = {
     "network-view.links[].capacity_bytes_per_s",
     "network-view.links[].free_bytes_per_s",
     "network-view.circuits[].ready_s",
+    "links-observed.links[].capacity_bytes_per_s",
+    "links-observed.links[].free_bytes_per_s",
     "network-view.rates_bytes_per_s[]",
 }
 #: What each job says itself, and its own class checks; and the summary, which only people read.

@@ -1,4 +1,4 @@
-"""Sends subscribers the state of the network: free bandwidth of links, circuits, rates of flows.
+"""Sends subscribers the state of the network: bandwidth of links, circuits, rates of flows.
 
 A subscriber gets it when it has changed, and never more often than it asked for.
 """
@@ -13,14 +13,24 @@ import msgspec
 
 from railyard.cluster.messaging.reactor import Reactor, Timer
 from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Event, Message
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import CircuitView, LinkState, NetworkView, WatchNetwork
+from railyard.netemu.messages import (
+    CircuitView,
+    LinksObserved,
+    NetworkView,
+    WatchLinks,
+    WatchNetwork,
+)
+from railyard.netemu.model.observed import LinkState, ObservedLinks
 
 
 @dataclass(slots=True)
-class _Subscriber:
-    request: WatchNetwork
-    sent: NetworkView
+class _Subscription:
+    """What a peer asked for by a message of one class."""
+
+    period_s: float
+    report: Callable[[], Event | None]  #: what to send now; None = nothing has changed
     timer: Timer
 
 
@@ -31,30 +41,57 @@ class Publisher:
         self._server = server
         self._reactor = reactor
         self._look = look
-        self._subscribers: dict[bytes, _Subscriber] = {}
-        server.on(WatchNetwork, self._subscribe)
+        self._subscriptions: dict[tuple[bytes, type[Message]], _Subscription] = {}
+        server.on(WatchNetwork, self._watch_network)
+        server.on(WatchLinks, self._watch_links)
 
-    def _subscribe(self, request: Request) -> NetworkView:
-        watch, peer = cast("WatchNetwork", request.message), request.peer
-        before = self._subscribers.get(peer)
+    def _watch_network(self, request: Request) -> NetworkView:
+        watch = cast("WatchNetwork", request.message)
+        sent = network_view(self._look(), with_rates=watch.with_rates)
+
+        def report() -> NetworkView | None:
+            nonlocal sent
+            view = network_view(self._look(), with_rates=watch.with_rates)
+            if msgspec.structs.replace(view, now_s=sent.now_s) == sent:
+                return None
+            sent = view
+            return view
+
+        self._subscribe(request, watch.period_s, report)
+        return sent
+
+    def _watch_links(self, request: Request) -> LinksObserved:
+        watch, fabric = cast("WatchLinks", request.message), self._look()
+        observed = ObservedLinks(fabric.network, watch.change)
+        observed.look(fabric)
+
+        def report() -> LinksObserved | None:
+            changed = observed.look(self._look())
+            return LinksObserved(links=changed) if changed else None
+
+        self._subscribe(request, watch.period_s, report)
+        return LinksObserved(links=observed.all())
+
+    def _subscribe(
+        self, request: Request, period_s: float, report: Callable[[], Event | None]
+    ) -> None:
+        """Report from now on, in place of what the peer asked for before."""
+        key = request.peer, type(request.message)
+        before = self._subscriptions.get(key)
         if before is not None:
             before.timer.cancel()
-        view = network_view(self._look(), with_rates=watch.with_rates)
-        self._subscribers[peer] = _Subscriber(watch, view, self._later(peer, watch))
-        return view
+        self._subscriptions[key] = _Subscription(period_s, report, self._later(key, period_s))
 
-    def _later(self, peer: bytes, watch: WatchNetwork) -> Timer:
-        return self._reactor.call_later(watch.period_s, lambda: self._publish(peer))
+    def _later(self, key: tuple[bytes, type[Message]], period_s: float) -> Timer:
+        return self._reactor.call_later(period_s, lambda: self._publish(key))
 
-    def _publish(self, peer: bytes) -> None:
-        subscriber = self._subscribers[peer]
-        view = network_view(self._look(), with_rates=subscriber.request.with_rates)
-        if msgspec.structs.replace(view, now_s=subscriber.sent.now_s) != subscriber.sent:
-            if not self._server.push(peer, view):
-                del self._subscribers[peer]
-                return
-            subscriber.sent = view
-        subscriber.timer = self._later(peer, subscriber.request)
+    def _publish(self, key: tuple[bytes, type[Message]]) -> None:
+        subscription = self._subscriptions[key]
+        changed = subscription.report()
+        if changed is not None and not self._server.push(key[0], changed):
+            del self._subscriptions[key]
+            return
+        subscription.timer = self._later(key, subscription.period_s)
 
 
 def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:

@@ -216,6 +216,11 @@ class Fabric:
         """How many flows are open."""
         return len(self._flows)
 
+    @property
+    def decided(self) -> int:
+        """How many times rates were set: as long as it stays, so does what is free."""
+        return self._rates.decided
+
     def coflow(self, coflow: CoflowId) -> Coflow:
         """A registered coflow's flows and times; to be read only.  ``KeyError`` if it is not."""
         return self._coflows[coflow]

@@ -27,6 +27,7 @@ class Rates:
     def __init__(self, scheduler: FlowScheduler, network: Network, context: GroupContext) -> None:
         self.scheduler = scheduler
         self.stale = False  #: whether it must be decided anew before time passes
+        self.decided = 0  #: how many times it was decided
         #: bytes/s of each link; the last one is no link and fills up short routes
         self.capacities: Floats = _read_only(np.append(network.capacities, inf))
         self.decide_s = inf  #: when to decide again in any case
@@ -96,6 +97,7 @@ class Rates:
         ``circuits_s`` is when circuits are to be looked at again; None where there are none.
         """
         self.stale = False
+        self.decided += 1
         if circuits_s is not None and not (self._changed or self._capacity_changed):
             self.decide_s = circuits_s  # nothing but circuits that are alone has changed
             self._note_finishes()

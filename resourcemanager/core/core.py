@@ -28,6 +28,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
+from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.blame import ROOM, Blame
 from railyard.resourcemanager.core.datasets import data_stored, place_data
@@ -87,6 +88,7 @@ class Core:
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
             SlotsChanged: self._slots_changed,
+            LinksObserved: self._links_observed,
             JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
             DataStored: lambda event: data_stored(self.state, event),
@@ -186,6 +188,16 @@ class Core:
         if event.slots != before:
             self.state.resize_node(node, event.slots)
             self.state.policies.notify("slots_changed", node, before)
+
+    def _links_observed(self, event: LinksObserved) -> None:
+        state = self.state
+        for name, link in event.links.items():
+            if name not in state.links:
+                raise PeerError(f"nobody observes {name}, or it is no link between racks")
+            if link.free_bytes_per_s > link.capacity_bytes_per_s:
+                raise PeerError(f"{name} can't have more free than it can carry: {link}")
+        state.links |= event.links
+        state.policies.notify("links_observed", event.links)
 
     def _timer_fired(self, event: TimerFired) -> None:
         if event.timer.endswith(LOOK):

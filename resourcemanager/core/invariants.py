@@ -21,6 +21,7 @@ def check_invariants(state: ClusterState, shuffle: Shuffle) -> None:
     broken = [
         *_of_nodes(state),
         *_of_outage(state),
+        *_of_links(state),
         *(law for job in state.jobs.values() for law in _of_job(job, state, shuffle)),
         *_of_fetches(state, shuffle),
     ]
@@ -58,6 +59,17 @@ def _of_nodes(state: ClusterState) -> Iterator[Broken]:
 def _of_outage(state: ClusterState) -> Iterator[Broken]:
     if (state.empty_since_s is None) != any(node.alive for node in state.nodes.values()):
         yield "", f"there is no node since {state.empty_since_s} s, which does not fit the nodes"
+
+
+def _of_links(state: ClusterState) -> Iterator[Broken]:
+    if bool(state.links) != (state.policies.links is not None):
+        yield (
+            "",
+            f"{len(state.links)} links are known, and policies use them: {state.policies.links}",
+        )
+    for name, link in state.links.items():
+        if not 0 <= link.free_bytes_per_s <= link.capacity_bytes_per_s:
+            yield "", f"{name} has {link.free_bytes_per_s} of {link.capacity_bytes_per_s} bytes/s"
 
 
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:

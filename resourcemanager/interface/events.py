@@ -44,6 +44,7 @@ from railyard.cluster.messages.execution import (
     Split,
 )
 from railyard.cluster.messaging.wire import Event, Vocabulary
+from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 #: Most blocks in one ``DataStored``.
@@ -162,6 +163,7 @@ EVENTS = Vocabulary(
         NodeJoined,
         NodeLost,
         SlotsChanged,
+        LinksObserved,
         JobsPredicted,
         DataAnnounced,
         DataStored,

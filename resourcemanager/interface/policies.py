@@ -23,12 +23,13 @@ of it.  A policy may be made of others, as Corral's has the order of ``capacity`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from railyard.cluster.ids import RackId
+from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Proposal
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob
@@ -63,6 +64,9 @@ class Policy:
     #: whether it looks at ``ClusterView.data``; without such a policy nothing is told of data.  A
     #: data policy that overrides ``propose`` need not say so
     uses_data: ClassVar[bool] = False
+    #: whether it looks at ``ClusterView.links``; without such a policy nobody observes them.  A
+    #: policy that overrides ``links_observed`` need not say so
+    uses_network: ClassVar[bool] = False
     #: the policies that this one is made of; each is notified of an event before this one is
     parts: tuple[Policy, ...] = ()
 
@@ -110,6 +114,9 @@ class Policy:
 
     def slots_changed(self, node: SlotView, before: int) -> None:
         """A node that is alive has other slots than ``before``; its attempts keep theirs."""
+
+    def links_observed(self, changed: Mapping[str, LinkState]) -> None:
+        """These links have changed: their capacities, or what is free of them; {link: now}."""
 
     def reconsider(self) -> Iterable[JobView]:
         """Jobs for which earlier answers may no longer hold; asked after every event.

@@ -17,6 +17,8 @@ from railyard.resourcemanager.interface.defaults import (
     SlowStart,
     StoreDecides,
 )
+from railyard.resourcemanager.interface.links import SECTION as LINKS
+from railyard.resourcemanager.interface.links import LinksConfig
 from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
@@ -71,6 +73,14 @@ class Recipe:
         moves = self.data.propose is not Policy.propose
         return moves or any(kind.uses_data for kind in self.classes())
 
+    @property
+    def uses_network(self) -> bool:
+        """Whether any of its policies looks at the links between racks."""
+        return any(
+            kind.uses_network or kind.links_observed is not Policy.links_observed
+            for kind in self.classes()
+        )
+
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
@@ -85,7 +95,35 @@ def read_options(
     An option is "section.field", or "section.field.key" where the field is a mapping.  Raises
     ``UsageError`` for a name that this recipe does not have and for an impossible value.
     """
+    made = _read_sections(recipe, options)
+    return {
+        kind: made[kind.section] if kind.section else kind.Config() for kind in recipe.classes()
+    }
+
+
+def read_links_options(recipe: Recipe, options: Mapping[str, Option]) -> LinksConfig | None:
+    """How links are observed for a recipe; None if it does not use the network."""
+    if not recipe.uses_network:
+        return None
+    found = _read_sections(recipe, options)[LINKS]
+    assert isinstance(found, LinksConfig), "as the section's class is"
+    return found
+
+
+def option_names(recipe: Recipe) -> list[str]:
+    """The names of all settings of a recipe, such as "delay.node_wait_s"."""
+    return _names(_sections(recipe))
+
+
+def _sections(recipe: Recipe) -> dict[str, type[msgspec.Struct]]:
+    """{prefix of settings: their class}"""
     sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
+    return sections | ({LINKS: LinksConfig} if recipe.uses_network else {})
+
+
+def _read_sections(recipe: Recipe, options: Mapping[str, Option]) -> dict[str, msgspec.Struct]:
+    """{prefix: its settings}"""
+    sections = _sections(recipe)
     nested: dict[str, dict[str, Any]] = {}
     for name, value in {**recipe.settings, **options}.items():
         section, _, rest = name.partition(".")
@@ -97,19 +135,13 @@ def read_options(
             table.setdefault(field, {})[key] = value
         else:
             table[field] = value
-    made = {
-        section: build({section: nested.get(section, {})}, _wrapped(section, config), recipe.name)
+    return {
+        section: getattr(
+            build({section: nested.get(section, {})}, _wrapped(section, config), recipe.name),
+            _FIELD,
+        )
         for section, config in sections.items()
     }
-    return {
-        kind: getattr(made[kind.section], _FIELD) if kind.section else kind.Config()
-        for kind in recipe.classes()
-    }
-
-
-def option_names(recipe: Recipe) -> list[str]:
-    """The names of all settings of a recipe, such as "delay.node_wait_s"."""
-    return _names({kind.section: kind.Config for kind in recipe.classes() if kind.section})
 
 
 def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:

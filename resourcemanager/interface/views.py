@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId
 from railyard.cluster.topology import Topology
+from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.events import TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
 
@@ -334,6 +335,14 @@ class ClusterView(Protocol):
         """{path: its blocks in order}, of files that jobs read, once they are stored.
 
         Empty unless a policy says that it uses data (``Policy.uses_data``).
+        """
+
+    @property
+    def links(self) -> Mapping[str, LinkState]:
+        """{name: capacity and free bandwidth} of the racks' links or switches and optical ports.
+
+        As the topology states them, without flows; then as they are observed, see
+        ``interface/links.py``.  Empty unless a policy of the scheduler uses the network.
         """
 
     def free_nodes(self) -> Iterable[SlotView]:

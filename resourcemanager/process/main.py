@@ -64,6 +64,7 @@ from railyard.resourcemanager.interface.events import (
 )
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.inputdata import InputData
+from railyard.resourcemanager.process.linkwatch import LinkWatch
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
@@ -131,6 +132,9 @@ class ResourceManager:
         self._reports = NetworkReports(
             self._driver, self._network, self._machine, self._folder, config
         )
+        links = self._driver.core.state.policies.links
+        if links is not None:
+            LinkWatch(self._driver, transport, links).begin()
         self._numbers = itertools.count(1)
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed

@@ -15,10 +15,13 @@ from railyard.netemu.messages import (
     NO_CHANGES,
     CircuitChanges,
     GetCircuitChanges,
+    LinksObserved,
     NetworkView,
     SetCapacity,
+    WatchLinks,
     WatchNetwork,
 )
+from railyard.netemu.model.observed import LinkState
 
 DATA = {
     "name": "test",
@@ -105,6 +108,33 @@ def test_a_watcher_can_ask_for_less_and_hang_up(network, client):
     client.cancel("mine")
     network.transport.reactor.run_until(lambda: False, 0.2)
     assert network.stats().flows_open == 0  # the emulator lives on
+
+
+def test_observers_are_sent_the_links_between_racks_that_change(network, client):
+    changes = []
+    link = network.transport.link("network")
+    link.on(LinksObserved, lambda observed, _: changes.append(observed.links))
+    first = link.call(WatchLinks(period_s=0.05, change=0.1), LinksObserved).links
+    assert set(first) == {f"r{n}.{way}" for n in range(3) for way in ("up", "down")}
+    assert {state.free_bytes_per_s for state in first.values()} == {10e9}
+    client.open("mine", "r0n0", "r1n0", 10**7, lambda _: None)
+    wait(network, lambda: changes)
+    full = LinkState(capacity_bytes_per_s=10e9, free_bytes_per_s=0.0)
+    assert changes.pop(0) == {"r0.up": full, "r1.down": full}
+    set_capacity(network, "r2.up", 9.9e9)
+    wait(network, lambda: changes)
+    assert changes.pop(0) == {
+        "r2.up": LinkState(capacity_bytes_per_s=9.9e9, free_bytes_per_s=9.9e9)
+    }
+    set_capacity(network, "r0n1.up", 1e9)  # a NIC
+    network.transport.reactor.run_until(lambda: False, 0.3)
+    assert changes == []
+    again = link.call(WatchLinks(period_s=0.05), LinksObserved).links
+    assert (again["r0.up"], again["r2.up"].capacity_bytes_per_s) == (full, 9.9e9)
+    client.cancel("mine")
+    wait(network, lambda: changes)
+    assert set(changes[0]) == {"r0.up", "r1.down"}
+    link.close()
 
 
 def test_nonsense_is_refused(network):

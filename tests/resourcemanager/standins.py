@@ -43,10 +43,13 @@ from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
     GetNetworkStats,
+    LinksObserved,
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
+    WatchLinks,
 )
+from railyard.netemu.model.observed import LinkState
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.process.main import ResourceManager
 from railyard.resourcemanager.process.messages import (
@@ -86,6 +89,7 @@ class Office:
         folder: RunFolder,
         scheduler: str = "fair",
         flow_scheduler: FlowScheduler | None = None,
+        options: dict[str, float] | None = None,
         **liveness: float,
     ) -> None:
         shape = RackShape(count=2, nodes=1, slots=2)
@@ -96,12 +100,15 @@ class Office:
             links=Links(nic=1e9, uplink=1e9),
             liveness=Liveness(**{"heartbeat": 0.05, "expiry_s": 30.0, **liveness}),
         )
-        config = ClusterConfig(topology=topology, scheduler=scheduler)
+        config = ClusterConfig(
+            topology=topology, scheduler=scheduler, scheduler_options=dict(options or {})
+        )
         self.folder = folder
         self.reactor = Reactor()
         self.transport = Transport(folder, self.reactor)
         self.files: dict[str, BlocksLocated] = {}
         self.network_said: list[Message] = []
+        self.links: dict[str, LinkState] = {}  #: what the network says of its links when asked
         self.namenode_said: list[Message] = []
         self._namenode()
         if flow_scheduler is None:
@@ -175,6 +182,7 @@ class Office:
         for kind in (OpenFlow, CloseFlow, RegisterCoflow, FinishCoflow):
             server.on(kind, lambda request: self.network_said.append(request.message) or Done())
         server.on(GetNetworkStats, lambda request: STATS)
+        server.on(WatchLinks, lambda request: LinksObserved(links=self.links))
 
     # What people do ------------------------------------------------------------------------------
     def store(self, path: str, blocks: list[tuple[int, str]]) -> None:

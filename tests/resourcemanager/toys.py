@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from railyard.resourcemanager.interface.decisions import Copy, Proposal
-from railyard.resourcemanager.interface.policies import CopyPolicy
+import msgspec
+
+from railyard.netemu.model.observed import LinkState
+from railyard.resourcemanager.interface.decisions import Copy, Decision, Pass, Place, Proposal
+from railyard.resourcemanager.interface.policies import CopyPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, SlotView, TaskView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
 
@@ -42,3 +45,36 @@ class CopyEach(CopyPolicy):
                 node = free_node(self.cluster, task)
                 if node is not None:
                     yield Copy(task, node.id)
+
+
+class FreestRack(TaskPolicy):
+    """Reduces go where most of the rack's way in is free; maps anywhere.  Uses the network."""
+
+    uses_network = True
+
+    def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self.seen: list[tuple[float, dict[str, LinkState]]] = []  #: (time, links that had changed)
+
+    def links_observed(self, changed: Mapping[str, LinkState]) -> None:
+        assert all(self.cluster.links[name] == link for name, link in changed.items())
+        self.seen.append((self.cluster.now_s, dict(changed)))
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task = job.next_rerun() or job.next_pending_reduce()
+        if task is not None:
+            return Place(task, node=self._freest(slot).id)
+        task, level = job.closest_pending_map(slot)
+        return Pass("no task is ready for a slot") if task is None else Place(task, level)
+
+    def _freest(self, slot: SlotView) -> SlotView:
+        """Of nodes with free slots, the one with the most bandwidth into its rack."""
+        return max([slot, *self.cluster.free_nodes()], key=self._free_bytes_per_s)
+
+    def _free_bytes_per_s(self, slot: SlotView) -> float:
+        links = self.cluster.links
+        link = links.get(f"{slot.rack}.down") or links[f"{slot.rack}.tor"]
+        return link.free_bytes_per_s
+
+
+FREEST = Recipe(name="freest", source="a test", order=FairOrder, tasks=FreestRack)

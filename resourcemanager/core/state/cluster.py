@@ -17,6 +17,8 @@ from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId
 from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.core.state.data import InputBlock, StoredData
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position, Stage
 from railyard.resourcemanager.core.state.policies import Policies
@@ -58,6 +60,10 @@ class ClusterState:
         self._with_free: list[Node] = []  #: nodes with free slots, by position
         self._last_position: Position = (-1, 0, "")  #: of the node that was given a task last
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
+        #: the links between racks, as they were observed last; none if no policy uses the network
+        self.links: dict[str, LinkState] = (
+            links_as_stated(Network(topology)) if recipe.uses_network else {}
+        )
         self.policies = Policies(recipe, options, self)
 
     @property

@@ -22,7 +22,12 @@ from railyard.resourcemanager.interface.policies import (
     ShufflePolicy,
     TaskPolicy,
 )
-from railyard.resourcemanager.interface.recipe import Option, Recipe, read_options
+from railyard.resourcemanager.interface.recipe import (
+    Option,
+    Recipe,
+    read_links_options,
+    read_options,
+)
 from railyard.resourcemanager.interface.views import ClusterView
 
 T = TypeVar("T")
@@ -40,6 +45,8 @@ class Policies:
             kind: kind(configs[kind], cluster) for kind in recipe.classes()
         }
         self.name = recipe.name
+        #: how links are observed; None if no policy uses the network
+        self.links = read_links_options(recipe, options)
         self.data = cast("DataPolicy", made[recipe.data])
         self.order = cast("OrderPolicy", made[recipe.order])
         self.tasks = cast("TaskPolicy", made[recipe.tasks])

@@ -1,0 +1,53 @@
+"""Reports the links between racks to the core, as the emulator does, if its scheduler asks.
+
+They are looked at every so often, as long as rates change: after all else of that time, so that
+the rates are those that hold from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from railyard.cluster.messaging.wire import Event
+from railyard.netemu.messages import LinksObserved
+from railyard.netemu.model.observed import ObservedLinks
+from railyard.resourcemanager.interface.links import LinksConfig
+from railyard.simulator.heap import EventHeap, EventPriority
+from railyard.simulator.network import SimulatedNetwork
+
+
+class LinkWatch:
+    """Looks at the links each ``period_s`` in which rates were set."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        heap: EventHeap,
+        config: LinksConfig,
+        report: Callable[[Event], None],
+    ) -> None:
+        self._fabric = network.fabric
+        self._heap = heap
+        self._period_s = config.period_s
+        self._report = report
+        self._observed = ObservedLinks(network.fabric.network, config.change)
+        self._periods = 0  #: the last look was, or is to be, so many periods from the start
+        self._looking = False  #: whether it is to be
+        self._decided = self._fabric.decided  #: as of the last look
+
+    def review(self) -> None:
+        """Plan to look, if rates were set since the last time; to be called before time passes."""
+        if self._looking or self._fabric.decided == self._decided:
+            return
+        self._looking = True
+        self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
+        at_s = self._periods * self._period_s
+        self._heap.at(at_s, self._look, priority=EventPriority.OBSERVATION)
+
+    def _look(self) -> None:
+        self._looking = False
+        changed = self._observed.look(self._fabric)
+        self._decided = self._fabric.decided
+        if changed:
+            self._report(LinksObserved(links=changed))
