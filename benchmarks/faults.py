@@ -1,5 +1,6 @@
 """Random small clusters, jobs and faults under every scheduler: how many break a rule.
 
+Besides the schedulers, "dice" proposes by dice all that can be (``simulator.faults.toys``).
 See ``simulator.scenarios`` for the rules.  One is repeated, with its events, by
 
     python -m railyard.benchmarks.faults SCHEDULER SEED [events.jsonl]
@@ -18,6 +19,7 @@ from typing import Any
 from railyard.cluster.errors import RailyardError
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.resourcemanager.schedulers import all_recipes
+from railyard.simulator.faults import toys
 from railyard.simulator.faults.scenarios import Scenario
 
 SCENARIOS = 100_000
@@ -29,9 +31,10 @@ _SHOWN = 5
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Run them, spread over the cores; ``quick`` runs fewer."""
     wanted = QUICK if quick else SCENARIOS
-    batches = [(scheduler, seeds) for seeds in _seeds(wanted) for scheduler in all_recipes()]
+    schedulers = [*all_recipes(), toys.RECIPE.name]
+    batches = [(scheduler, seeds) for seeds in _seeds(wanted) for scheduler in schedulers]
     batches = batches[: -(-wanted // _BATCH)]
-    broken: dict[str, list[str]] = {scheduler: [] for scheduler in all_recipes()}
+    broken: dict[str, list[str]] = {scheduler: [] for scheduler in schedulers}
     counts = dict.fromkeys(broken, 0)
     cpu_s = 0.0
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:

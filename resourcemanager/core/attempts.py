@@ -307,9 +307,7 @@ class Attempts:
             return
         for other in stage.tasks:
             if not other.counted:
-                other.move("not needed")
-                other.drop_kept()
-                stage.reruns.pop(other.index, None)
+                other.leave()
                 for attempt in other.live:
                     self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
         self._state.review_wants(stage.job)
@@ -337,12 +335,18 @@ class Attempts:
             self._make_pending(task, "left by its last attempt")
 
     def _run_again(self, task: Task) -> None:
-        """Make a done task pending: its output is lost and needed."""
+        """Make a done task pending: its output is lost and needed.
+
+        It waits for the end of other attempts, if these have not ended yet.
+        """
         stage = task.stage
         if task.winner is not None:
             stage.job.record.shuffle_bytes -= _to_fetch(task.winner)
         task.winner = None
-        self._make_pending(task, "missed, as its output is lost")
+        if task.live:
+            task.move("missed before its other attempts have ended")
+        else:
+            self._make_pending(task, "missed, as its output is lost")
         for reader in stage.readers:
             self._limits.review(reader)
 

@@ -71,6 +71,8 @@ class JobLife:
         if stage.readers or not all(other.complete for other in last):
             return
         job.move("done")
+        for other in job.stages.values():
+            other.leave_all()  # what ran again for readers that have ended
         self._stop_all(job, "the job is done")
         winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
         path = job.submission.output_path

@@ -12,6 +12,7 @@ from railyard.cluster.topology import Ocs
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
+from railyard.simulator.faults import toys
 from tests.harness import TinyCluster, tiny_cluster
 
 FAULTS_END_S = 40.0
@@ -24,7 +25,8 @@ DAG = (
 
 def random_scenario(scheduler: str, seed: int, ocs: Ocs | None = None) -> TinyCluster:
     """A cluster with jobs, and faults until ``FAULTS_END_S``: all by the seed."""
-    dice, known = random.Random(seed), option_names(recipe_named(scheduler))
+    recipe = toys.RECIPE if scheduler == toys.RECIPE.name else recipe_named(scheduler)
+    dice, known = random.Random(seed), option_names(recipe)
     options = {
         "shuffle.slowstart": [0.0, 0.05, 0.5, 1.0],
         "shuffle.patience_s": [0.0, 1.0, 5.0],
@@ -33,7 +35,7 @@ def random_scenario(scheduler: str, seed: int, ocs: Ocs | None = None) -> TinyCl
         racks=dice.randint(1, 3),
         nodes=dice.randint(2, 3),
         slots=dice.randint(1, 2),
-        scheduler=scheduler,
+        scheduler=recipe,
         seed=seed,
         flow_s=dice.choice([0.0, 0.3, 2.0]),
         kill_s=dice.choice([0.0, 0.5]),
@@ -100,7 +102,7 @@ def kill_if_running(c: TinyCluster, job: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+@pytest.mark.parametrize("scheduler", [*sorted(all_recipes()), toys.RECIPE.name])
 def test_rules_hold_under_faults(scheduler: str, seed: int):
     c = random_scenario(scheduler, seed)
     run = c.run(until_s=2000.0)  # the invariants are checked after every event
@@ -132,7 +134,7 @@ def test_no_job_waits_for_ever_for_nodes_that_are_lost_for_good(scheduler: str, 
         assert not reasons, again
 
 
-@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+@pytest.mark.parametrize("scheduler", [*sorted(all_recipes()), toys.RECIPE.name])
 def test_the_rules_do_not_hang_on_how_ties_fall(scheduler: str):
     """Simultaneous events in another order: other placements perhaps, the same rules."""
     for shuffled in range(10):

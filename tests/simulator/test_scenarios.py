@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
@@ -12,6 +13,7 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.resourcemanager.schedulers import all_recipes
+from railyard.simulator.faults import toys
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 
@@ -30,11 +32,30 @@ def test_rules_hold_under_faults(first: int):
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize("first", range(0, 3 * BATCH, BATCH))
+def test_rules_hold_whatever_is_proposed(first: int):
+    broken = [broken_rule(toys.RECIPE.name, seed) for seed in range(first, first + BATCH)]
+    assert not any(broken), "\n".join(filter(None, broken))
+
+
+def test_toys_propose_all_that_can_be_proposed():
+    seen: Counter[str] = Counter()
+    for seed in range(20):
+        records = Scenario(toys.RECIPE.name, seed).go().core.records.values()
+        for record in records:
+            seen["copies"] += record.copies
+            seen["chosen"] += record.copies_chosen
+            seen["jobs"] += bool(record.ok)
+    assert seen["copies"] > seen["chosen"] > 20
+    assert seen["jobs"] > 20
+
+
 @pytest.mark.parametrize("flows", [1, 4])
 def test_rules_hold_where_fetches_are_merged(flows: int):
     merged = 0
     for seed in range(60):
-        scenario = Scenario(SCHEDULERS[seed % len(SCHEDULERS)], seed, shuffle_flows=flows)
+        name = toys.RECIPE.name if seed % 3 == 0 else SCHEDULERS[seed % len(SCHEDULERS)]
+        scenario = Scenario(name, seed, shuffle_flows=flows)
         scenario.go()
         merged += any(job.shuffle_bytes for job in scenario.jobs.jobs)
     assert merged > 30

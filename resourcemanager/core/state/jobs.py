@@ -184,6 +184,12 @@ class Task:
         else:
             stage.left += 1
 
+    def leave(self) -> None:
+        """It is not needed any more."""
+        self.move("not needed")
+        self.drop_kept()
+        self.stage.reruns.pop(self.index, None)
+
     def drop_kept(self) -> None:
         """Nobody takes what is kept: those attempts count as killed."""
         for attempt in self.kept:
@@ -271,6 +277,13 @@ class Stage:
     def held(self) -> int:
         """Slots that its attempts hold."""
         return len(self.live)
+
+    def leave_all(self) -> None:
+        """None of its tasks is needed that is not done.  O(tasks), if there is any."""
+        if self.done + self.left < self.size:
+            for task in self.tasks:
+                if task.state not in ("done", "left"):
+                    task.leave()
 
     def next_reduce(self) -> Task | None:
         """Its first pending task, if it reads stages and the shuffle policy lets it have a slot.

@@ -73,6 +73,7 @@ TASK = Lifecycle(
         ("kept", "won by an attempt", "done"),
         ("kept", "missed, as its output is lost", "pending"),
         ("done", "missed, as its output is lost", "pending"),
+        ("done", "missed before its other attempts have ended", "running"),
         ("pending", "not needed", "left"),
         ("running", "not needed", "left"),
         ("kept", "not needed", "left"),

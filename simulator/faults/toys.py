@@ -1,0 +1,93 @@
+"""Toy policies that propose by dice whatever can be proposed, to find out what breaks.
+
+In random scenarios (``scenarios``), and on real clusters in tests.  A new kind of proposal gets its
+toy here.  The dice are the core's own, so that a run can be repeated and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+import msgspec
+
+from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
+from railyard.resourcemanager.interface.policies import CopyPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import AttemptView, ClusterView, SlotView, TaskView
+from railyard.resourcemanager.schedulers.fair import FairOrder
+
+#: Attempts of one task at one time, and attempts that end for a copy in one run: jobs must end.
+_LIVE_MAX, _ENDED_MAX = 3, 20
+
+
+class DiceCopies(CopyPolicy):
+    """Copies tasks, keeps outputs and takes them, with luck."""
+
+    def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._ended = 0  #: attempts asked to end for a copy
+
+    def first_counts(self, task: TaskView) -> bool:
+        return self.cluster.random.random() < (0.7 if task.kept else 0.4)
+
+    def propose(self) -> Iterable[Proposal]:
+        dice = self.cluster.random
+        if dice.random() < 0.7:
+            return
+        tasks = list(_tasks(self.cluster))
+        kept = [attempt for task in tasks for attempt in task.kept]
+        if kept and dice.random() < 0.3:
+            yield Take(dice.choice(kept), "by dice")
+            return
+        nodes = [node for node in self.cluster.nodes.values() if node.free]
+        if tasks and nodes:
+            yield from self._copies(dice, dice.choice(tasks), dice.choice(nodes))
+        if tasks and self._ended < _ENDED_MAX and dice.random() < 0.2:
+            yield from self._in_place_of(dice, dice.choice(tasks), tasks)
+
+    def _copies(self, dice: Random, task: TaskView, node: SlotView) -> Iterator[Proposal]:
+        """A copy in a free slot, or a move to it."""
+        if not _fits(task, node):
+            return
+        moved = [attempt for attempt in task.live if not attempt.killing]
+        if moved and self._ended < _ENDED_MAX and dice.random() < 0.2:
+            self._ended += 1
+            yield Copy(task, node.id, dice.choice(moved), "moved by dice")
+        elif len(task.live) < _LIVE_MAX:
+            yield Copy(task, node.id, why="by dice")
+
+    def _in_place_of(
+        self, dice: Random, task: TaskView, among: list[TaskView]
+    ) -> Iterator[Proposal]:
+        """A copy in the slot of another task's attempt."""
+        others = [a for other in among if other is not task for a in other.live if not a.killing]
+        if not others or len(task.live) >= _LIVE_MAX:
+            return
+        ending: AttemptView = dice.choice(others)
+        if _fits(task, ending.node) and not self._is_awaited(ending.node):
+            self._ended += 1
+            yield Copy(task, ending.node.id, ending, "in its slot, by dice")
+
+    def _is_awaited(self, node: SlotView) -> bool:
+        """Whether an attempt on a node was asked to end, perhaps for a copy of the same task."""
+        return any(a.node is node and a.killing for t in _tasks(self.cluster) for a in t.live)
+
+
+def _tasks(cluster: ClusterView) -> Iterator[TaskView]:
+    """Tasks of jobs that may have copies.  O(tasks)."""
+    for job in cluster.jobs.values():
+        for stage in job.stages.values():
+            yield from (task for task in stage.tasks if task.state in ("running", "kept"))
+
+
+def _fits(task: TaskView, node: SlotView) -> bool:
+    return all(attempt.node is not node for attempt in task.live)
+
+
+RECIPE = Recipe(
+    name="dice",
+    source="toys for tests: what can be proposed, proposed by dice",
+    order=FairOrder,
+    copies=DiceCopies,
+)

@@ -1,0 +1,71 @@
+"""A scheduler that proposes by dice, on real clusters: the output is the same byte for byte."""
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from railyard.cluster.files.runfolder import RunFolder
+from tests.command_line import wait_for
+
+SMALL = Path(__file__).parent / "small.toml"
+JOB = ("run", "topwords", "--size", "1GB", "--reduces", "3", "--topology", SMALL, "--seed", "5")
+
+
+@pytest.fixture(name="dice")
+def installed_toys(tmp_path, railyard):
+    """The toys as another package's scheduler."""
+    info = tmp_path / "package" / "toys-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: toys\nVersion: 1\n")
+    points = "[railyard.schedulers]\ndice = railyard.simulator.faults.toys:RECIPE\n"
+    (info / "entry_points.txt").write_text(points)
+    railyard.environment["PYTHONPATH"] = str(info.parent)
+
+
+def attempts(line):
+    [folder] = line.run_folders() or [None]
+    rows = [] if folder is None else RunFolder(folder).processes()
+    return [row for row in rows if row["role"] == "Attempt"]
+
+
+def kill_some(line, process, moments):
+    """Kill random attempts until the job has ended or so many were killed; returns how many."""
+    dice, killed = random.Random(1), 0
+    while process.poll() is None and killed < moments:
+        time.sleep(dice.uniform(0.05, 0.4))
+        rows = attempts(line)
+        if rows:
+            try:
+                os.kill(dice.choice(rows[-6:])["pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            killed += 1
+    return killed
+
+
+def parts(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("part-*")}
+
+
+@pytest.mark.parametrize("kills", [0, 8])
+def test_copies_and_kept_outputs_do_not_change_a_byte(railyard, dice, tmp_path, kills):
+    railyard.ok(*JOB, "--get", tmp_path / "plain")
+    process = railyard.start(
+        *(*JOB, "--scheduler", "dice", "--get", tmp_path / "diced"),
+        *("--out", tmp_path / "all"),
+    )
+    kill_some(railyard, process, kills)
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    assert "verified" in said
+    assert parts(tmp_path / "diced") == parts(tmp_path / "plain") != {}
+    tasks = json.loads((tmp_path / "all" / "summary.json").read_text())["tasks"]
+    assert tasks["copies"] > 0
+    assert tasks["launched"] > tasks["succeeded"]
+    wait_for(railyard.nothing_left, why="nothing is left")
+    railyard.ok("replay", tmp_path / "all" / "events.jsonl")
