@@ -116,6 +116,7 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if summary["deaths"]:
         rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:
+        rows.append(("machine", _machine(summary["machine"], summary["fidelity"])))
         rows.append(("fidelity", _fidelity(summary["fidelity"])))
     return rows
 
@@ -185,6 +186,21 @@ def _died(deaths: list[dict[str, Any]]) -> str:
         f"{name} ({how[name]})" if count == 1 else f"{name} {count} times ({how[name]})"
         for name, count in times.items()
     )
+
+
+def _machine(machine: dict[str, Any], fidelity: dict[str, Any]) -> str:
+    """How busy the machine was, and what attempts waited for it."""
+    launch_s, permit_s = fidelity["launch_s"], fidelity["permit_s"]
+    words = (
+        f"load at most {machine['load_max']:.1f} on {format_count(machine['cpus'], 'CPU')}, "
+        f"{format_size(machine['memory_bytes_max'])} of memory; "
+        f"an attempt waited {format_duration(launch_s['mean'])} to start "
+        f"(at most {format_duration(launch_s['max'])}), "
+        f"{format_duration(permit_s['mean'])} to compute"
+    )
+    if fidelity["silent_daemons"]:
+        words += f"; {format_count(fidelity['silent_daemons'], 'daemon')} silent for a while"
+    return words
 
 
 def _fidelity(fidelity: dict[str, float]) -> str:

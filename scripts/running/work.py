@@ -18,6 +18,7 @@ from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.session import Session, connected, own_session
 from railyard.scripts.results.folder import save_emulation, save_logs
+from railyard.scripts.results.machinewatch import MachineWatch
 from railyard.scripts.results.outcome import MixOutcome, Outcome
 from railyard.scripts.results.outputfile import NotWritten
 from railyard.scripts.results.summary import (
@@ -115,9 +116,10 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
     """Carry out work; ``results`` is a new folder for all that it leaves."""
     session.on_death = lambda death: view.say(_of_a_rack(death))
     watch = None if results is None else NetworkWatch(session)
+    machine = MachineWatch(session)
     try:
         outcome = work.carry_out(session, view)
-        summary = make_summary(session, work.name, outcome)
+        summary = make_summary(session, work.name, outcome) | {"machine": machine.figures()}
         if watch is not None:
             watch.finish()
     except (ClusterFailed, PeerLost):

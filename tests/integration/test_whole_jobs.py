@@ -5,10 +5,23 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from tests.command_line import ROOT
 
 SMALL = Path(__file__).parent / "small.toml"
+
+
+def documented_keys() -> set[str]:
+    """The keys in the tables of docs/summary.md."""
+    rows = [line for line in (ROOT / "docs/summary.md").read_text().splitlines() if "|" in line]
+    return {key for row in rows for key in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+
+def keys_of(summary: dict[str, Any]) -> set[str]:
+    """Its keys, as docs/summary.md writes them."""
+    within = {f"{table}.{key}" for table in ("fidelity", "machine") for key in summary[table]}
+    return set(summary) | within | {f"jobs[].{key}" for key in summary["jobs"][0]}
 
 
 def test_terasort_lists_every_process(railyard, tmp_path):
@@ -21,6 +34,10 @@ def test_terasort_lists_every_process(railyard, tmp_path):
     daemons = {"ResourceManager": 1, "NameNode": 1, "NetworkEmulator": 1}
     daemons |= {"NodeManager": 8, "DataNode": 8}
     assert {role: roles[role] for role in daemons} == daemons
+    assert documented_keys() <= keys_of(summary)
+    assert {k for k in keys_of(summary) if k.startswith(("fidelity.", "machine."))} <= (
+        documented_keys()
+    )
     assert roles["Attempt"] >= summary["tasks"]["launched"]
     pids = [row["pid"] for row in summary["processes"]]
     assert len(pids) == len(set(pids))
