@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.fast.sunflow import CompiledSunflow
+from railyard.netemu.schedulers.reference import sunflow as reference
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
@@ -26,6 +27,15 @@ class FillsAll(Sunflow):
         return list(traffic.groups)
 
 
+class FillsTogether(reference.Sunflow):
+    """As if no circuit were alone on its links."""
+
+    def decide(self, traffic):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reference, "_serve_alone", lambda groups, _: list(groups))
+            return super().decide(traffic)
+
+
 class Noting(Sunflow):
     """Notes how many groups were there, and how many of them each change reached."""
 
@@ -42,8 +52,16 @@ class Noting(Sunflow):
 @given(moments=st.lists(a_moment, min_size=3, max_size=20))
 @settings(max_examples=60)
 def test_whom_a_change_does_not_reach_keeps_the_rates_that_it_would_get(moments):
-    some, everybody = Run(Sunflow()), Run(FillsAll())
+    are_alike(Run(Sunflow()), Run(FillsAll()), moments)
 
+
+@given(moments=st.lists(a_moment, min_size=3, max_size=20))
+@settings(max_examples=60)
+def test_a_circuit_alone_on_its_links_gets_the_rate_that_filling_gives(moments):
+    are_alike(Run(reference.Sunflow()), Run(FillsTogether()), moments)
+
+
+def are_alike(some, everybody, moments):
     def same_rates():
         rates = [run.fabric.rates_bytes_per_s() for run in (some, everybody)]
         assert rates[0] == pytest.approx(rates[1], rel=1e-9, abs=1e-3)

