@@ -19,7 +19,7 @@ def why_waiting(state: ClusterState, task: Task) -> str:
     for source in filter(stuck, stage.reads):
         return f"no task of {source.name}, which it reads, has a slot"
     if not state.free:
-        return "no slot is free"
+        return "no slot is free" if state.slots else "no node has a slot"
     if job.answer is not None:
         return job.answer.reason
     return policies.ask(policies.order.why, job)

@@ -1,14 +1,16 @@
 """Random small clusters with random jobs and faults from a seed, and the rules that they keep.
 
 After each event: no slot runs two attempts, the core's invariants hold, and each attempt has read
-all of its input and no more.  While flows are open: no link carries more than its capacity.  At
-the end: all jobs have ended, all slots are free, the output has the workload's size, and the
-network carried as many bytes as arrived or were cancelled.
+all of its input and no more.  While flows are open: no link carries more than its capacity.  Links
+that a policy looks at are reported once a period, and are known as they are then.  At the end: all
+jobs have ended, all slots are free, the output has the workload's size, and the network carried as
+many bytes as arrived or were cancelled.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -40,6 +42,7 @@ from railyard.cluster.topology import (
 )
 from railyard.dfs.messages import GetUsage, Usage
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.netemu.messages import LinksObserved
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.interface.commands import CommitJob
@@ -57,8 +60,8 @@ JOBS_END_S_MAX = 5000.0
 _CIRCUITS = ("sunflow",)
 #: Steps between two checks of the links' loads.
 _STEPS_PER_LINK_CHECK = 16
-#: By how many bytes a link's counter may be off by rounding.
-_ROUNDING_BYTES = 100
+#: By how many bytes a link's counter, and by which share a time or a rate, may be off by rounding.
+_ROUNDING_BYTES, _ROUNDING = 100, 1e-6
 
 
 @functools.cache  # the search for other packages' schedulers takes longer than a scenario
@@ -93,6 +96,7 @@ class Scenario:
         self._held: dict[NodeId, dict[AttemptId, None]] = {}
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
+        self._observed_s = -math.inf  #: when links were reported last
         #: the last check of links with circuits: its time, {link: bytes carried by then},
         #: {link: capacity in bytes/s from then on}
         self._last_check: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
@@ -123,6 +127,8 @@ class Scenario:
         if self.log is not None:
             self.log.write(at_s, event, commands)
         self.count(event, commands)
+        if isinstance(event, LinksObserved):
+            self._check_observed()
         self.run.core.check_invariants()
 
     def count(self, event: Event, commands: Sequence[Command]) -> None:
@@ -172,6 +178,23 @@ class Scenario:
         work = self.run.workers.jobs[command.job].stages
         winners = [(stage_of(name).split(".")[1], task_index(name)) for name in command.winners]
         return sum(work[stage].output_bytes[task] for stage, task in winners)
+
+    def _check_observed(self) -> None:
+        """Links are reported once a period, and then nothing known is off by more than a change."""
+        run, config = self.run, self.run.core.state.policies.links
+        if config is None:
+            raise InvariantError("links are reported, and no policy uses the network")
+        now_s = run.heap.now_s
+        if now_s < self._observed_s + config.period_s * (1 - _ROUNDING):
+            raise InvariantError(f"links are reported at {self._observed_s} s and {now_s} s")
+        self._observed_s = now_s
+        fabric = run.network.fabric
+        capacities, free = fabric.capacities_bytes_per_s(), fabric.free_bytes_per_s()
+        for name, link in run.core.state.links.items():
+            off = abs(link.free_bytes_per_s - free[name])
+            most = (config.change + _ROUNDING) * capacities[name]
+            if link.capacity_bytes_per_s != capacities[name] or off > most:
+                raise InvariantError(f"{name} is known as {link}, and has {free[name]} bytes/s")
 
     # While flows are open, and at the end --------------------------------------------------------
     def _check_links(self) -> None:

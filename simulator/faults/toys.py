@@ -1,20 +1,29 @@
 """Toy policies that propose by dice whatever can be proposed, to find out what breaks.
 
 In random scenarios (``scenarios``), and on real clusters in tests.  A new kind of proposal gets its
-toy here.  The dice are the core's own, so that a run can be repeated and replayed.
+toy here, as does a new kind of event that policies may heed.  The dice are the core's own, so that
+a run can be repeated and replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from random import Random
 
 import msgspec
 
-from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
+from railyard.netemu.model.observed import LinkState
+from railyard.resourcemanager.interface.decisions import Copy, Decision, Proposal, Take, Wait
+from railyard.resourcemanager.interface.defaults import ClosestTasks
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import AttemptView, ClusterView, SlotView, TaskView
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    TaskView,
+)
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
 #: Attempts of one task at one time, and attempts that end for a copy in one run: jobs must end.
@@ -74,6 +83,36 @@ class DiceCopies(CopyPolicy):
         return any(a.node is node and a.killing for t in _tasks(self.cluster) for a in t.live)
 
 
+class DiceTasks(ClosestTasks):
+    """Lets slots pass for a while, with luck, where little gets into the rack."""
+
+    uses_network = True
+
+    def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._changed = False  #: whether links have, or slots are fewer, since it was asked last
+
+    def links_observed(self, changed: Mapping[str, LinkState]) -> None:
+        self._changed |= bool(changed)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self._changed |= node.slots < before
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        links = self.cluster.links
+        link = links.get(f"{slot.rack}.down") or links[f"{slot.rack}.tor"]
+        busy = link.free_bytes_per_s < link.capacity_bytes_per_s / 2
+        if busy and self.cluster.random.random() < 0.3:
+            return Wait(f"little gets into {slot.rack}", until_s=now_s + 1.0)
+        return super().offer(job, slot, now_s)
+
+    def reconsider(self) -> Iterable[JobView]:
+        changed, self._changed = self._changed, False
+        if changed and self.cluster.random.random() < 0.5:
+            return list(self.cluster.jobs.values())
+        return ()
+
+
 def _tasks(cluster: ClusterView) -> Iterator[TaskView]:
     """Tasks of jobs that may have copies.  O(tasks)."""
     for job in cluster.jobs.values():
@@ -89,5 +128,6 @@ RECIPE = Recipe(
     name="dice",
     source="toys for tests: what can be proposed, proposed by dice",
     order=FairOrder,
+    tasks=DiceTasks,
     copies=DiceCopies,
 )

@@ -12,6 +12,8 @@ from railyard.benchmarks.faults import broken_rule
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
+from railyard.netemu.messages import LinksObserved
+from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.simulator.faults import toys
 from railyard.simulator.faults.scenarios import Scenario
@@ -109,6 +111,29 @@ def test_a_port_with_two_circuits_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fabric, "circuits", lambda: 2 * circuits())
     with pytest.raises(InvariantError, match="circuits: need one each"):
         scenario.go()
+
+
+def test_links_that_are_known_wrongly_are_found(monkeypatch: pytest.MonkeyPatch):
+    assert Scenario("dice", 26).go().core.state.links
+    monkeypatch.setattr(
+        "railyard.netemu.model.observed._state",
+        lambda capacity, free: LinkState(capacity_bytes_per_s=capacity, free_bytes_per_s=free / 2),
+    )
+    with pytest.raises(InvariantError, match="is known as LinkState"):
+        Scenario("dice", 26).go()
+
+
+def test_links_that_are_reported_too_often_are_found():
+    scenario = Scenario("dice", 26)
+    scenario.run.heap.now_s = 0.5
+    scenario.write(0.5, LinksObserved(links={}))
+    with pytest.raises(InvariantError, match=r"links are reported at 0\.5 s and 0\.5 s"):
+        scenario.write(0.5, LinksObserved(links={}))
+
+
+def test_links_that_nobody_uses_are_not_reported():
+    with pytest.raises(InvariantError, match="no policy uses the network"):
+        Scenario("fair", 3).write(0.0, LinksObserved(links={}))
 
 
 def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):

@@ -128,7 +128,7 @@ class Guidelines(Policy):
             self._changed(stage.job)
 
     def node_lost(self, node: SlotView) -> None:
-        self.releases.set_beyond(node.id, node.rack, 0)
+        self.releases.set_beyond(node.id, 0)
         self.releases.add_slots(node.rack, -node.slots)
         for guides in self.jobs.values():
             changed = self._reschedule(guides)
@@ -142,7 +142,7 @@ class Guidelines(Policy):
     def slots_changed(self, node: SlotView, before: int) -> None:
         self._resize(node)
         self.releases.add_slots(node.rack, node.slots - before)
-        self.releases.set_beyond(node.id, node.rack, node.held - node.slots)
+        self.releases.set_beyond(node.id, node.held - node.slots)
         if node.slots < before:
             for guides in self.jobs.values():
                 if self._reschedule(guides):
@@ -189,9 +189,9 @@ class Guidelines(Policy):
 
     # Tasks and slots are counted -----------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
-        stage, rack = attempt.task.stage, attempt.node.rack
+        stage, node = attempt.task.stage, attempt.node.id
         error = self._error(attempt.id, self._config.remaining_error)
-        self.releases.launched(attempt.id, rack, stage.id, self.cluster.now_s, error)
+        self.releases.launched(attempt.id, node, stage.id, self.cluster.now_s, error)
         self._count(attempt, +1)
 
     def attempt_progressed(self, attempt: AttemptView) -> None:
@@ -201,7 +201,7 @@ class Guidelines(Policy):
         self.releases.ended(attempt.id)
         node = attempt.node
         if self.releases.is_beyond(node.id):
-            self.releases.set_beyond(node.id, node.rack, node.held - node.slots)
+            self.releases.set_beyond(node.id, node.held - node.slots)
         self._count(attempt, -1)  # if it succeeded, ``task_done`` counts it in again
 
     def node_joined(self, node: SlotView) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId
+from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId, rack_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,6 +66,7 @@ class Releases:
         self._beyond: dict[NodeId, tuple[int, int]] = {}
         self._held: list[list[AttemptId]] = [[] for _ in racks]  #: attempts by column
         self._at: dict[AttemptId, tuple[int, int]] = {}
+        self._node: dict[AttemptId, NodeId] = {}  #: where each attempt runs
         shape = (len(racks), 1)
         self._launched_s = np.zeros(shape)
         self._ends_s = np.zeros(shape)  #: nan until the attempt has reported progress
@@ -92,9 +93,9 @@ class Releases:
         self._slots[row] += count
         self._make_room(row)
 
-    def set_beyond(self, node: NodeId, rack: RackId, attempts: int) -> None:
+    def set_beyond(self, node: NodeId, attempts: int) -> None:
         """A node has so many attempts more than slots: those that end first free none."""
-        row = self._row[rack]
+        row = self._row[rack_of(node)]
         self._beyond.pop(node, None)
         if attempts > 0:
             self._beyond[node] = row, attempts
@@ -105,15 +106,16 @@ class Releases:
         return node in self._beyond
 
     def launched(
-        self, attempt: AttemptId, rack: RackId, stage: StageId, now_s: float, error: float = 1.0
+        self, attempt: AttemptId, node: NodeId, stage: StageId, now_s: float, error: float = 1.0
     ) -> None:
         """An attempt took a slot; its estimated remaining time is multiplied by ``error``."""
-        row = self._row[rack]
+        row = self._row[rack_of(node)]
         column = len(self._held[row])
         if column >= self._ends_s.shape[1]:
             self._widen(1)
         self._held[row].append(attempt)
         self._at[attempt] = row, column
+        self._node[attempt] = node
         self._launched_s[row, column] = now_s
         self._ends_s[row, column] = np.nan
         self._error[row, column] = error
@@ -130,6 +132,7 @@ class Releases:
     def ended(self, attempt: AttemptId) -> None:
         """The attempt gave its slot up; the last one of its rack moves to its column."""
         row, column = self._at.pop(attempt)
+        del self._node[attempt]
         last = self._held[row].pop()
         if last != attempt:
             end = len(self._held[row])
@@ -182,9 +185,10 @@ class Releases:
             slots[row] += attempts  # columns in use: held, or free on other nodes
         left_s[(columns >= held) & (columns < slots)] = 0.0
         left_s[columns >= slots] = np.inf
-        for row, attempts in self._beyond.values():
-            first = np.argsort(left_s[row, : held[row, 0]], kind="stable")[:attempts]
-            left_s[row, first] = np.inf
+        for node, (row, attempts) in self._beyond.items():
+            here = [at for at, name in enumerate(self._held[row]) if self._node[name] == node]
+            here.sort(key=left_s[row].__getitem__)
+            left_s[row, here[:attempts]] = np.inf
         return left_s
 
     def _make_room(self, row: int) -> None:

@@ -308,6 +308,16 @@ def test_a_recurring_job_gets_the_racks_that_its_forecast_asks_for():
     assert {len(each) for each in planned(c, 1 * GB, forecast(10.0, maps=4))} == {1}
 
 
+def test_guidelines_are_made_for_the_slots_that_racks_have_now():
+    """40 maps fit on one rack of 4 nodes with 20 slots each."""
+    c, stated = hybrid(), hybrid(slots=20)
+    assert {len(each) for each in planned(c, 10 * GB, forecast(10.0))} == {2}
+    for node in c.topology.nodes():
+        c.set_slots(node.id, 20)
+    for cluster in (c, stated):
+        assert {len(each) for each in planned(cluster, 10 * GB, forecast(10.0))} == {1}
+
+
 def test_reduces_of_a_recurring_job_go_by_its_zone():
     expected = forecast(10.24)
     c = hybrid()
@@ -385,6 +395,27 @@ def test_a_schedule_whose_rack_is_lost_is_made_anew():
         c.lose(f"{lost}n{node}")
     run = c.run(until_s=500.0)
     assert run.unfinished == []
+
+
+def test_a_schedule_whose_rack_has_too_few_slots_now_is_made_anew():
+    """Reduces wait for three racks, held by another job; one of them loses its slots."""
+    c = hybrid(options={"co-scheduler.hold_out_s": 1000.0})
+    terasort(c, reduce_s=20)
+    c.submit("j9", maps=200, map_s=7, user="b")
+    c.run(until_s=5.0)
+    reduces = c.core.state.policies.tasks.guidelines.jobs["j0"].reduces
+    before = [racks for _, racks in reduces["r"].groups]
+    assert len(before) == 3
+    assert reduces["r"].stage.pending.count == 9
+    free = next(rack for (rack,) in before if not reduces["r"].taken[rack])
+    for node in range(4):
+        c.set_slots(f"{free}n{node}", 0)
+    after = [racks for _, racks in reduces["r"].groups]
+    assert after
+    assert (free,) not in after
+    run = c.run(until_s=500.0)
+    assert run.unfinished == []
+    assert free not in racks_of(run.nodes_of("j0.r"))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from railyard.cluster.ids import AttemptId, RackId, StageId
+from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId
 from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
@@ -239,6 +239,7 @@ def test_stand_ins_are_other_racks_and_change_nothing_else(release_s, wavelength
 
 # When slots are free -----------------------------------------------------------------------------
 R0, R1 = RackId("r0"), RackId("r1")
+N0, N1 = NodeId("r0n0"), NodeId("r0n1")
 MAPS, REDUCES = StageId("j0.m"), StageId("j0.r")
 
 
@@ -252,7 +253,7 @@ def two_racks() -> Releases:
 def test_an_attempt_goes_on_as_fast_as_it_went():
     """Equation 12: 4 s for a quarter leave 12 s; a second later, 11."""
     slots = two_racks()
-    slots.launched(AttemptId("a"), R0, MAPS, now_s=1.0)
+    slots.launched(AttemptId("a"), N0, MAPS, now_s=1.0)
     slots.progressed(AttemptId("a"), 0.25, now_s=5.0)
     assert slots.release_s(5.0)[0].tolist() == [0.0, 12.0, np.inf]
     assert slots.release_s(6.0).tolist() == [[0.0, 11.0, np.inf], [0.0, 0.0, 0.0]]
@@ -263,8 +264,8 @@ def test_an_attempt_goes_on_as_fast_as_it_went():
 
 def test_without_progress_the_mean_of_its_stage_counts_and_nothing_if_there_is_none():
     slots = two_racks()
-    slots.launched(AttemptId("a"), R0, MAPS, now_s=0.0)
-    slots.launched(AttemptId("b"), R0, REDUCES, now_s=0.0)
+    slots.launched(AttemptId("a"), N0, MAPS, now_s=0.0)
+    slots.launched(AttemptId("b"), N0, REDUCES, now_s=0.0)
     assert slots.release_s(1.0)[0].tolist() == [UNKNOWN_S, UNKNOWN_S, np.inf]
     slots.task_took(MAPS, 4.0)
     slots.task_took(MAPS, 8.0)
@@ -272,13 +273,13 @@ def test_without_progress_the_mean_of_its_stage_counts_and_nothing_if_there_is_n
     slots.ended(AttemptId("a"))
     assert slots.release_s(1.0)[0].tolist() == [0.0, UNKNOWN_S, np.inf]
     slots.forget(MAPS)
-    slots.launched(AttemptId("c"), R0, StageId("j1.m"), now_s=1.0)
+    slots.launched(AttemptId("c"), N0, StageId("j1.m"), now_s=1.0)
     assert slots.release_s(1.0)[0].tolist() == [UNKNOWN_S, UNKNOWN_S, np.inf]
 
 
 def test_estimates_can_be_falsified():
     slots = two_racks()
-    slots.launched(AttemptId("a"), R0, MAPS, now_s=0.0, error=1.5)
+    slots.launched(AttemptId("a"), N0, MAPS, now_s=0.0, error=1.5)
     slots.progressed(AttemptId("a"), 0.5, now_s=10.0)
     assert slots.release_s(10.0)[0, 1] == 15.0
 
@@ -300,7 +301,7 @@ def test_the_table_agrees_with_a_plain_list(steps):
         name, rack = AttemptId(f"a{number}"), (R0, R1)[number % 2]
         full = sum(at == rack for at, *_ in running.values()) == slots.slots(rack)
         if what == "l" and name not in running and not full:
-            slots.launched(name, rack, MAPS, now_s)
+            slots.launched(name, NodeId(f"{rack}n0"), MAPS, now_s)
             running[name] = (rack, now_s, None)
         elif what == "p" and name in running:
             slots.progressed(name, 0.5, now_s)
@@ -318,3 +319,57 @@ def test_the_table_agrees_with_a_plain_list(steps):
         count = slots.slots(rack)
         expected = sorted([0.0] * (count - len(left)) + left) + [np.inf] * (3 - count)
         assert slots.release_s(now_s)[row].tolist() == expected
+
+
+def test_attempts_beyond_a_nodes_slots_free_none_when_they_end():
+    """Of three on N0, which has one slot left, the first two to end free none; N1 has a slot."""
+    slots = Releases([R0])
+    slots.add_slots(R0, 3 + 1)
+    for name, node, progress in (("a", N0, 0.5), ("b", N0, 0.2), ("c", N0, 0.1), ("d", N1, 0.25)):
+        slots.launched(AttemptId(name), node, MAPS, now_s=0.0)
+        slots.progressed(AttemptId(name), progress, now_s=1.0)
+    assert slots.release_s(1.0)[0].tolist() == [1.0, 3.0, 4.0, 9.0]
+    slots.add_slots(R0, -2)
+    slots.set_beyond(N0, 2)
+    assert slots.release_s(1.0)[0, :3].tolist() == [3.0, 9.0, np.inf]
+    assert slots.first_release_s(1.0).tolist() == [3.0]
+    slots.ended(AttemptId("d"))
+    assert slots.release_s(1.0)[0, :3].tolist() == [0.0, 9.0, np.inf]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("lpes"), st.integers(0, 9), st.integers(0, 4)), max_size=60)
+)
+def test_the_table_agrees_with_nodes_of_which_the_slots_change(steps):
+    """Each node by itself: of its attempts, the last ``slots`` to end free a slot."""
+    slots, count = Releases([R0]), {N0: 2, N1: 3}
+    slots.add_slots(R0, 5)
+    ends: dict[NodeId, dict[AttemptId, float]] = {N0: {}, N1: {}}
+    launched, now_s = {}, 0.0
+    for what, number, more in steps:
+        now_s += 1.0
+        name, node = AttemptId(f"a{number}"), (N0, N1)[number % 2]
+        if what == "l" and name not in ends[node] and len(ends[node]) < count[node]:
+            slots.launched(name, node, MAPS, now_s)
+            ends[node][name], launched[name] = UNKNOWN_S, now_s
+        elif what == "p" and name in ends[node]:
+            slots.progressed(name, 0.5, now_s)
+            ends[node][name] = launched[name] + 2 * (now_s - launched[name])
+        elif what == "e" and name in ends[node]:
+            slots.ended(name)
+            del ends[node][name]
+            slots.set_beyond(node, len(ends[node]) - count[node])
+        elif what == "s":
+            slots.add_slots(R0, more - count[node])
+            count[node] = more
+            slots.set_beyond(node, len(ends[node]) - more)
+    left = []
+    for node, running in ends.items():
+        known = sorted(
+            UNKNOWN_S if at_s == UNKNOWN_S else max(0.0, at_s - now_s) for at_s in running.values()
+        )
+        left += known[max(0, len(known) - count[node]) :]
+        left += [0.0] * (count[node] - len(known))
+    found = slots.release_s(now_s)[0].tolist()
+    assert found[: len(left)] == sorted(left)
+    assert all(np.isinf(found[len(left) :]))

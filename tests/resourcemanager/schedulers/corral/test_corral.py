@@ -102,6 +102,20 @@ def test_no_data_goes_to_racks_most_of_which_is_lost(tmp_path: Path):
     assert placed(c, "j0") == ()
 
 
+def test_jobs_that_have_not_come_are_planned_again_when_slots_change():
+    """With four slots a node, twelve maps need a rack or two; what has come keeps its racks."""
+    c = tiny_cluster(racks=3, scheduler="corral")
+    predict(c, *"abcd", maps=12, reduces=12)
+    assert placed(c, "a") == (("r0", "r1", "r2"),)
+    for node in c.topology.nodes():
+        c.set_slots(node.id, 4)
+    assert placed(c, "a") == (("r0", "r1", "r2"),)
+    assert [len(placed(c, job)[0]) for job in "bcd"] == [1, 1, 1]
+    stated = tiny_cluster(racks=3, slots=4, scheduler="corral")
+    predict(stated, *"abcd", maps=12, reduces=12)
+    assert [len(placed(stated, job)[0]) for job in "abcd"] == [2, 1, 1, 1]
+
+
 # Tasks -------------------------------------------------------------------------------------------
 def test_maps_and_reduces_keep_to_the_planned_racks(tmp_path: Path):
     c = corral(tmp_path, {"j0": "r0 r2"})
