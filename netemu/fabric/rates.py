@@ -45,20 +45,11 @@ class Rates:
         self._loads = LinkLoads(self.capacities)
 
     # What happens --------------------------------------------------------------------------------
-    def join(self, flow: Flow, carrier: Carrier) -> None:
-        """Let a flow send with others."""
-        if not carrier.stale:  # nor noted
-            group = carrier.as_group
-            if group is not None:
-                self._sending[group] = self._changed[group] = None
-                self.stale = True
-        carrier.add(flow)
-
     def note_change(self, carrier: Carrier) -> None:
-        """Flows of these have ended, or left."""
+        """Flows of these have come, ended, or left."""
         group = carrier.as_group
         if group is not None:
-            self._changed[group] = None
+            self._sending[group] = self._changed[group] = None
             self.stale = True
 
     def set_capacity(self, link: int, bytes_per_s: float) -> None:

@@ -141,4 +141,7 @@ class Ways:
             spec, scheduler = flow.spec, self._rates.scheduler
             flow.class_key = scheduler.class_key(spec)
             flow.weight = scheduler.weight(spec, left_bytes)
-        self._rates.join(flow, flow.group)
+        group = flow.group
+        if not group.stale:  # nor noted
+            self._rates.note_change(group)
+        group.add(flow)
