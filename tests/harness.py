@@ -20,6 +20,7 @@ from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskI
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
+    AttemptProgressed,
     AttemptStarted,
     AttemptSucceeded,
     CancelFlow,
@@ -68,7 +69,7 @@ class _Worker:
     launch: LaunchAttempt
     duration_s: float
     fetched: set[TaskId] = field(default_factory=set)  #: a set, since an output may arrive twice
-    computing: bool = False
+    began_s: float | None = None  #: when it began to compute
     flows: dict[FlowId, StartFlow] = field(default_factory=dict)
 
 
@@ -208,6 +209,15 @@ class TinyCluster:
         """Kill a job."""
         self.feed(JobKilled(job=JobId(job), reason=reason))
 
+    def report_progress(self, every_s: float, until_s: float) -> None:
+        """From now on, let computing attempts report how far they are, while tasks run."""
+        for worker in list(self._workers.values()):
+            if worker.began_s is not None:
+                share = (self.now_s - worker.began_s) / worker.duration_s
+                self.feed(AttemptProgressed(attempt=worker.launch.attempt, progress=share))
+        if self.now_s + every_s <= until_s:
+            self.at(self.now_s + every_s, lambda: self.report_progress(every_s, until_s))
+
     def break_ties(self, dice: random.Random) -> None:
         """From now on, deliver simultaneous events in random order."""
         self._sequence = iter(dice.random, None)
@@ -323,9 +333,9 @@ class TinyCluster:
 
     def _compute(self, worker: _Worker) -> None:
         """Start to compute if all outputs have been fetched."""
-        if worker.computing or len(worker.fetched) < worker.launch.task.inputs:
+        if worker.began_s is not None or len(worker.fetched) < worker.launch.task.inputs:
             return
-        worker.computing = True
+        worker.began_s = self.now_s
         launch = worker.launch
         attempt = launch.attempt
         reason = self.failure(attempt, launch.node)

@@ -1,4 +1,7 @@
-"""The policies of a recipe that does not name its own: plain Hadoop."""
+"""The policies of a recipe that does not name its own: plain Hadoop.
+
+Its copies are those of ``speculation``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import (
-    CopyPolicy,
     DataPolicy,
     FlowPolicy,
     ShufflePolicy,
@@ -121,10 +123,6 @@ class StoreDecides(DataPolicy):
 
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         return ()
-
-
-class NoCopies(CopyPolicy):
-    """Answers "copies": none."""
 
 
 class EqualFlows(FlowPolicy):

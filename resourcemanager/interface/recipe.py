@@ -13,7 +13,6 @@ from railyard.cluster.tomlfile import build
 from railyard.resourcemanager.interface.defaults import (
     ClosestTasks,
     EqualFlows,
-    NoCopies,
     SlowStart,
     StoreDecides,
 )
@@ -28,6 +27,7 @@ from railyard.resourcemanager.interface.policies import (
     ShufflePolicy,
     TaskPolicy,
 )
+from railyard.resourcemanager.interface.speculation import Speculation
 
 Option = str | int | float | bool
 
@@ -45,7 +45,7 @@ class Recipe:
     data: type[DataPolicy] = StoreDecides
     tasks: type[TaskPolicy] = ClosestTasks
     shuffle: type[ShufflePolicy] = SlowStart
-    copies: type[CopyPolicy] = NoCopies
+    copies: type[CopyPolicy] = Speculation
     flows: type[FlowPolicy] = EqualFlows
     #: settings that differ from its policies' own defaults, such as {"delay.node_wait_s": 0}
     settings: Mapping[str, Option] = field(default_factory=dict)

@@ -46,7 +46,8 @@ from railyard.netemu.messages import LinksObserved
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.interface.commands import CommitJob
-from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.recipe import Option, Recipe
+from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults import toys
@@ -84,6 +85,7 @@ class Scenario:
             scheduler=scheduler,
             flow_scheduler=dice.choice(_flow_schedulers(topology)),
             seed=seed,
+            scheduler_options=_options(_recipe(scheduler), seed),
         )
         jobs = _jobs(dice)
         if scheduler == toys.RECIPE.name:
@@ -283,6 +285,13 @@ def _topology(dice: random.Random) -> Topology:
 def _flow_schedulers(topology: Topology) -> list[str]:
     """The flow schedulers that fit the topology: circuits need an optical switch."""
     return sorted(name for name in FLOW_SCHEDULERS if name not in _CIRCUITS or topology.ocs)
+
+
+def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
+    """Copies of slow tasks in every third scenario, much sooner than they would be made."""
+    if recipe.copies is not Speculation or seed % 3:
+        return {}
+    return {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
 
 
 def _behaviour(dice: random.Random) -> Behaviour:
