@@ -21,8 +21,8 @@ class GroupContext:
     now_s: float = 0.0
     #: groups that have got other rates, which the fabric has not seen yet
     retimed: list[Carrier] = field(default_factory=list)
-    #: {path: its limited links}, of those that were asked for last: an eleventh of a trace of
-    #: coflows with unlimited NICs went into finding them for each flow
+    #: {path: its limited links}, of those that were asked for last: kept, one takes 0.1 us instead
+    #: of 3, which was 6 % of a trace of coflows with unlimited NICs under ``fifo``
     _limited: dict[Path, Path] = field(default_factory=dict)
 
     def path(self, route: Route) -> Path:
