@@ -98,7 +98,8 @@ class SimulateRequest(RunsRequest):
         "--faults",
         metavar="SPEC|SEED",
         help="What goes wrong: node:r0n1@10s+20s,rack:r2@30s+60s,slow:r1n0*4@5s+60s,"
-        "link:r3.up*0.2@5s+60s,blocks:r0n0/3@10s, or a number: the seed of a schedule.",
+        "link:r3.up*0.2@5s+60s,slots:r3n0*0.5@5s+60s,blocks:r0n0/3@10s, or a number: the seed of "
+        "a schedule.",
     )
 
     @property
