@@ -273,7 +273,7 @@ class Attempts:
                 self._permits.runs_as(message.attempt, running.pid)
             self._server.reply(request, Done())
 
-        self._permits.ask(message.attempt, may_compute, starts=False)
+        self._permits.ask(message.attempt, may_compute)
 
     def _fetched(self, request: Request) -> None:
         message = request.message
@@ -339,7 +339,7 @@ class Attempts:
         """Kill attempts that have reported nothing for too long."""
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
-            if self._permits.waits_to_start(attempt):
+            if self._permits.waits(attempt):
                 running.reported_s = now_s()
             if running.reported_s > silent_since_s or running.timed_out:
                 continue

@@ -6,8 +6,7 @@ disks, slow networks and dead daemons.  So an attempt has a permit from before i
 it waits for the first time (for bytes, or for its pace), and needs another one to compute again.
 
 Permits are bytes of one file of the run folder, locked by the NodeManager that uses them: the
-kernel gives those of a dead one back.  Attempts that start go first, as what they read is on the
-model's clock and what others compute mostly is hidden by their pace.
+kernel gives those of a dead one back.
 
 Never here: what attempts do, and who hears of it.
 """
@@ -26,9 +25,11 @@ from railyard.cluster.messaging.reactor import Reactor, now_s
 #: the machine take their share of each CPU.
 _EACH_CPU = 4
 _LEAST = 4
-#: All NodeManagers together look so often a second for a permit that was given back.
-_LOOKS_PER_S = 2000.0
+#: A NodeManager first looks after so long for a permit that was given back, then after twice as
+#: long, and so on.
 _LOOK_S_MIN = 0.005
+#: In the end all NodeManagers together look so often a second, which takes 3 % of a CPU.
+_LOOKS_PER_S = 500.0
 #: A NodeManager passes a permit on among its own attempts for so long, then others have a chance.
 _PASSED_ON_S = 0.1
 #: How often it is looked whether those who have permits compute.
@@ -88,17 +89,18 @@ class Permits:
     def __init__(self, reactor: Reactor, shared: SharedPermits, racks: int) -> None:
         self._reactor = reactor
         self._shared = shared
-        self._look_s = max(_LOOK_S_MIN, racks / _LOOKS_PER_S)
-        self._starting: dict[str, Callable[[], None]] = {}  #: who waits to start, in order
-        self._going_on: dict[str, Callable[[], None]] = {}  #: who waits to go on, in order
+        self._look_s_max = max(_LOOK_S_MIN, racks / _LOOKS_PER_S)
+        self._look_s = _LOOK_S_MIN
+        self._waiting: dict[str, Callable[[], None]] = {}  #: in order
         self._given: dict[str, _Permit] = {}
         self._looks = False  #: for permits that others give back
         self._checks = False  #: whether those given are in use
 
-    def ask(self, who: str, granted: Callable[[], None], *, starts: bool) -> None:
+    def ask(self, who: str, granted: Callable[[], None]) -> None:
         """Call ``granted`` once ``who``, which has no permit, has one: at once or later."""
-        (self._starting if starts else self._going_on)[who] = granted
-        self._give_out()
+        self._waiting[who] = granted
+        if len(self._waiting) == 1:
+            self._give_out()
 
     def runs_as(self, who: str, pid: int) -> None:
         """``who`` has a process: if that does not compute, its permit goes to another."""
@@ -108,35 +110,33 @@ class Permits:
 
     def give_back(self, who: str) -> None:
         """``who`` has ended, or waits: it needs no permit now, and asks for none."""
-        self._starting.pop(who, None)
-        self._going_on.pop(who, None)
+        self._waiting.pop(who, None)
         permit = self._given.pop(who, None)
         if permit is None:
             return
-        mine = now_s() - permit.since_s < _PASSED_ON_S
-        if mine and (self._starting or self._going_on):
+        if self._waiting and now_s() - permit.since_s < _PASSED_ON_S:
             self._give(permit.number, permit.since_s)
         else:
             self._shared.give_back(permit.number)
             self._look_later()
 
-    def waits_to_start(self, who: str) -> bool:
-        """Whether ``who`` waits for its first permit."""
-        return who in self._starting
+    def waits(self, who: str) -> bool:
+        """Whether ``who`` waits for a permit."""
+        return who in self._waiting
 
     # ---------------------------------------------------------------------------------------------
     def _give_out(self) -> None:
-        while self._starting or self._going_on:
+        while self._waiting:
             number = self._shared.take()
             if number is None:
                 self._look_later()
                 return
             self._give(number, now_s())
+        self._look_s = _LOOK_S_MIN
 
     def _give(self, number: int, since_s: float) -> None:
-        waiting = self._starting or self._going_on
-        who = next(iter(waiting))
-        granted = waiting.pop(who)
+        who = next(iter(self._waiting))
+        granted = self._waiting.pop(who)
         self._given[who] = _Permit(number, since_s)
         if not self._checks:
             self._checks = True
@@ -144,9 +144,10 @@ class Permits:
         granted()
 
     def _look_later(self) -> None:
-        if not self._looks and (self._starting or self._going_on):
+        if self._waiting and not self._looks:
             self._looks = True
             self._reactor.call_later(self._look_s, self._look)
+            self._look_s = min(2 * self._look_s, self._look_s_max)
 
     def _look(self) -> None:
         self._looks = False

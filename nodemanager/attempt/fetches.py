@@ -173,14 +173,20 @@ class Fetches:
             self._failed(fetch.order, reason)
 
     def _link(self, rack: RackId) -> tuple[Link, LinkTransfers]:
-        """The link to a rack's shuffle service, made once; the own rack's is the umbilical."""
+        """The link to a rack's shuffle service, made once; the own rack's is the umbilical.
+
+        It is waited for without limit: on an overloaded machine a connection takes its time, and
+        the ResourceManager, which knows who is gone, cancels fetches from there.
+        """
         link, transfers = self._links.get(rack, (None, None))
         if link is None or transfers is None or link.lost:
             if rack == rack_of(self._node):
                 link = self._umbilical
             else:
                 link = self._transport.link(
-                    f"nodemanager-{rack}", on_lost=lambda: self._source_lost(rack)
+                    f"nodemanager-{rack}",
+                    on_lost=lambda: self._source_lost(rack),
+                    patience_s=None,
                 )
             transfers = LinkTransfers(link)
             self._links[rack] = link, transfers

@@ -32,7 +32,11 @@ class Umbilical:
     """Ends the process when the NodeManager is gone."""
 
     def __init__(self, transport: Transport, attempt: AttemptId, rack: RackId) -> None:
-        self.link: Link = transport.link(f"nodemanager-{rack}", on_lost=lambda: os._exit(1))
+        self.link: Link = transport.link(
+            f"nodemanager-{rack}",
+            on_lost=lambda: os._exit(1),
+            patience_s=None,  # this process ends with its NodeManager anyway
+        )
         self._attempt = attempt
         self._share: Callable[[], float] = lambda: 0.0
         self._reported_s = now_s()

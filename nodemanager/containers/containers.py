@@ -163,7 +163,7 @@ class Containers:
         return helper
 
     def _ask_to_fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
-        self._permits.ask(attempt, lambda: self._fork(helper, attempt), starts=True)
+        self._permits.ask(attempt, lambda: self._fork(helper, attempt))
 
     def _fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
         helper.running.add(attempt)

@@ -34,9 +34,9 @@ class Given:
         self.permits = Permits(self.reactor, self.shared, racks=1)
         self.names: list[str] = []
 
-    def ask(self, *names: str, starts: bool = True) -> None:
+    def ask(self, *names: str) -> None:
         for name in names:
-            self.permits.ask(name, lambda name=name: self.names.append(name), starts=starts)
+            self.permits.ask(name, lambda name=name: self.names.append(name))
 
     def until(self, *names: str) -> None:
         assert self.reactor.run_until(lambda: self.names == list(names), 5), self.names
@@ -66,17 +66,15 @@ def other(tmp_path):
     process.stdout.close()
 
 
-def test_only_so_many_have_one_and_those_that_start_come_first(given):
-    given.ask("a", "b")
-    given.ask("goes on", starts=False)
-    given.ask("c")
+def test_only_so_many_have_one_at_once_in_the_order_in_which_they_asked(given):
+    given.ask("a", "b", "c", "d")
     given.until("a", "b")
-    assert given.permits.waits_to_start("c")
+    assert given.permits.waits("c")
     given.permits.give_back("a")
     given.until("a", "b", "c")
     given.permits.give_back("c")
-    given.until("a", "b", "c", "goes on")
-    assert not given.permits.waits_to_start("c")
+    given.until("a", "b", "c", "d")
+    assert not given.permits.waits("d")
 
 
 def test_who_ends_while_it_waits_gets_none(given):
