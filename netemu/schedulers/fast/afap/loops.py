@@ -1,7 +1,6 @@
 """The compiled loops of ``afap``: which flows gain bandwidth that was freed, and how much.
 
-Rows that wait on one route are a skew heap by their place in the order of priorities; ``lower``
-and ``upper`` are a row's two children.  Rows that have ended are removed when they come to the top.
+Rows that wait on one route are a heap by their place in the order of priorities (``waiting``).
 """
 
 from __future__ import annotations
@@ -13,24 +12,9 @@ from numba import njit
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
+from railyard.netemu.schedulers.fast.afap.waiting import NONE, Waiting, first_waiting, take_first
 from railyard.netemu.schedulers.fast.loops.rows import change_rate
 from railyard.netemu.schedulers.reference.afap import ROUNDING
-
-NONE = -1
-
-
-class Waiting(NamedTuple):
-    """Rows that wait, in a heap for each route."""
-
-    numbers: Floats  #: by row: its place in the order of priorities, ascending
-    lower: Numbers  #: by row: the child to which the next row goes, or none
-    upper: Numbers  #: by row: the other child, or none
-    tops: Numbers  #: by route: the first row that waits on it, or none
-    ways: Numbers  #: the links of each route: [position, route]
-    #: linked lists of the routes that cross each link; an element is route * positions + position:
-    #: by link the first one, or none; [route, position]: the next one, or none
-    first: Numbers
-    following: Numbers
 
 
 class Candidates(NamedTuple):
@@ -39,51 +23,6 @@ class Candidates(NamedTuple):
     rows: Numbers  #: [candidate]
     routes: Numbers  #: [candidate]: the route on which the row waits, or none: it sends
     at: Numbers  #: by route: which candidate it is, if it is one
-
-
-@njit(cache=True)
-def add_waiting(rows: Numbers, routes: Numbers, waiting: Waiting) -> None:
-    """Let each of these rows wait on its route."""
-    for number in range(len(rows)):
-        row, route = rows[number], routes[number]
-        waiting.lower[row] = waiting.upper[row] = NONE
-        waiting.tops[route] = _merge(waiting.tops[route], row, waiting)
-
-
-@njit(cache=True)
-def _merge(one: int, other: int, waiting: Waiting) -> int:
-    """Merge two heaps, given by their top rows; returns the top of the result."""
-    numbers, lower, upper = waiting.numbers, waiting.lower, waiting.upper
-    if one == NONE or other == NONE:
-        return max(one, other)
-    if numbers[other] < numbers[one]:
-        one, other = other, one
-    top = one
-    while True:  # down the upper children, which become the lower ones
-        rest, upper[one] = upper[one], lower[one]
-        if rest == NONE:
-            lower[one] = other
-            return top
-        if numbers[other] < numbers[rest]:
-            rest, other = other, rest
-        lower[one] = rest
-        one = rest
-
-
-@njit(cache=True)
-def _top(table: Floats, route: int, waiting: Waiting) -> int:
-    """The first row that waits on a route and has not ended, or none."""
-    tops = waiting.tops
-    while tops[route] != NONE and table[WEIGHT, tops[route]] == 0:
-        _take_top(route, waiting)
-    return int(tops[route])
-
-
-@njit(cache=True)
-def _take_top(route: int, waiting: Waiting) -> None:
-    """Remove the first row that waits on a route."""
-    top = waiting.tops[route]
-    waiting.tops[route] = _merge(waiting.lower[top], waiting.upper[top], waiting)
 
 
 @njit(cache=True)
@@ -124,8 +63,8 @@ def hand_out(
         if route != NONE:
             senders[sending] = row
             sending += 1
-            _take_top(route, waiting)
-            candidates.rows[first] = _top(table, route, waiting)
+            take_first(route, waiting)
+            candidates.rows[first] = first_waiting(table, route, waiting)
         if route == NONE or candidates.rows[first] == NONE:
             many -= 1
             candidates.rows[first] = candidates.rows[many]
@@ -177,10 +116,9 @@ def _find_candidates(
 
     Returns how many candidates there are.
     """
-    # arrays get local names: each time that one is taken from a tuple or passed to a function,
-    # numba counts references to it, which took a quarter of all time
-    many, positions = 0, len(paths)
-    first, following, tops, ways = waiting.first, waiting.following, waiting.tops, waiting.ways
+    # arrays get local names, and nothing is called for each route: each time that an array is taken
+    # from a tuple or passed to a function, numba counts references to it, a quarter of all time
+    many = 0
     rows, routes, at = candidates.rows, candidates.routes, candidates.at
     for row in senders:
         if _is_open(paths, row, left):
@@ -192,17 +130,31 @@ def _find_candidates(
     for link in range(len(left) - 1):
         if not (was_full[link] and left[link] > 0):
             continue
-        node = first[link]
-        while node != NONE:
-            route, position = node // positions, node % positions
-            node = following[route, position]
-            place = at[route]
-            if tops[route] == NONE or (place < many and routes[place] == route):
-                continue  # two of its links have something left again
-            if _is_open(ways, route, left):
-                routes[many], at[route] = route, many
-                many += 1
+        many = _add_open(waiting.crossing[link], waiting.tops, left, routes, at, many)
     return _with_rows(table, waiting, candidates, many)
+
+
+@njit(cache=True)
+def _add_open(
+    ways: Numbers, tops: Numbers, left: Floats, routes: Numbers, at: Numbers, many: int
+) -> int:
+    """Add the open routes through a link, given by its part of ``Waiting.crossing``.
+
+    Returns how many candidates there are now.
+    """
+    for place in range(len(ways)):
+        route, least = ways[place, 0], np.inf
+        if route == NONE:
+            break
+        for column in range(1, ways.shape[1]):
+            least = min(least, left[ways[place, column]])
+        if least <= 0 or tops[route] == NONE:
+            continue
+        known = at[route]
+        if known >= many or routes[known] != route:  # else two of its links are free again
+            routes[many], at[route] = route, many
+            many += 1
+    return many
 
 
 @njit(cache=True)
@@ -211,7 +163,7 @@ def _with_rows(table: Floats, waiting: Waiting, candidates: Candidates, many: in
     kept, rows, routes = 0, candidates.rows, candidates.routes
     for number in range(many):
         route = routes[number]
-        row = rows[number] if route == NONE else _top(table, route, waiting)
+        row = rows[number] if route == NONE else first_waiting(table, route, waiting)
         if row != NONE:
             rows[kept], routes[kept] = row, route
             kept += 1

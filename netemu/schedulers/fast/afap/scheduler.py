@@ -11,14 +11,9 @@ import numpy as np
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.traffic import RowGroup, Traffic
-from railyard.netemu.schedulers.fast.afap.loops import (
-    NONE,
-    Candidates,
-    Waiting,
-    add_waiting,
-    hand_out,
-)
+from railyard.netemu.schedulers.fast.afap.loops import Candidates, hand_out
 from railyard.netemu.schedulers.fast.afap.places import Places
+from railyard.netemu.schedulers.fast.afap.waiting import add_waiting, none_waiting, with_routes
 from railyard.netemu.schedulers.fast.loops.grouparrays import grown
 from railyard.netemu.schedulers.reference import afap
 from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
@@ -38,7 +33,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._sending = 0  #: how many rows are in ``_senders``
         self._places = Places()
         self._routes: dict[tuple[int, ...], int] = {}  #: {links: number}
-        self._waiting = _none_waiting(0, 0)
+        self._waiting = none_waiting(0, 0)
         self._candidates = Candidates(*[np.empty(0, dtype=np.int64)] * 3)
 
     def decide(self, traffic: Traffic) -> float:
@@ -56,8 +51,8 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
     # Inside --------------------------------------------------------------------------------------
     def _is_known(self, group: RowGroup, traffic: Traffic) -> bool:
         """Whether rows' numbers and links' capacities are those of the last decision."""
-        same = group.layout == self._layout and len(group.paths) == len(self._waiting.ways)
-        return same and np.array_equal(traffic.capacities, self._capacities)
+        same = group.layout == self._layout and traffic.capacities is self._capacities
+        return same and len(group.paths) + 1 == self._waiting.crossing.shape[2]
 
     def _begin(self, group: RowGroup, traffic: Traffic) -> None:
         """Start anew, after the reference has set all rates: note who sends and who waits."""
@@ -67,7 +62,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         self._sending = len(self._senders)
         self._places = Places()
         self._routes.clear()
-        self._waiting = _none_waiting(len(traffic.capacities), len(group.paths))
+        self._waiting = none_waiting(len(traffic.capacities), len(group.paths))
         self._known = 0
         self._add_new(group)
 
@@ -80,8 +75,8 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
         if first == self._known:
             return np.empty(0, dtype=np.int64)
         new = np.flatnonzero(group.weights[first:]) + first
-        ways, routes = group.paths[:, new].T.tolist(), self._routes
-        numbers = [routes.setdefault(tuple(way), len(routes)) for way in ways]
+        ways, routes = zip(*group.paths[:, new].tolist(), strict=True), self._routes
+        numbers = [routes.setdefault(way, len(routes)) for way in ways]
         self._make_room(group.rows.whole[0].shape[1])
         keys = sorted((group.class_key(row), row) for row in new.tolist())
         self._places.add(keys, self._waiting.numbers)
@@ -102,7 +97,7 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             )
         self._senders = grown(self._senders, max(rows - len(self._senders), 0))
         if len(self._routes) > known:
-            waiting = _with_routes(waiting, list(self._routes)[known:])
+            waiting = with_routes(waiting, np.array(list(self._routes)[known:]))
         self._waiting = waiting
         room = rows + 2 * len(waiting.tops)
         if len(self._candidates.rows) < room:
@@ -123,33 +118,3 @@ class CompiledAsFastAsPossible(AsFastAsPossible):
             traffic.now_s,
         )
         group.timed(bytes_per_s, first_s, load, self._senders[: self._sending])
-
-
-def _none_waiting(links: int, positions: int) -> Waiting:
-    """No rows that wait, and no routes."""
-    nothing = np.empty(0, dtype=np.int64)
-    return Waiting(
-        numbers=np.empty(0),
-        lower=nothing,
-        upper=nothing,
-        tops=nothing,
-        ways=np.empty((positions, 0), dtype=np.int64),
-        first=np.full(links, NONE),
-        following=np.empty((0, positions), dtype=np.int64),
-    )
-
-
-def _with_routes(waiting: Waiting, ways: list[tuple[int, ...]]) -> Waiting:
-    """The same rows, and more routes, over these links, on which no row waits."""
-    known, positions = waiting.following.shape
-    more = np.array(ways, dtype=np.int64)
-    following = np.concatenate([waiting.following, np.full(more.shape, NONE)])
-    for route, links in enumerate(more.tolist(), start=known):
-        for position, link in enumerate(links):
-            following[route, position] = waiting.first[link]
-            waiting.first[link] = route * positions + position
-    return waiting._replace(
-        tops=np.concatenate([waiting.tops, np.full(len(ways), NONE)]),
-        ways=np.ascontiguousarray(np.concatenate([waiting.ways, more.T], axis=1)),
-        following=following,
-    )
