@@ -1,5 +1,6 @@
 """docs/write-a-scheduler.md as a reader follows it: what it shows is what is run here."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,14 @@ def test_the_scheduler_is_listed_and_runs_a_job(railyard, package):
     assert "as counted independently" in said
 
 
+def test_the_scheduler_that_proposes_copies_tasks(railyard, package, tmp_path):
+    railyard.ok(
+        *("run", "topwords", "--size", "100MB", "--topology", SMALL),
+        *("--scheduler", "clones", "--json", tmp_path / "summary.json"),
+    )
+    assert json.loads((tmp_path / "summary.json").read_text())["tasks"]["copies"] > 0
+
+
 def test_its_settings_are_checked_before_anything_starts(railyard, package):
     done = railyard.run(
         "run", "terasort", "--scheduler", "shortest", "--set", "shortest.patience_s=-1"
@@ -50,7 +59,7 @@ def test_its_own_tests_pass(railyard, package):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "5 passed" in done.stdout
 
 
 def test_a_package_that_cannot_be_loaded_is_told_in_one_line(railyard, package):
