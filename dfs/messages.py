@@ -193,6 +193,24 @@ class BlocksLocated(Message, frozen=True, kw_only=True):
     files: Annotated[tuple[FileBlocks, ...], ENTRIES]
 
 
+class MoveReplica(Message, frozen=True, kw_only=True):
+    """Copy a block to ``target``, then drop an old replica.  From the ResourceManager.
+
+    Answered with ``ReplicaMoved`` once that is done; refused if the block stays where it was.
+    """
+
+    path: Path
+    number: Count  #: the number of the block in its file, from 0
+    target: NodeId
+    source: NodeId | None = None  #: whose replica is dropped; None: the NameNode decides
+
+
+class ReplicaMoved(Message, frozen=True, kw_only=True):
+    """The nodes with a sound replica of a block that was moved."""
+
+    nodes: _Nodes
+
+
 class CheckFiles(Message, frozen=True, kw_only=True):
     """Check all blocks below ``path`` (fsck).  Answered with ``CheckReport``."""
 

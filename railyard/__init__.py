@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from railyard.resourcemanager.interface.decisions import (
         Copy,
         Decision,
+        MoveInput,
         Pass,
         Place,
         Proposal,
@@ -53,7 +54,7 @@ _MODULE_OF = {
         "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler",
         "netemu.schedulers.filling": "fill serve_in_order",
-        "resourcemanager.interface.decisions": "Copy Decision Pass Place Proposal Wait",
+        "resourcemanager.interface.decisions": "Copy Decision MoveInput Pass Place Proposal Wait",
         "resourcemanager.interface.policies": (
             "CopyPolicy DataPolicy FlowPolicy OrderPolicy Policy ShufflePolicy TaskPolicy"
         ),
@@ -78,6 +79,7 @@ __all__ = [
     "JobView",
     "Lines",
     "Map",
+    "MoveInput",
     "OrderPolicy",
     "Pass",
     "Place",

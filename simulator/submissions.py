@@ -12,14 +12,16 @@ from collections.abc import Iterator, Sequence
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId, NodeId, RackId, rack_id
 from railyard.cluster.messages.execution import DiscardJob, Split
+from railyard.cluster.messaging.wire import Refusal
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages import BlockId, PlacementHint, Remove
+from railyard.dfs.messages import BlockId, PlacementHint, Remove, ReplicaMoved
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.core.output import commit_of
 from railyard.resourcemanager.driving.coredriver import CoreDriver
+from railyard.resourcemanager.driving.datamoves import move_ended, move_request
 from railyard.resourcemanager.driving.datastored import tell_of_data
-from railyard.resourcemanager.interface.commands import CommitJob, EndJob, PlaceData
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, PlaceData
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataBlock,
@@ -55,6 +57,7 @@ class Submissions:
         #: {data path: racks that the data policy allows, per replica}, until the data is stored
         self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
         driver.on(PlaceData, self._place)
+        driver.on(MoveBlock, self._move)
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end)
         driver.on(DiscardJob, self._discard)
@@ -148,6 +151,12 @@ class Submissions:
         for block, size_bytes in self._files[path]:
             yield offset // scale, size_bytes, locate(block)
             offset += size_bytes
+
+    def _move(self, order: MoveBlock) -> None:
+        def ended(answer: ReplicaMoved | Refusal) -> None:
+            self._driver.feed(move_ended(order, answer))
+
+        self._store.move(move_request(order), ended)
 
     # The core's commands -------------------------------------------------------------------------
     def _commit(self, command: CommitJob) -> None:

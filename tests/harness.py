@@ -16,6 +16,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
@@ -37,8 +39,12 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Links, Ocs, RackShape, Topology
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.interface.commands import CommitJob, EndJob, SetTimer
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, SetTimer
 from railyard.resourcemanager.interface.events import (
+    DataBlock,
+    DataStored,
+    InputMoved,
+    InputNotMoved,
     JobCommitted,
     JobKilled,
     JobSubmitted,
@@ -53,6 +59,7 @@ from railyard.resourcemanager.schedulers import recipe_named
 AttemptFailure = Callable[
     [AttemptId, NodeId], str | None
 ]  #: why an attempt fails; None = it succeeds
+MoveFailure = Callable[[MoveBlock], str | None]  #: why a move fails; None = it is carried out
 FlowFailure = Callable[[StartFlow], FlowFailed | None]  #: how a flow fails; None = it arrives
 
 
@@ -108,6 +115,8 @@ class TinyCluster:
         self.kill_s = kill_s
         self.failure: AttemptFailure = lambda attempt, node: None
         self.flow_failure: FlowFailure = lambda flow: None
+        self.move_s = 1.0
+        self.move_failure: MoveFailure = lambda move: None
         self.stretch: Callable[[], float] = lambda: 1.0  #: factor of the next duration
         self.events: list[tuple[float, Event]] = []  #: all events of the core
         self.commands: list[tuple[float, Command]] = []  #: all commands of the core
@@ -134,6 +143,12 @@ class TinyCluster:
             )
             for at, nodes in enumerate(replicas)
         ]
+        if self.core.state.uses_data:
+            told = [
+                DataBlock(task.splits[0].stored_offset, task.input_bytes, task.nodes)
+                for task in self._files[name]
+            ]
+            self.feed(DataStored(path=name, blocks=tuple(told)))
 
     def submit(
         self,
@@ -156,6 +171,11 @@ class TinyCluster:
     ) -> None:
         """Submit a job: maps over a stored file, or ``maps`` without input, and reduces."""
         inputs = tuple(self._files[input]) if input else ()
+        if input in self.core.state.data:  # blocks may have been moved
+            inputs = tuple(
+                msgspec.structs.replace(task, nodes=block.nodes)
+                for task, block in zip(inputs, self.core.state.data[input], strict=True)
+            )
         plans = [StagePlan(name="m", tasks=len(inputs) or maps, inputs=inputs)]
         if reduces:
             plans.append(StagePlan(name="r", reads=("m",), tasks=reduces))
@@ -300,11 +320,22 @@ class TinyCluster:
             case SetTimer(timer=timer, at_s=at_s):
                 self._timers[timer] = at_s
                 self._push(at_s, TimerFired(timer=timer))
+            case MoveBlock(path=path, block=block):
+                failed = self.move_failure(command)
+                moved = InputMoved(path=path, block=block, nodes=self._after(command))
+                not_moved = InputNotMoved(path=path, block=block, reason=failed or "")
+                self._push(self.now_s + self.move_s, not_moved if failed else moved)
             case CommitJob(job=job):
                 self._push(self.now_s, JobCommitted(job=job))
             case EndJob(job=job, reason=reason):
                 self._run.ended[job] = reason
                 self._run.ended_s[job] = self.now_s
+
+    def _after(self, move: MoveBlock) -> tuple[NodeId, ...]:
+        """The nodes of a block after a move; without a source, its first node loses it."""
+        nodes = self.core.state.data[move.path][move.block].nodes
+        gone = move.source or nodes[0]
+        return tuple(sorted({*nodes, move.node} - {gone}))
 
     def _start_flow(self, flow: StartFlow) -> None:
         worker = self._reader_of(flow.flow)

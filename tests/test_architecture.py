@@ -76,13 +76,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: modules that decide: no clock, no sockets, no random numbers of their own, no threads
 PURE = (
-    "dfs.namenode.blockmap",
     "dfs.namenode.core",
     "dfs.namenode.datanodes",
-    "dfs.namenode.doubts",
     "dfs.namenode.namespace",
     "dfs.namenode.commands",
-    "dfs.namenode.replication",
+    "dfs.namenode.replicas",
     "dfs.placement",
     "jobs.model",
     "jobs.workloads",

@@ -34,25 +34,28 @@ from railyard.dfs.messages import (
     LocateBlocks,
     MakeFolder,
     MoveFiles,
+    MoveReplica,
     PlacementHint,
     RegisterDataNode,
     Remove,
     Removed,
     ReplicaFailed,
+    ReplicaMoved,
     ReplicasDeleted,
     ReplicationFailed,
     ReplicaVerified,
     Status,
     StoredBlock,
 )
-from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.commands import CommandQueue, DataNodeCommand
 from railyard.dfs.namenode.datanodes import DataNodes
-from railyard.dfs.namenode.doubts import Doubts
 from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
-from railyard.dfs.namenode.replication import Replication
+from railyard.dfs.namenode.replicas.blockmap import BlockMap
+from railyard.dfs.namenode.replicas.doubts import Doubts
+from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
+from railyard.dfs.namenode.replicas.replication import Replication
 from railyard.dfs.namenode.reports import Reports, status_of
 from railyard.dfs.paths import parse_path
 from railyard.dfs.placement.rule import NO_HINT, RackAware
@@ -85,6 +88,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
     reply: Message | None
     commands: tuple[DataNodeCommand, ...]
+    moved: tuple[EndedMove, ...] = ()  #: moves of blocks that have ended, to be answered
 
 
 class NameNode:
@@ -115,6 +119,7 @@ class NameNode:
         #: the upper half is the number of starts, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         self._commands = CommandQueue(self._nodes)
+        self._moves = Moves(self.blocks, self._replication, self._placement)
         self._datanodes = DataNodes(
             self._nodes,
             topology.liveness.expiry_s,
@@ -122,6 +127,7 @@ class NameNode:
             self._replication,
             self._doubts,
             self._commands,
+            self._moves,
         )
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
             GetStatus: self._get_status,
@@ -136,6 +142,7 @@ class NameNode:
             AddBlock: self._add_block,
             CompleteFile: self._complete_file,
             AbandonFile: self._abandon_file,
+            MoveReplica: self._move_replica,
             FileStored: self._file_stored,
             RegisterDataNode: self._datanodes.register,
             DataNodeHeartbeat: self._datanodes.heartbeat,
@@ -157,11 +164,12 @@ class NameNode:
         """Handle a request or a fact that arrived at time ``now_s``."""
         reply = self._handlers[type(message)](message, now_s)
         more = self._replication.decide(now_s)
-        if not (more or self._commands or self._doubts):  # the fast path
+        if not (more or self._commands or self._doubts or self._moves):  # the fast path
             return Outcome(reply, ())
         self._commands.extend(more)
+        self._commands.extend(self._moves.decide(now_s))
         self._commands.extend(self._doubts.decide(now_s))
-        return Outcome(reply, self._commands.take())
+        return Outcome(reply, self._commands.take(), self._moves.take_ended())
 
     def is_being_written(self, file: int) -> bool:
         """Whether the file with that number is open."""
@@ -208,6 +216,14 @@ class NameNode:
         for path in message.remove:
             self._give_up(self._open.below(path))
         return Done()
+
+    def _move_replica(self, message: MoveReplica, _: float) -> ReplicaMoved | None:
+        self._datanodes.check_node(message.target)
+        inode = self._namespace.get(message.path)
+        if message.number >= len(inode.blocks):
+            right = f"a file with that block: it has {len(inode.blocks)}"
+            raise PeerError(f"{message.path}: block {message.number}: need {right}")
+        return self._moves.begin(inode.blocks[message.number].block, message)
 
     # Writing ---------------------------------------------------------------------------------
     def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
@@ -361,6 +377,8 @@ class NameNode:
 
     def _forget(self, blocks: Iterable[BlockId]) -> None:
         """Remove blocks that no file has any more, and have their replicas deleted."""
+        gone = list(blocks)
+        self._moves.forget(gone)
         self._commands.delete(
-            [(node, block) for block in list(blocks) for node in self.blocks.forget(block)]
+            [(node, block) for block in gone for node in self.blocks.forget(block)]
         )

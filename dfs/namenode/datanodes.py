@@ -21,10 +21,11 @@ from railyard.dfs.messages import (
     ReplicationFailed,
     ReplicaVerified,
 )
-from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.commands import CommandQueue
-from railyard.dfs.namenode.doubts import Doubts
-from railyard.dfs.namenode.replication import Replication
+from railyard.dfs.namenode.replicas.blockmap import BlockMap
+from railyard.dfs.namenode.replicas.doubts import Doubts
+from railyard.dfs.namenode.replicas.moves import Moves
+from railyard.dfs.namenode.replicas.replication import Replication
 
 
 class DataNodes:
@@ -38,6 +39,7 @@ class DataNodes:
         replication: Replication,
         doubts: Doubts,
         commands: CommandQueue,
+        moves: Moves,
     ) -> None:
         self._nodes = nodes  #: {node of the topology: its rack}
         self._expiry_s = expiry_s
@@ -45,6 +47,7 @@ class DataNodes:
         self._replication = replication
         self._doubts = doubts
         self._commands = commands
+        self._moves = moves
         #: {rack: time of its DataNode's last heartbeat or registration}
         self._heard_s: dict[RackId, float] = {}
 
@@ -110,10 +113,11 @@ class DataNodes:
             self._commands.delete([(fact.target, fact.block)])
         elif self._blocks.is_alive(fact.target):
             self._blocks.set_replica(fact.block, fact.target, "sound")
+            self._moves.copied(fact.block, fact.target)
 
     def replication_failed(self, fact: ReplicationFailed, now_s: float) -> None:
         """A copy has failed."""
-        self._replication.failed(fact.block, fact.target, now_s)
+        self._replication.failed(fact.block, fact.target, now_s, fact.reason)
 
     def deleted(self, fact: ReplicasDeleted, now_s: float) -> None:
         """Replicas were deleted; if one should exist, its DataNode is to verify that."""

@@ -13,7 +13,7 @@ from railyard.cluster.background import Background
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import RackId, rack_of
-from railyard.cluster.messaging.access.roles import DATA_NODE
+from railyard.cluster.messaging.access.roles import DATA_NODE, RESOURCE_MANAGER
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
@@ -28,12 +28,12 @@ from railyard.dfs.messages import (
     CreateFile,
     DataNodeHeartbeat,
     FileCreated,
+    MoveReplica,
     RegisterDataNode,
     ReplicasDeleted,
     ReplicationFailed,
     ReplicaVerified,
 )
-from railyard.dfs.namenode.commands import DataNodeCommand
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
@@ -84,10 +84,11 @@ class NameNodeServer:
         self._patience_s = patience_s
         self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
+        self._moving: dict[MoveReplica, list[Request]] = {}  #: requests of moves under way
         self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
         for kind in core.messages:
-            self._server.on(kind, self._handle, (DATA_NODE,) if kind in _OF_DATANODES else ())
+            self._server.on(kind, self._handle, _senders(kind))
         transport.reactor.call_every(tick_s, self._tick)
 
     def _handle(self, request: Request) -> Message | None:
@@ -100,6 +101,8 @@ class NameNodeServer:
         before = self._commits.commits if self._commits is not None else 0
         at_s = self._clock.at_s(now_s())
         outcome = self._core.handle(message, at_s)  # refuses unknown racks
+        if isinstance(message, MoveReplica) and outcome.reply is None:
+            self._moving.setdefault(message, []).append(request)
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
             self._note_alive(message, at_s)
@@ -110,11 +113,11 @@ class NameNodeServer:
         if self._commits is not None and self._commits.commits != before:
             self._commits.hold(functools.partial(self._release, request, outcome))
             return None
-        self._send(outcome.commands)
+        self._send(outcome)
         return outcome.reply
 
     def _release(self, request: Request, outcome: Outcome) -> None:
-        self._send(outcome.commands)
+        self._send(outcome)
         if outcome.reply is not None:
             self._server.reply(request, outcome.reply)
 
@@ -152,14 +155,25 @@ class NameNodeServer:
         for known in self._registered.values():
             silent_s = at_s - known.heard_s
             if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
-                self._core.handle(known.heartbeat, at_s)
-        self._send(self._core.handle(Ticked(), at_s).commands)
+                self._send(self._core.handle(known.heartbeat, at_s))
+        self._send(self._core.handle(Ticked(), at_s))
 
-    def _send(self, commands: tuple[DataNodeCommand, ...]) -> None:
-        for each in commands:
+    def _send(self, outcome: Outcome) -> None:
+        """Send an outcome's commands, and the answers of moves that have ended."""
+        for each in outcome.commands:
             peer = self._datanodes.get(each.rack)
             if peer is not None:
                 self._server.push(peer, each.command)
+        for moved, answer in outcome.moved:
+            for request in self._moving.pop(moved, ()):
+                self._server.reply(request, answer)
+
+
+def _senders(kind: type[Message]) -> tuple[str, ...]:
+    """The roles that may send messages of a class; () = all."""
+    if kind is MoveReplica:
+        return (RESOURCE_MANAGER,)
+    return (DATA_NODE,) if kind in _OF_DATANODES else ()
 
 
 def main(daemon: Daemon) -> None:

@@ -13,9 +13,9 @@ from railyard.dfs.messages import (
     Listing,
     Usage,
 )
-from railyard.dfs.namenode.blockmap import Block, BlockMap
 from railyard.dfs.namenode.journal import FileBlock, Inode
 from railyard.dfs.namenode.namespace import Namespace
+from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
 
 
 def status_of(path: str, inode: Inode) -> FileStatus:

@@ -39,6 +39,7 @@ from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.outage import OUTAGE, Outage
 from railyard.resourcemanager.core.proposing.copies import Copies
+from railyard.resourcemanager.core.proposing.moves import Moves
 from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
@@ -49,6 +50,8 @@ from railyard.resourcemanager.core.waiting import explain, why_waiting
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataStored,
+    InputMoved,
+    InputNotMoved,
     JobCommitFailed,
     JobCommitted,
     JobKilled,
@@ -81,7 +84,8 @@ class Core:
         self._blame = Blame(self.state, self._jobs)
         self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs, self._blame)
         self._copies = Copies(self.state, self._attempts)
-        self._proposals = Proposals(self.state, self._attempts, self._copies)
+        moves = Moves(self.state)
+        self._proposals = Proposals(self.state, self._attempts, self._copies, moves)
         self._offers = Offers(self.state, self._attempts, limits, self._proposals)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
@@ -92,6 +96,8 @@ class Core:
             JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
             DataStored: lambda event: data_stored(self.state, event),
+            InputMoved: moves.moved,
+            InputNotMoved: moves.not_moved,
             JobSubmitted: self._jobs.submitted,
             JobKilled: self._jobs.killed,
             JobCommitted: self._jobs.committed,

@@ -124,6 +124,8 @@ def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle) -> Iterator[B
         yield from _of_task(stage, task, shuffle)
         if task.kept:
             yield from _of_kept(task, state)
+    for index in stage.pending.misplaced():
+        yield stage.job.id, f"{stage.id}: task {index} is not found where its input is"
     for index in stage.reruns:
         if index not in stage.pending:
             yield stage.job.id, f"{stage.id}: rerun {index} is not pending"

@@ -6,7 +6,7 @@ simulator, a test) carries out each one, in the order in which they were returne
 
 from __future__ import annotations
 
-from railyard.cluster.ids import AttemptId, CoflowId, JobId, RackId
+from railyard.cluster.ids import AttemptId, CoflowId, JobId, NodeId, RackId
 from railyard.cluster.messaging.wire import Command
 
 
@@ -23,6 +23,18 @@ class PlaceData(Command, frozen=True, kw_only=True):
     path: str
     #: of each replica, the racks for it; empty or missing = the block store's own rule
     racks: tuple[tuple[RackId, ...], ...]
+
+
+class MoveBlock(Command, frozen=True, kw_only=True):
+    """Copy a block to ``node``, then drop it from ``source``; ends in an event.
+
+    That is ``InputMoved`` or ``InputNotMoved``.
+    """
+
+    path: str
+    block: int  #: its number in the file, from 0
+    node: NodeId
+    source: NodeId | None  #: None = the block store decides
 
 
 class OpenCoflow(Command, frozen=True, kw_only=True):

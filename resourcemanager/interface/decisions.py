@@ -4,6 +4,7 @@ A slot is offered, and the answer is ``Place``, ``Wait`` or ``Pass``.  What a po
 slot was offered for, it proposes, each kind in its role:
 
     copies   Copy, Take
+    data     MoveInput
 
 Answers and proposals are checked before anything changes; one that can't be is an
 ``InvalidDecision``, which stops the core.
@@ -68,7 +69,21 @@ class Take(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-Proposal = Copy | Take
+class MoveInput(msgspec.Struct, frozen=True):
+    """Have a block of an input at ``node``, and no more where it was.
+
+    It is copied, and only then dropped from ``source``, or from wherever it has too many replicas.
+    The move ends in ``Policy.input_moved`` or ``Policy.input_not_moved``.
+    """
+
+    path: str
+    block: int  #: its number in the file, from 0
+    node: NodeId
+    source: NodeId | None = None
+    why: str = ""
+
+
+Proposal = Copy | Take | MoveInput
 
 
 class InvalidDecision(InvariantError):

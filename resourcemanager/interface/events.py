@@ -109,6 +109,22 @@ class DataStored(Event, frozen=True, kw_only=True):
     first: Count = 0  #: the number of the first of these blocks in the file
 
 
+class InputMoved(Event, frozen=True, kw_only=True):
+    """A ``MoveBlock`` was carried out."""
+
+    path: Path
+    block: Count  #: its number in the file
+    nodes: Annotated[tuple[NodeId, ...], FEW]  #: nodes with a sound replica now, sorted
+
+
+class InputNotMoved(Event, frozen=True, kw_only=True):
+    """A ``MoveBlock`` failed: the block is where it was."""
+
+    path: Path
+    block: Count
+    reason: Text
+
+
 class JobSubmitted(Event, frozen=True, kw_only=True):
     """A job was submitted; its input is stored and its stages are a sound DAG."""
 
@@ -167,6 +183,8 @@ EVENTS = Vocabulary(
         JobsPredicted,
         DataAnnounced,
         DataStored,
+        InputMoved,
+        InputNotMoved,
         JobSubmitted,
         JobKilled,
         JobCommitted,

@@ -118,6 +118,12 @@ class Policy:
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         """These links have changed: their capacities, or what is free of them; {link: now}."""
 
+    def input_moved(self, path: str, block: int) -> None:
+        """A block of a file was moved, as proposed; ``ClusterView.data`` says where it is."""
+
+    def input_not_moved(self, path: str, block: int) -> None:
+        """A block of a file could not be moved: it is where it was."""
+
     def reconsider(self) -> Iterable[JobView]:
         """Jobs for which earlier answers may no longer hold; asked after every event.
 

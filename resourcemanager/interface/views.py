@@ -36,6 +36,10 @@ class SlotView(Protocol):
         """The node's rack, such as "r0"."""
 
     @property
+    def alive(self) -> bool:
+        """Whether it has joined and was not lost since."""
+
+    @property
     def slots(self) -> int:
         """Number of its slots, held or free; it may change while the node is alive."""
 

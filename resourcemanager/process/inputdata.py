@@ -15,13 +15,14 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
-from railyard.dfs.messages import BlocksLocated, FileBlocks, LocateBlocks
+from railyard.dfs.messages import BlocksLocated, FileBlocks, LocateBlocks, ReplicaMoved
+from railyard.resourcemanager.driving.datamoves import move_ended, move_request
 from railyard.resourcemanager.driving.datastored import tell_of_data
-from railyard.resourcemanager.interface.commands import PlaceData
+from railyard.resourcemanager.interface.commands import MoveBlock, PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, DataBlock
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.messages import DataPlan, NoteInput, PlanData
-from railyard.resourcemanager.process.submission import input_files
+from railyard.resourcemanager.process.submission import Submission, input_files
 
 
 class InputData:
@@ -33,7 +34,9 @@ class InputData:
         self._namenode = namenode
         self._scale = scale
         self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
+        self._coming: dict[Submission, None] = {}  #: jobs that look up their input
         driver.on(PlaceData, self._send_plan)
+        driver.on(MoveBlock, self._move)
 
     def plan(self, request: Request) -> None:
         """Handle ``PlanData``."""
@@ -81,6 +84,21 @@ class InputData:
                 for block in file.blocks
             ]
             tell_of_data(self._driver, file.path, blocks)
+
+    def look_up(self, submission: Submission) -> None:
+        """Have a job's input looked up, which may be moved meanwhile."""
+        self._coming[submission] = None
+        submission.on_end = lambda: self._coming.pop(submission)
+        submission.begin(self._namenode)
+
+    def _move(self, order: MoveBlock) -> None:
+        def ended(answer: ReplicaMoved | Refusal, _: object) -> None:
+            if isinstance(answer, ReplicaMoved):
+                for submission in self._coming:
+                    submission.moved(order.path, order.block, answer.nodes)
+            self._driver.feed(move_ended(order, answer))
+
+        self._namenode.insist(move_request(order), ReplicaMoved, ended)
 
     def _send_plan(self, order: PlaceData) -> None:
         asking = self._planning[order.path]

@@ -211,7 +211,8 @@ class ResourceManager:
             else:
                 self._server.reply(request, JobAccepted(job=job))
 
-        Submission(wanted, self._config.topology.scale, accept, refuse).begin(self._namenode)
+        scale = self._config.topology.scale
+        self._data.look_up(Submission(wanted, scale, accept, refuse))
 
     def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""

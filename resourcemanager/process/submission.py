@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from railyard.cluster.errors import UsageError
-from railyard.cluster.ids import JobId
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
@@ -42,6 +44,7 @@ class Submission:
         self._files: dict[str, tuple[FileBlocks, ...]] = {}
         self._waiting = 0
         self._over = False
+        self.on_end: Callable[[], object] = lambda: None  #: called once it is over
 
     def begin(self, namenode: LastingLink) -> None:
         """Check what can be checked, then ask the NameNode for the rest."""
@@ -76,6 +79,13 @@ class Submission:
         self._files[path] = shown
         self._answered()
 
+    def moved(self, path: str, number: int, nodes: tuple[NodeId, ...]) -> None:
+        """A block is elsewhere than the NameNode may have said before."""
+        for source, files in self._files.items():
+            self._files[source] = tuple(
+                _with_nodes(file, number, nodes) if file.path == path else file for file in files
+            )
+
     def _looked(self, answer: Status | Refusal) -> None:
         path = self._job.output_path
         if not isinstance(answer, Status):
@@ -91,7 +101,7 @@ class Submission:
             self._ready()
 
     def _ready(self) -> None:
-        self._over = True
+        self._end()
         inputs = {path: self._inputs(path) for path in self._files}
         stages = tuple(_plan(stage, self._job, inputs) for stage in self._job.stages)
         self._on_ready(stages, [file for files in self._files.values() for file in files])
@@ -116,8 +126,12 @@ class Submission:
 
     def _refuse(self, reason: str) -> None:
         if not self._over:
-            self._over = True
+            self._end()
             self._on_refused(reason)
+
+    def _end(self) -> None:
+        self._over = True
+        self.on_end()
 
 
 def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobSubmitted:
@@ -173,6 +187,14 @@ def _read_by(stage: StageSpec, job: SubmitJob) -> list[str]:
         return list(job.input_paths)
     named = zip(job.input_names, job.input_paths, strict=True)
     return [path for name, path in named if name in stage.inputs]
+
+
+def _with_nodes(file: FileBlocks, number: int, nodes: tuple[NodeId, ...]) -> FileBlocks:
+    blocks = list(file.blocks)
+    if number >= len(blocks):  # it was another file of that name
+        return file
+    blocks[number] = msgspec.structs.replace(blocks[number], nodes=nodes)
+    return msgspec.structs.replace(file, blocks=tuple(blocks))
 
 
 def input_files(answer: BlocksLocated) -> tuple[FileBlocks, ...]:

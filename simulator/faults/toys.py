@@ -13,8 +13,15 @@ from random import Random
 import msgspec
 
 from railyard.netemu.model.observed import LinkState
-from railyard.resourcemanager.interface.decisions import Copy, Decision, Proposal, Take, Wait
-from railyard.resourcemanager.interface.defaults import ClosestTasks
+from railyard.resourcemanager.interface.decisions import (
+    Copy,
+    Decision,
+    MoveInput,
+    Proposal,
+    Take,
+    Wait,
+)
+from railyard.resourcemanager.interface.defaults import ClosestTasks, StoreDecides
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
@@ -36,6 +43,7 @@ class DiceCopies(CopyPolicy):
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._ended = 0  #: attempts asked to end for a copy
+        self._promised: set[tuple[str, str]] = set()  #: (task, node) of copies in others' slots
 
     def first_counts(self, task: TaskView) -> bool:
         return self.cluster.random.random() < (0.7 if task.kept else 0.4)
@@ -74,8 +82,12 @@ class DiceCopies(CopyPolicy):
         if not others or len(task.live) >= _LIVE_MAX:
             return
         ending: AttemptView = dice.choice(others)
+        asked = (task.id, ending.node.id)
+        if asked in self._promised:  # its slot may not have come yet
+            return
         if _fits(task, ending.node) and not self._is_awaited(ending.node):
             self._ended += 1
+            self._promised.add(asked)
             yield Copy(task, ending.node.id, ending, "in its slot, by dice")
 
     def _is_awaited(self, node: SlotView) -> bool:
@@ -113,6 +125,20 @@ class DiceTasks(ClosestTasks):
         return ()
 
 
+class DiceMoves(StoreDecides):
+    """Moves blocks, with luck, wherever the block store has placed them."""
+
+    def propose(self) -> Iterable[Proposal]:
+        cluster, dice = self.cluster, self.cluster.random
+        if not cluster.data or dice.random() < 0.9:
+            return
+        path = dice.choice(list(cluster.data))
+        number = dice.randrange(len(cluster.data[path]))
+        block, node = cluster.data[path][number], dice.choice(list(cluster.nodes.values()))
+        if node.alive and block.moving_to is None and node.id not in block.nodes:
+            yield MoveInput(path, number, node.id, dice.choice((None, *block.nodes)), "by dice")
+
+
 def _tasks(cluster: ClusterView) -> Iterator[TaskView]:
     """Tasks of jobs that may have copies.  O(tasks)."""
     for job in cluster.jobs.values():
@@ -129,5 +155,6 @@ RECIPE = Recipe(
     source="toys for tests: what can be proposed, proposed by dice",
     order=FairOrder,
     tasks=DiceTasks,
+    data=DiceMoves,
     copies=DiceCopies,
 )

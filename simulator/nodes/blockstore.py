@@ -9,12 +9,13 @@ Unlike in the real one, readers know at once that a node is down.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
-from railyard.cluster.messaging.wire import Message
+from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import (
     BlockId,
@@ -22,9 +23,11 @@ from railyard.dfs.messages import (
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
+    MoveReplica,
     PlacementHint,
     RegisterDataNode,
     ReplicaFailed,
+    ReplicaMoved,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
@@ -41,6 +44,7 @@ from railyard.simulator.nodes.disks import Disks
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
 _NO_HINT = PlacementHint()
+OnMoved = Callable[[ReplicaMoved | Refusal], None]
 
 
 class BlockStore:
@@ -58,6 +62,7 @@ class BlockStore:
         self.down: dict[NodeId, None] = {}  #: nodes that are down now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
+        self._moving: dict[MoveReplica, OnMoved] = {}  #: what to call at the end of moves
         for rack in self._racks:
             self.register(rack)
 
@@ -148,7 +153,21 @@ class BlockStore:
                 self._delete(each.command)
             elif isinstance(each.command, VerifyReplica | DeleteDamaged):
                 self._verify(each.command)
+        for moved, answer in outcome.moved:
+            if (on_end := self._moving.pop(moved, None)) is not None:
+                on_end(answer)
         return outcome.reply
+
+    def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
+        """Move a block; ``on_end`` gets the NameNode's answer."""
+        self._moving[wanted] = on_end
+        try:
+            reply = self.send(wanted)
+        except PeerError as error:
+            reply = Refusal.because(error)
+        if isinstance(reply, ReplicaMoved | Refusal):
+            del self._moving[wanted]
+            on_end(reply)
 
     def new_name(self) -> FlowId:
         """A new id for a flow of the block store."""

@@ -23,6 +23,7 @@ from railyard.dfs.messages import (
     FileStatus,
     HeldBlock,
     LocateBlocks,
+    MoveReplica,
     RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
@@ -61,6 +62,7 @@ class SimulatedDfs:
         self.silent: set[str] = set()  #: racks whose DataNode process is dead
         self.lost: set[NodeId] = set()
         self.commands: list[Message] = []
+        self.moved: list[tuple[MoveReplica, Message]] = []  #: moves that have ended
         self.slow: list[ReplicateBlock] = []  #: copies under way
         self.restart()
 
@@ -74,6 +76,7 @@ class SimulatedDfs:
     def send(self, message: Message) -> Message | None:
         outcome = self.core.handle(message, self.now_s)
         self.core.check_invariants()
+        self.moved.extend(outcome.moved)
         for each in outcome.commands:
             self.commands.append(each.command)
             if each.rack not in self.silent:

@@ -16,7 +16,7 @@ from railyard.dfs.messages import (
     ReplicaVerified,
     VerifyReplica,
 )
-from railyard.dfs.namenode.doubts import LOOK_AGAIN_S
+from railyard.dfs.namenode.replicas.doubts import LOOK_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 
 

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def parts(folder):
 
 
 @pytest.mark.parametrize("kills", [0, 8])
-def test_copies_and_kept_outputs_do_not_change_a_byte(railyard, dice, tmp_path, kills):
+def test_copies_kept_outputs_and_moves_do_not_change_a_byte(railyard, dice, tmp_path, kills):
     railyard.ok(*JOB, "--get", tmp_path / "plain")
     process = railyard.start(
         *(*JOB, "--scheduler", "dice", "--get", tmp_path / "diced"),
@@ -64,8 +65,39 @@ def test_copies_and_kept_outputs_do_not_change_a_byte(railyard, dice, tmp_path, 
     assert process.returncode == 0, said + errors
     assert "verified" in said
     assert parts(tmp_path / "diced") == parts(tmp_path / "plain") != {}
+    events = (tmp_path / "all" / "events.jsonl").read_text()
+    assert '"input-moved"' in events
     tasks = json.loads((tmp_path / "all" / "summary.json").read_text())["tasks"]
     assert tasks["copies"] > 0
     assert tasks["launched"] > tasks["succeeded"]
     wait_for(railyard.nothing_left, why="nothing is left")
     railyard.ok("replay", tmp_path / "all" / "events.jsonl")
+
+
+def test_blocks_that_move_while_daemons_are_killed(railyard, dice, tmp_path):
+    """The store is whole afterwards: each block has its replicas, no more and no less."""
+    railyard.ok("up", "--topology", SMALL, "--scheduler", "dice", "--seed", "4")
+    (tmp_path / "text").write_bytes(b"to be or not to be\n" * 60_000)
+    railyard.ok("fs", "put", "text", "/text", cwd=tmp_path)
+    job = ("run", "wordcount", "--input", "dfs:/text", "--reduces", "2")
+    processes = [railyard.start(*job, "--output", f"/counts{number}") for number in range(3)]
+    chance, deadline_s, kills = random.Random(2), time.monotonic() + 100, 2
+    while any(process.poll() is None for process in processes):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.5)
+        if kills:
+            [folder] = railyard.run_folders()
+            nodes = [row for row in RunFolder(folder).processes() if row["role"] == "DataNode"]
+            with suppress(ProcessLookupError):  # it was killed before
+                os.kill(chance.choice(nodes)["pid"], signal.SIGKILL)
+                kills -= 1
+    for process in processes:
+        said, errors = process.communicate()
+        assert process.returncode == 0, said + errors
+        assert "as counted independently" in said
+    wait_for(lambda: "healthy" in railyard.run("fs", "fsck").stdout, 60, "the store is whole")
+    [folder] = railyard.run_folders()
+    assert '"input-moved"' in (RunFolder(folder).jobs / "events.jsonl").read_text()
+    assert railyard.run("fs", "cat", "/text").stdout == "to be or not to be\n" * 60_000
+    railyard.ok("down")
+    assert railyard.nothing_left()

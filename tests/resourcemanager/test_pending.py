@@ -30,3 +30,32 @@ def test_nearness_is_that_of_the_closest(places, changes):
             assert pending.nearness(slot) == expected
             index_there, level = pending.closest(node, slot.rack)
             assert index_there is None or level == expected
+
+
+@given(
+    _INPUTS, st.lists(st.tuples(st.integers(0, 4), st.lists(st.sampled_from(_NODES))), max_size=8)
+)
+def test_a_task_with_input_that_has_moved_is_found_there_only(places, moves):
+    inputs = [TaskInput(nodes=tuple(nodes)) for nodes in places]
+    pending = PendingTasks(len(inputs), inputs)
+    pending.add_all()
+    for at, (index, nodes) in enumerate(moves):
+        if index >= len(inputs):
+            continue
+        if at % 3 == 1:  # also those that are not pending, and pending again
+            (pending.remove if index in pending else pending.add)(index)
+        there = TaskInput(nodes=tuple(sorted(set(nodes))))
+        pending.renew(index, there)
+        assert pending.input(index) == there
+        assert list(pending.misplaced()) == []
+        for node in _NODES:
+            found, level = pending.closest(node, rack_of(node))
+            near = [task for task in pending if node in pending.input(task).nodes]
+            if near:
+                assert (found, level) == (min(near), "node-local")
+            else:
+                assert level != "node-local"
+    for index in range(len(inputs)):
+        if index not in pending:
+            pending.add(index)
+    assert list(pending.misplaced()) == []

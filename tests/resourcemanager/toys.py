@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
+from railyard.cluster.ids import RackId
 from railyard.netemu.model.observed import LinkState
-from railyard.resourcemanager.interface.decisions import Copy, Decision, Pass, Place, Proposal
-from railyard.resourcemanager.interface.policies import CopyPolicy, TaskPolicy
+from railyard.resourcemanager.interface.decisions import (
+    Copy,
+    Decision,
+    Pass,
+    Place,
+    Proposal,
+)
+from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.policies import CopyPolicy, DataPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
+from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
 
 def copying(policy: type[CopyPolicy]) -> Recipe:
     """Fair shares, and these copies."""
     return Recipe(name="copying", source="a test", order=FairOrder, copies=policy)
+
+
+def moving(policy: type[DataPolicy]) -> Recipe:
+    """Delay scheduling, and this placement of data."""
+    return replace(recipe_named("delay"), name="moving", data=policy)
+
+
+class MovesData(DataPolicy):
+    """A base for policies that move data, which the block store has placed."""
+
+    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
+        return ()
 
 
 def running_tasks(cluster: ClusterView) -> Iterator[TaskView]:

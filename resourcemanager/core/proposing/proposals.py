@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, cast
 
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.proposing.copies import Copies
+from railyard.resourcemanager.core.proposing.moves import Moves
 from railyard.resourcemanager.core.state.cluster import ClusterState
-from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
+from railyard.resourcemanager.interface.decisions import Copy, MoveInput, Proposal, Take
 
 #: Rounds after one event; a policy that proposes something in all of them would never cease to.
 ROUNDS_MAX = 100
@@ -41,12 +42,15 @@ class _Kind(NamedTuple):
 class Proposals:
     """Asks policies for proposals, and carries them out."""
 
-    def __init__(self, state: ClusterState, attempts: Attempts, copies: Copies) -> None:
+    def __init__(
+        self, state: ClusterState, attempts: Attempts, copies: Copies, moves: Moves
+    ) -> None:
         self._state = state
         self._attempts = attempts
         self._kinds: dict[type, _Kind] = {
             Copy: _Kind("copies", copies.copy),
             Take: _Kind("copies", copies.take),
+            MoveInput: _Kind("data", moves.move),
         }
         self._asked = [
             _Asked(propose, state.policies.roles_of(cast("Any", propose).__self__))

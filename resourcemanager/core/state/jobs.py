@@ -32,8 +32,6 @@ from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, T
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.interface.views import Level, SlotView
 
-_NO_INPUT = TaskInput()
-
 #: A node's position in the round of offers: its place among its rack's nodes, as they joined, then
 #: the length and the text of its rack's name.
 Position = tuple[int, int, str]
@@ -156,8 +154,7 @@ class Task:
     @property
     def input(self) -> TaskInput:
         """Its input from the block store, with the nodes that hold it."""
-        inputs = self.stage.plan.inputs
-        return inputs[self.index] if inputs else _NO_INPUT
+        return self.stage.pending.input(self.index)
 
     def move(self, event: str) -> None:
         """Change its state, as the table says, and its stage's counts with it."""

@@ -13,6 +13,8 @@ from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.resourcemanager.interface.events import TaskInput
 from railyard.resourcemanager.interface.views import Level, SlotView
 
+_NO_INPUT = TaskInput()
+
 
 class PendingTasks:
     """Which tasks of a stage are pending; the lowest task number goes first everywhere.
@@ -45,13 +47,7 @@ class PendingTasks:
         self.count += 1
         heapq.heappush(self._all, index)
         if self._inputs:
-            nodes = self._inputs[index].nodes
-            if not nodes:
-                heapq.heappush(self._anywhere, index)
-            for node in nodes:
-                heapq.heappush(self._by_node.setdefault(node, []), index)
-            for rack in dict.fromkeys(rack_of(node) for node in nodes):
-                heapq.heappush(self._by_rack.setdefault(rack, []), index)
+            self._add_place(index)
 
     def add_all(self) -> None:
         """Make all tasks pending; none was before."""
@@ -74,6 +70,25 @@ class PendingTasks:
         """Make task ``index`` not pending, which it was."""
         self._is_pending[index] = 0
         self.count -= 1
+
+    def input(self, index: int) -> TaskInput:
+        """The input of task ``index``, pending or not."""
+        return self._inputs[index] if self._inputs else _NO_INPUT
+
+    def renew(self, index: int, place: TaskInput) -> None:
+        """Replace the input of task ``index``, which is elsewhere now.  O(tasks there)."""
+        if not isinstance(self._inputs, list):  # it was shared with the submission
+            self._inputs = list(self._inputs)
+        before = self._inputs[index].nodes
+        heaps = [self._anywhere] if not before else []
+        heaps += [self._by_node.get(node, []) for node in before]
+        heaps += [self._by_rack.get(rack, []) for rack in dict.fromkeys(map(rack_of, before))]
+        for heap in heaps:
+            heap[:] = [other for other in heap if other != index]
+            heapq.heapify(heap)
+        self._inputs[index] = place
+        if index in self:
+            self._add_place(index)
 
     def first(self) -> int | None:
         """The lowest pending task."""
@@ -123,6 +138,32 @@ class PendingTasks:
         if node in nodes:
             return "node-local"
         return "rack-local" if any(rack_of(other) == rack for other in nodes) else "remote"
+
+    def misplaced(self) -> Iterator[int]:
+        """Pending tasks that are not found where their input is, or that are found elsewhere."""
+        if not self._inputs:
+            return
+        on_nodes: dict[int, set[NodeId]] = {index: set() for index in self}
+        in_racks: dict[int, set[RackId]] = {index: set() for index in self}
+        for node, heap in self._by_node.items():
+            for index in filter(on_nodes.__contains__, heap):
+                on_nodes[index].add(node)
+        for rack, heap in self._by_rack.items():
+            for index in filter(in_racks.__contains__, heap):
+                in_racks[index].add(rack)
+        for index, nodes in on_nodes.items():
+            place = self._inputs[index].nodes
+            if nodes != set(place) or in_racks[index] != set(map(rack_of, place)):
+                yield index
+
+    def _add_place(self, index: int) -> None:
+        nodes = self._inputs[index].nodes
+        if not nodes:
+            heapq.heappush(self._anywhere, index)
+        for node in nodes:
+            heapq.heappush(self._by_node.setdefault(node, []), index)
+        for rack in dict.fromkeys(rack_of(node) for node in nodes):
+            heapq.heappush(self._by_rack.setdefault(rack, []), index)
 
     def _top(self, heap: list[int] | None) -> int | None:
         is_pending = self._is_pending

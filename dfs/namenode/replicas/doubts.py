@@ -14,7 +14,7 @@ import heapq
 
 from railyard.cluster.ids import NodeId
 from railyard.dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
-from railyard.dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
+from railyard.dfs.namenode.replicas.blockmap import IN_DOUBT, BlockMap, State
 
 #: A replica that is still doubtful is verified again after this time.
 LOOK_AGAIN_S = 30.0

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
-from railyard.dfs.namenode.blockmap import Block, BlockMap
+from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
 from railyard.dfs.placement.rule import RackAware
 
 #: Copies that a node may send at once; more would slow its other traffic down.
@@ -46,6 +47,8 @@ class Replication:
         self._later: list[tuple[float, BlockId]] = []
         #: {block: nodes to which a copy has failed}, to be avoided
         self._failed: dict[BlockId, list[NodeId]] = {}
+        #: called with each copy that failed: block, target and reason
+        self.on_failed: Callable[[BlockId, NodeId, str], None] = lambda *_: None
 
     # What happened ---------------------------------------------------------------------------
     def copied(self, block: BlockId, target: NodeId) -> None:
@@ -53,9 +56,10 @@ class Replication:
         self._end(block, target)
         self._failed.pop(block, None)
 
-    def failed(self, block: BlockId, target: NodeId, now_s: float) -> None:
+    def failed(self, block: BlockId, target: NodeId, now_s: float, reason: str) -> None:
         """A copy has failed."""
         if self._end(block, target):
+            self.on_failed(block, target, reason)
             self._blocks.drop_replica(block, target)
             self._blocks.touched.pop(block, None)
             self._failed.setdefault(block, []).append(target)
@@ -65,7 +69,18 @@ class Replication:
         """A node is lost, so copies from and to it have failed."""
         for (block, target), copy in list(self._copies.items()):
             if node in (target, copy.source):
-                self.failed(block, target, now_s)
+                self.failed(block, target, now_s, f"{node} is lost")
+
+    def copy_to(self, block: BlockId, target: NodeId, now_s: float) -> ReplicateBlock | None:
+        """Begin one more copy of a complete block, to a node without one.
+
+        None if all nodes with a replica send as many copies as they may.
+        """
+        known = self._blocks.blocks[block]
+        source = self._source(known, target)
+        if source is None or now_s < self._not_before_s:
+            return None
+        return self._begin(block, known, source, target, now_s)
 
     # What to do ------------------------------------------------------------------------------
     def decide(self, now_s: float) -> list[ReplicationCommand]:
@@ -143,16 +158,19 @@ class Replication:
             source = self._source(known, target)
             if source is None:
                 return commands, True
-            self._copies[block, target] = _Copy(source, now_s + COPY_PATIENCE_S)
-            self._sending[source] += 1
-            self._blocks.set_replica(block, target, "incoming")
-            length = known.stored_length
-            commands.append(
-                ReplicateBlock(block=block, stored_length=length, source=source, target=target)
-            )
+            commands.append(self._begin(block, known, source, target, now_s))
         if len(targets) < lacking and shunned:
             heapq.heappush(self._later, (now_s + RETRY_S, block))
         return commands, False
+
+    def _begin(
+        self, block: BlockId, known: Block, source: NodeId, target: NodeId, now_s: float
+    ) -> ReplicateBlock:
+        self._copies[block, target] = _Copy(source, now_s + COPY_PATIENCE_S)
+        self._sending[source] += 1
+        self._blocks.set_replica(block, target, "incoming")
+        length = known.stored_length
+        return ReplicateBlock(block=block, stored_length=length, source=source, target=target)
 
     def _source(self, known: Block, target: NodeId) -> NodeId | None:
         """The source with the fewest copies, then in the target's rack; None if all are busy."""
@@ -174,7 +192,7 @@ class Replication:
         if self._copies:
             overdue = [key for key, copy in self._copies.items() if copy.deadline_s <= now_s]
             for block, target in overdue:
-                self.failed(block, target, now_s)
+                self.failed(block, target, now_s, f"not done after {COPY_PATIENCE_S:g} s")
         while self._later and self._later[0][0] <= now_s:
             _, block = heapq.heappop(self._later)
             if block in self._blocks.blocks:

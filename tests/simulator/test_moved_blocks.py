@@ -1,0 +1,150 @@
+"""Moves of blocks in virtual time: flows between nodes, then tasks run there; faults; replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import NodeId
+from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
+from railyard.dfs.messages import CheckFiles, CheckReport
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.faults import Fault, NodeDown
+from railyard.simulator.faults.toys import DiceMoves
+from tests.resourcemanager.toys import MovesData, moving
+
+MB = 10**6
+
+
+def place(replication: int = 1) -> Topology:
+    """Two racks of two nodes with a slot, 100 MB/s everywhere, blocks of 100 MB."""
+    return Topology(
+        name="t",
+        racks=RackShape(count=2, nodes=2, slots=1),
+        links=Links(nic=100e6, uplink=100e6),
+        storage=Storage(block=100 * MB, replication=replication),
+        compute=Compute(map_rate=50e6, reduce_rate=50e6),
+    )
+
+
+def job(nodes: tuple[tuple[str, ...], ...] = (), submit_s: float = 0.0, blocks: int = 1):
+    file = InputFile(path="/in", size_bytes=blocks * 100 * MB, block_bytes=100 * MB, nodes=nodes)
+    stage = WorkStage(name="m", files=("/in",), tasks=blocks, output_bytes=0)
+    return WorkloadJob(
+        name=f"job{submit_s:g}",
+        user="u",
+        queue="default",
+        submit_s=submit_s,
+        stages=(stage,),
+        files=(file,),
+    )
+
+
+def simulation(recipe: Recipe, *jobs: WorkloadJob, faults: tuple[Fault, ...] = (), **settings):
+    config = ClusterConfig(topology=settings.pop("topology", place()), seed=settings.pop("seed", 1))
+    workload = Workload(name="w", source="", jobs=jobs)
+    return Simulation(config, workload, faults=faults, recipe=recipe, **settings)
+
+
+class ToR1(MovesData):
+    """Each block to r1n0, at once."""
+
+    def propose(self) -> Iterable[Proposal]:
+        node = self.cluster.nodes.get(NodeId("r1n0"))
+        for path, blocks in self.cluster.data.items():
+            for number, block in enumerate(blocks):
+                if node and node.alive and block.moving_to is None and node.id not in block.nodes:
+                    yield MoveInput(path, number, node.id)
+
+
+def healthy(run: Simulation) -> CheckReport:
+    report = run.store.send(CheckFiles(path="/"))
+    assert isinstance(report, CheckReport)
+    assert report.healthy
+    assert not report.over_replicated
+    return report
+
+
+def test_a_move_takes_as_long_as_its_flow_and_later_jobs_read_there():
+    run = simulation(moving(ToR1), job(nodes=(("r0n0",),), submit_s=5.0))
+    run.run()
+    [record] = run.core.records.values()
+    assert record.finished_s == pytest.approx(5.0 + 2.0), "its block is beside it"
+    assert run.store.namenode.blocks.load == {"r0n0": 0, "r0n1": 0, "r1n0": 100 * MB, "r1n1": 0}
+    summary = run.summary()
+    assert summary["bytes"]["cross_rack"] == summary["bytes"]["eps"] == 100 * MB
+    assert summary["locality"]["node"] == 1
+    healthy(run)
+
+
+def test_a_running_task_reads_on_from_where_it_began():
+    # The map reads 100 MB from r0n0 to r0n1, as r0n0 has no slot; the block moves meanwhile.
+    class Late(ToR1):
+        def propose(self) -> Iterable[Proposal]:
+            return super().propose() if self.cluster.jobs else ()
+
+    run = simulation(moving(Late), job(nodes=(("r0n0",),)), job(nodes=(("r0n0",),), submit_s=9.0))
+    run.run()
+    assert [record.ok for record in run.core.records.values()] == [True, True]
+    assert run.core.state.data["/in"][0].nodes == ("r1n0",)
+    healthy(run)
+
+
+@pytest.mark.parametrize("lost", ["r0n0", "r1n0"])
+def test_a_node_that_is_lost_during_a_move_leaves_the_block_where_it_was(lost: str):
+    heard = []
+
+    class Once(ToR1):
+        def propose(self) -> Iterable[Proposal]:
+            return () if heard else super().propose()
+
+        def input_moved(self, path: str, block: int) -> None:
+            heard.append("moved")
+
+        def input_not_moved(self, path: str, block: int) -> None:
+            heard.append("not moved")
+
+    faults = (NodeDown(at_s=0.5, node=NodeId(lost), lasts_s=2.0),)
+    wanted = job(nodes=(("r0n0", "r0n1"),), submit_s=4.0)
+    run = simulation(moving(Once), wanted, faults=faults, topology=place(replication=2))
+    run.run()
+    assert heard[:1] in (["not moved"], ["moved"])
+    [record] = run.core.records.values()
+    assert record.ok
+    if lost == "r1n0":
+        assert heard == ["not moved"]
+        assert set(run.store.locate(next(iter(run.store.namenode.blocks.blocks)))) == {
+            "r0n0",
+            "r0n1",
+        }
+    for _ in range(4):
+        run.store.tick()
+    healthy(run)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_moves_by_dice_among_faults_replay(tmp_path, monkeypatch, seed: int):
+    recipe = moving(DiceMoves)
+    log = tmp_path / "events.jsonl"
+    topology = place(replication=2)
+    config = ClusterConfig(topology=topology, seed=seed)
+    events = EventLog(log, config)
+    jobs = tuple(job(submit_s=at, blocks=8) for at in (0.0, 3.0, 6.0))
+    faults = (NodeDown(at_s=2.0, node=NodeId("r0n1"), lasts_s=3.0),)
+    run = Simulation(
+        config, Workload(name="w", source="", jobs=jobs), faults=faults, log=events, recipe=recipe
+    )
+    run.run()
+    events.close()
+    assert all(record.ok for record in run.core.records.values())
+    kinds = [json.loads(line)["type"] for line in log.read_text().splitlines()]
+    assert kinds.count("input-moved") > 0
+    monkeypatch.setattr("railyard.resourcemanager.driving.makecore.recipe_named", lambda _: recipe)
+    assert sum(1 for _ in replay(log)) == len(kinds) - 1
