@@ -234,6 +234,9 @@ class CompiledShortestFirst(ShortestFirst):
         self._full: Numbers = np.zeros(0, dtype=np.int64)
         self._full_at: Floats = np.zeros(0)
         self._full_count = 0
+        self._capacities: Floats = np.zeros(0)
+        self._rounding: Floats = np.zeros(0)  #: bytes/s of each link that count as none
+        self._limited = np.zeros(0, dtype=np.bool_)  #: whether there is a limit to a link
 
     def decide(self, traffic: Traffic) -> float:
         """Serve flows in the order of what they have left."""
@@ -249,6 +252,9 @@ class CompiledShortestFirst(ShortestFirst):
         whole, left, now_s = traffic.capacities, traffic.capacities.copy(), traffic.now_s
         if group.layout != self._layout or len(paths) != self._senders[1].shape[1] - PATH:
             self._begin(group, len(left))
+        if whole is not self._capacities:
+            self._capacities = whole
+            self._rounding, self._limited = rounding_of(whole), np.isfinite(whole)
         many = group.rows.count
         facts, marks = self._with_room(self._length + many - self._count)
         order = in_order(table, paths, facts, marks, self._length, self._count, many, now_s)
@@ -267,14 +273,14 @@ class CompiledShortestFirst(ShortestFirst):
             self._full,
             self._full_count,
             left,
-            rounding_of(left),
+            self._rounding,
             now_s,
         )
         sent_facts, sent_marks, length, self._keys, self._rows = served[:5]
         self._full_count, bytes_per_s, first_s = served[5:]
         self._senders, self._spare = (sent_facts, sent_marks), (facts, marks)
         self._count, self._length = many, length
-        load = np.subtract(whole, left, out=np.zeros(len(left)), where=np.isfinite(whole))
+        load = np.subtract(whole, left, out=np.zeros(len(left)), where=self._limited)
         group.timed(bytes_per_s, first_s, load, sent_marks[:length, ROW])
 
     def _begin(self, group: RowGroup, links: int) -> None:
