@@ -97,7 +97,10 @@ class Permits:
         self._checks = False  #: whether those given are in use
 
     def ask(self, who: str, granted: Callable[[], None]) -> None:
-        """Call ``granted`` once ``who``, which has no permit, has one: at once or later."""
+        """Call ``granted`` once ``who`` has a permit: at once or later."""
+        if who in self._given:
+            granted()
+            return
         self._waiting[who] = granted
         if len(self._waiting) == 1:
             self._give_out()

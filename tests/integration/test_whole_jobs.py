@@ -27,6 +27,7 @@ def keys_of(summary: dict[str, Any]) -> set[str]:
 def test_terasort_lists_every_process(railyard, tmp_path):
     said = railyard.ok("run", "terasort", "--size", "2GB", "--json", tmp_path / "t.json")
     assert "records in order" in said
+    assert re.search(r"^machine +load at most [\d.]+ on \d+ CPUs?, ", said, re.M)
     summary = json.loads((tmp_path / "t.json").read_text())
     assert summary["verified"] is True
     assert summary["topology"] == "hybrid-8x4"

@@ -85,6 +85,17 @@ def test_who_ends_while_it_waits_gets_none(given):
     given.permits.give_back("nobody")
 
 
+def test_who_asks_again_has_one_permit_yet(given):
+    given.ask("a", "a", "b", "c")
+    given.until("a", "a", "b")
+    given.permits.give_back("a")
+    given.until("a", "a", "b", "c")
+    given.permits.give_back("a")
+    given.permits.give_back("b")
+    given.permits.give_back("c")
+    assert None not in (given.shared.take(), given.shared.take()), "all were given back"
+
+
 def test_permits_of_a_killed_process_are_free(other, given):
     given.ask("a", "b")
     given.reactor.run_until(lambda: False, 0.1)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator
-from pathlib import Path
+import itertools
 from typing import Any
 
 import msgspec
@@ -30,7 +24,6 @@ from railyard.cluster.messages.execution import (
     KillAttempt,
     LaunchAttempt,
     LoadJob,
-    NodeManagerHeartbeat,
 )
 from railyard.cluster.messaging.wire import Done
 from railyard.dfs.messages import (
@@ -53,24 +46,9 @@ from railyard.resourcemanager.process.messages import (
     KillJob,
     PlanData,
     Report,
-    SetSlots,
     WatchJob,
 )
 from tests.resourcemanager.standins import PACKAGE, Office, Rack
-
-
-@pytest.fixture
-def folder() -> Iterator[RunFolder]:
-    home = Path(tempfile.mkdtemp(prefix="rm-"))
-    yield RunFolder.create(home)
-    shutil.rmtree(home)
-
-
-@pytest.fixture
-def office(folder: RunFolder) -> Iterator[Office]:
-    made = Office(folder)
-    yield made
-    made.close()
 
 
 def run_maps(office: Office, racks: list[Rack]) -> None:
@@ -276,116 +254,6 @@ def test_progress_is_pushed_to_watchers(office: Office):
     assert progress.waiting == "slow start: 0 of 1 m tasks done, needs 1"
 
 
-def test_a_node_manager_that_is_gone_is_noticed_when_a_message_is_sent_to_it(office: Office):
-    racks = [Rack(office, "r0"), Rack(office, "r1")]
-    office.store("/in", [(70, "r0n0"), (70, "r1n0")])
-    racks[0].link.close()
-    peer = office.manager._managers._by_rack["r0"].peer
-    office.wait(lambda: not office.manager._server.push(peer, Done()))  # its socket has noticed
-    office.submit()
-    racks[1].wait_for(LaunchAttempt, 2)
-    nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes
-    assert [(n.node, n.alive, n.lost_because) for n in nodes] == [
-        ("r0n0", False, "its NodeManager is gone"),
-        ("r1n0", True, ""),
-    ]
-
-
-def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
-    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
-    try:
-        rack = Rack(office, "r0")
-        office.store("/in", [(70, "r0n0")])
-        office.submit()
-        (launch,) = rack.wait_for(LaunchAttempt)
-        world = office.manager._driver.core.state
-        office.wait(lambda: not world.nodes["r0n0"].alive)
-        assert "was silent for" in world.nodes["r0n0"].lost_because
-        rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
-        assert rack.wait_for(KillAttempt)[0].attempt == launch.attempt
-        assert rack.wait_for(LaunchAttempt, 2)[1].attempt.endswith(".m0.1")
-    finally:
-        office.close()
-
-
-def test_a_silent_node_manager_whose_process_runs_is_given_more_time(folder: RunFolder):
-    office = Office(folder, heartbeat=0.05, expiry_s=0.11)
-    sleeper = subprocess.Popen(["sleep", "60"])
-    try:
-        Rack(office, "r0", pid=sleeper.pid)
-        Rack(office, "r1")
-        nodes = office.manager._driver.core.state.nodes
-        office.wait(lambda: not nodes["r1n0"].alive)
-        office.wait(lambda: len(office.manager._machine.silences_s) == 1)
-        assert nodes["r0n0"].alive
-        sleeper.send_signal(signal.SIGSTOP)
-        office.wait(lambda: not nodes["r0n0"].alive)
-    finally:
-        sleeper.kill()
-        sleeper.wait()
-        office.close()
-
-
-def test_time_in_which_the_resourcemanager_is_held_up_is_no_silence(folder: RunFolder):
-    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
-    try:
-        rack = Rack(office, "r0")
-        time.sleep(0.5)  # as a long computation of its own holds it up
-        office.manager._managers.expire()
-        assert office.manager._driver.core.state.nodes["r0n0"].alive
-        rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
-        time.sleep(0.5)
-        office.wait(lambda: not office.manager._driver.core.state.nodes["r0n0"].alive)
-    finally:
-        office.close()
-
-
-def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):
-    """The order to run it there is what tells that the whole NodeManager is gone."""
-    office = Office(folder, heartbeat=0.05, expiry_s=0.3)
-    try:
-        rack = Rack(office, "r0", nodes=2)
-        office.store("/in", [(70, "r0n0")])
-        office.submit(stages=(StageSpec(name="m"),))
-        rack.wait_for(LaunchAttempt)
-        rack.link.close()
-        world = office.manager._driver.core.state
-        office.wait(lambda: not any(node.alive for node in world.nodes.values()))
-        assert world.nodes["r0n1"].lost_because == "its NodeManager is gone"
-        (launch,) = Rack(office, "r1").wait_for(LaunchAttempt)
-        assert launch.attempt == "j1.m0.2"
-    finally:
-        office.close()
-
-
-def test_a_node_that_its_manager_no_longer_uses_is_lost(office: Office):
-    rack = Rack(office, "r0")
-    rack.say(NodeManagerHeartbeat(rack="r0", nodes=()))
-    world = office.manager._driver.core.state
-    office.wait(lambda: not world.nodes["r0n0"].alive)
-    assert world.nodes["r0n0"].lost_because == "its NodeManager can't use it any more"
-
-
-def test_slots_that_are_set_stay_so_when_the_nodemanager_starts_anew(office: Office):
-    def slots() -> dict[str, tuple[int, bool]]:
-        nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes
-        return {node.node: (node.slots, node.alive) for node in nodes}
-
-    office.client.call(SetSlots(node="r0n0", slots=3), Done)  # before it has joined
-    Rack(office, "r0")
-    Rack(office, "r1")
-    assert slots() == {"r0n0": (3, True), "r1n0": (2, True)}
-    office.client.call(SetSlots(node="r1n0", slots=0), Done)
-    Rack(office, "r1")
-    assert slots() == {"r0n0": (3, True), "r1n0": (0, True)}
-    office.store("/in", [(70, "r1n0")])
-    office.submit()
-    office.client.call(SetSlots(node="r0n0", slots=0), Done)
-    assert len(list(replay(office.folder.jobs / "events.jsonl"))) == 7
-    with pytest.raises(Refused, match="r7n7 is no node of this topology"):
-        office.client.call(SetSlots(node="r7n7", slots=1), Done)
-
-
 def test_the_events_of_a_run_replay_to_its_orders(office: Office):
     racks = [Rack(office, "r0"), Rack(office, "r1")]
     office.store("/in", [(70, "r0n0"), (70, "r1n0")])
@@ -459,8 +327,11 @@ def test_facts_are_believed_of_the_nodemanager_they_are_about_only(office: Offic
     office.submit()
     (launch,) = racks[0].wait_for(LaunchAttempt)
     stranger = office.transport.link("resourcemanager")
-    fact = AttemptFailed(attempt=launch.attempt, reason="I say so")
-    for link in (racks[1].link, stranger):
+    facts = (
+        AttemptFailed(attempt=launch.attempt, reason="I say so"),
+        AttemptDelayed(attempt=launch.attempt, launch_s=9.0, permit_s=9.0),
+    )
+    for link, fact in itertools.product((racks[1].link, stranger), facts):
         with pytest.raises(Refused, match=f"{launch.attempt} did not come from its NodeManager"):
             link.call(fact, Done)
     run_maps(office, racks)
