@@ -21,14 +21,18 @@ from railyard.dfs.messages import (
     BlockReport,
     CreateFile,
     DataNodeHeartbeat,
+    DeleteReplicas,
     FileCreated,
     LoseNode,
+    MoveReplica,
     RegisterDataNode,
+    ReplicaMoved,
     ReplicasDeleted,
+    ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
 )
-from railyard.dfs.namenode.core import NameNode
+from railyard.dfs.namenode.core import FileStored, NameNode
 from railyard.dfs.namenode.journal import NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
 from tests.dfs.simulated import topology
@@ -97,3 +101,29 @@ def test_a_client_writes_only_so_many_files_at_once(
         link.call(CreateFile(path="/g"), FileCreated)
     link.call(AbandonFile(file=files[0]), Done)
     files.append(link.call(CreateFile(path="/g"), FileCreated).file)
+
+
+def test_a_move_is_answered_when_it_has_ended(transport: Transport) -> None:
+    core = NameNode(topology(replication=1), NoJournal(), now_s())
+    NameNodeServer(transport, core, tick_s=60.0)
+    first, other, asking = (transport.link("namenode") for _ in range(3))
+    first.call(RegisterDataNode(rack="r0", pid=1, nodes={"r0n0": ()}), Done)
+    other.call(RegisterDataNode(rack="r1", pid=2, nodes={"r1n0": ()}), Done)
+    core.handle(FileStored(path="/f", stored_lengths=(100,), nodes=(("r0n0",),)), now_s())
+    orders: list[Message] = []
+    for kind in (ReplicateBlock, DeleteReplicas):
+        first.on(kind, lambda order, _: orders.append(order))
+    answers: list[object] = []
+    moved = MoveReplica(path="/f", number=0, target="r1n0")
+    for _ in range(2):  # the same request sent again has the same answer
+        asking.request(moved, ReplicaMoved, lambda answer, _: answers.append(answer))
+    assert transport.reactor.run_until(lambda: len(orders) == 1, 5)
+    assert answers == []
+    [copy] = orders
+    assert isinstance(copy, ReplicateBlock)
+    first.send(BlockReplicated(block=copy.block, target="r1n0", stored_length=100))
+    assert transport.reactor.run_until(lambda: len(answers) == 2 and len(orders) == 2, 5)
+    assert answers == [ReplicaMoved(nodes=("r1n0",))] * 2
+    assert orders[1] == DeleteReplicas(node="r0n0", blocks=(copy.block,))
+    with pytest.raises(Refused, match="/no: no such file"):
+        asking.call(MoveReplica(path="/no", number=0, target="r1n0"), ReplicaMoved)
