@@ -95,6 +95,7 @@ class Simulation:
             self.heap.at(0.0, self.jobs.store_input, job, priority=EventPriority.FAULT)
             name = JobId(f"j{number}")
             self.heap.at(job.submit_s, self.jobs.submit, name, job, priority=EventPriority.ARRIVAL)
+        self.heap.at(0.0, self.jobs.tell_of_inputs, priority=EventPriority.FAULT)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.

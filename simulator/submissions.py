@@ -79,7 +79,11 @@ class Submissions:
                     whole = sum(f.size_bytes for f in wanted.files if data in (f.folder, f.path))
                     hints[data] = self._hint(data, whole, wanted.name, forecast)
                 self._files[file.path] = self._put(file, hints.get(data))
-                self._tell_of(file.path)
+
+    def tell_of_inputs(self) -> None:
+        """Tell the core where all input is, if it wants to know; once it is stored."""
+        for path in self._files:
+            self._tell_of(path)
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
