@@ -283,28 +283,27 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         task.winner = attempt
         task.move("won by an attempt")
-        task.drop_kept()
+        if task.kept:
+            task.drop_kept()
         self._state.policies.notify("task_done", task)
         for other in task.live:
             self.give_up(other, f"{attempt.id} was faster")
         if not task.counted:
-            self._count(task)
+            task.counted = True
+            stage.counted += 1
+            if stage.counted == stage.needed != stage.size:
+                self._leave_others(stage)
         if stage.readers:
             stage.job.record.shuffle_bytes += _to_fetch(attempt)
             self._shuffle.output_ready(attempt)
             self._limits.review_readers(stage)
-        if stage.complete:
+        if stage.done == stage.needed:
             if stage.reads:
                 self._shuffle.stage_done(stage)
             self._jobs.stage_done(stage)
 
-    def _count(self, task: Task) -> None:
-        """The task is one of those that its stage needs; if it is the last, leave the others."""
-        stage = task.stage
-        task.counted = True
-        stage.counted += 1
-        if stage.counted < stage.needed or stage.needed == stage.size:
-            return
+    def _leave_others(self, stage: Stage) -> None:
+        """As many tasks have been done as are needed: the others are not."""
         for other in stage.tasks:
             if not other.counted:
                 other.leave()
