@@ -69,7 +69,8 @@ class Offers:
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
-        self._offer_all()
+        if state.freed or state.asking:
+            self._offer_all()
         if self._proposals.are_made:
             self._proposals.make(self._offer_all)
         if state.touched or self._at_risk:
@@ -280,7 +281,7 @@ def _what_is_wrong(task: Task | None, node: Node | None) -> str:
         return "the job that was offered the slot has no such task"
     if node is None:
         return "there is no such node"
-    if node.why_not_free:
+    if not node.free:  # as if it is not alive
         return node.why_not_free
     if task.state != "pending":
         return f"{task.id} is {task.state}, not pending"
