@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Pass,
         Place,
         Proposal,
+        Take,
         Wait,
     )
     from railyard.resourcemanager.interface.policies import (
@@ -54,7 +55,9 @@ _MODULE_OF = {
         "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler",
         "netemu.schedulers.filling": "fill serve_in_order",
-        "resourcemanager.interface.decisions": "Copy Decision MoveInput Pass Place Proposal Wait",
+        "resourcemanager.interface.decisions": (
+            "Copy Decision MoveInput Pass Place Proposal Take Wait"
+        ),
         "resourcemanager.interface.policies": (
             "CopyPolicy DataPolicy FlowPolicy OrderPolicy Policy ShufflePolicy TaskPolicy"
         ),
@@ -92,6 +95,7 @@ __all__ = [
     "Stage",
     "StageView",
     "StatelessPolicy",
+    "Take",
     "TaskPolicy",
     "Wait",
     "fill",
