@@ -5,12 +5,14 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import task_of
 from tests.command_line import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -35,18 +37,22 @@ def attempts(line):
 
 
 def kill_some(line, process, moments):
-    """Kill random attempts until the job has ended or so many were killed; returns how many."""
-    dice, killed = random.Random(1), 0
-    while process.poll() is None and killed < moments:
+    """Kill random attempts until the job has ended or so many were killed; returns how many.
+
+    At most two of a task, of which the fourth failure would end the job.
+    """
+    dice, killed = random.Random(1), Counter()
+    while process.poll() is None and killed.total() < moments:
         time.sleep(dice.uniform(0.05, 0.4))
-        rows = attempts(line)
+        rows = [row for row in attempts(line)[-6:] if killed[task_of(row["name"])] < 2]
         if rows:
+            row = dice.choice(rows)
             try:
-                os.kill(dice.choice(rows[-6:])["pid"], signal.SIGKILL)
+                os.kill(row["pid"], signal.SIGKILL)
             except ProcessLookupError:
                 continue
-            killed += 1
-    return killed
+            killed[task_of(row["name"])] += 1
+    return killed.total()
 
 
 def parts(folder):
