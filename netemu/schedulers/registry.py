@@ -50,7 +50,7 @@ _VERSIONS = (
     Versions(ShortestFirst, "sjf.scheduler:CompiledShortestFirst"),
     Versions(Sunflow, "sunflow:CompiledSunflow"),
     Versions(Varys, "varys:CompiledVarys"),
-    Versions(WeightedAalo, "weighted:CompiledWeightedAalo"),
+    Versions(WeightedAalo, "fairshares:CompiledWeightedAalo"),
 )
 #: The flow schedulers that come with Railyard.
 FLOW_SCHEDULERS = {versions.reference.name: versions for versions in _VERSIONS}

@@ -1,4 +1,4 @@
-"""``maxmin`` and ``aalo``, compiled: groups in order, each sharing what is left in a max-min way.
+"""``maxmin``, ``aalo`` and ``aalo+weighted``, compiled: groups in order share links max-min.
 
 Only rows that a change can reach get other rates (``loops.leveling``).
 """
@@ -6,17 +6,20 @@ Only rows that a change can reach get other rates (``loops.leveling``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numba.typed import List
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.traffic import Group, Traffic
-from railyard.netemu.schedulers.fast.loops.grouparrays import GroupArrays, GroupRates, all_grown
-from railyard.netemu.schedulers.fast.loops.leveling import Memory, level_in_order
+from railyard.netemu.schedulers.fast.loops.grouparrays import GroupArrays, all_grown
+from railyard.netemu.schedulers.fast.loops.levelorder import (
+    Changes,
+    share_by_parts,
+    share_in_order,
+)
+from railyard.netemu.schedulers.fast.loops.linklists import add_lists, new_lists, no_memory
 from railyard.netemu.schedulers.fast.queues import Queues
-from railyard.netemu.schedulers.reference.aalo import Aalo
+from railyard.netemu.schedulers.reference.aalo import QUEUES, Aalo, WeightedAalo
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
@@ -26,7 +29,7 @@ class CompiledMaxMin(MaxMin):
     rows_stay = True
 
     def __init__(self) -> None:
-        self._sharing = _MaxMinInOrder()
+        self._sharing = Sharing(passes=1)
 
     def decide(self, traffic: Traffic) -> float:
         """Share all links among all flows; only what a change can reach is computed."""
@@ -40,7 +43,7 @@ class CompiledAalo(Aalo):
     rows_stay = True
 
     def __init__(self) -> None:
-        self._sharing = _MaxMinInOrder()
+        self._sharing = Sharing(passes=1)
         self._queues = Queues()
 
     def decide(self, traffic: Traffic) -> float:
@@ -51,76 +54,108 @@ class CompiledAalo(Aalo):
         return queues.next_move_s()
 
 
-class Allocation(NamedTuple):
-    """The rates that groups are given."""
+class CompiledWeightedAalo(WeightedAalo):
+    """Aalo's queues, which share links by their weights."""
 
-    tables: List  #: by index: Floats [column, row], see ``netemu.model.rows``
-    entries: List  #: by index: Numbers, see ``linklists.link_rows``
-    rates: GroupRates
-
-
-class Levels:
-    """The levels (see ``leveling``) of groups in one allocation, kept between decisions."""
-
-    def __init__(self, links: int) -> None:
-        rows, crossed = np.zeros(0, dtype=np.int64), np.zeros((0, links), dtype=np.int64)
-        levels = np.zeros((0, links))
-        self._memory = Memory(rows, rows, crossed, crossed, crossed, levels, levels)
-        self._work: Floats = np.zeros((2, 0))
-
-    def update(self, arrays: GroupArrays) -> None:
-        """Make room for all groups, and forget the rows of groups that have moved."""
-        more = len(arrays.counts) - len(self._memory.known)
-        if more:
-            self._memory = all_grown(self._memory, more)
-        memory = self._memory
-        for index in arrays.moved:
-            memory.linked[index] = memory.known[index] = 0
-            memory.begins[index] = memory.sizes[index] = memory.crossing[index] = 0
-        if self._work.shape[1] < arrays.most_rows:
-            self._work = np.empty((2, 2 * arrays.most_rows))
-
-    def level(
-        self,
-        order: Numbers,
-        arrays: GroupArrays,
-        allocation: Allocation,
-        left: Floats,
-        now_s: float,
-    ) -> int:
-        """Let groups, by index, share what is ``left``; returns how many have other rates."""
-        return level_in_order(
-            order,
-            allocation.tables,
-            arrays.paths,
-            allocation.entries,
-            arrays.counts,
-            arrays.changed,
-            self._memory,
-            allocation.rates,
-            left,
-            arrays.rounding,
-            now_s,
-            self._work,
-        )
-
-
-class _MaxMinInOrder:
-    """Serves groups in an order, each from what those before it leave."""
+    rows_stay = True
 
     def __init__(self) -> None:
-        self._arrays, self._levels, self._links = GroupArrays(0), Levels(0), 0
+        self._sharing = Sharing(passes=2)
+        self._queues = Queues()
+
+    def decide(self, traffic: Traffic) -> float:
+        """Serve each queue from its part of the links, then all from what is left."""
+        queues = self._queues
+        queues.update(traffic)
+        ends = queues.ends()
+        parts = np.array([QUEUES - queue for queue in ends], dtype=float)
+        served = self._sharing.serve_queues(
+            queues.order, np.array(list(ends.values())), parts / parts.sum(), traffic
+        )
+        queues.take_rates(served, traffic.now_s)
+        return queues.next_move_s()
+
+
+class Sharing:
+    """Groups that share links in some order, in one pass or in two; see ``levelorder``."""
+
+    def __init__(self, passes: int) -> None:
+        self._passes = passes
+        self._begin(0)
 
     def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
-        """Set their rates; returns the groups that have changed, or have other rates."""
+        """Let groups share what those before them leave.
+
+        Returns the groups that have changed, or have other rates.
+        """
+        indices = self._update(order, traffic)
+        arrays = self._arrays
+        touched = share_in_order(
+            indices,
+            arrays.tables,
+            arrays.paths,
+            self._lists,
+            self._changes,
+            self._memory,
+            arrays.rates,
+            traffic.capacities.copy(),
+            arrays.rounding,
+            traffic.now_s,
+            self._work,
+        )
+        return arrays.hand_over(touched)
+
+    def serve_queues(
+        self, order: Sequence[Group], ends: Numbers, parts: Floats, traffic: Traffic
+    ) -> list[Group]:
+        """Let groups share their queue's part of the links, then all of them what is left.
+
+        ``ends`` says up to where each queue has the groups in the order, and ``parts`` its share
+        of the links.  Returns the groups that have changed, or have other rates.
+        """
+        indices = self._update(order, traffic)
+        arrays = self._arrays
+        touched = share_by_parts(
+            indices,
+            ends,
+            parts,
+            traffic.capacities,
+            arrays.tables,
+            arrays.paths,
+            self._lists,
+            self._changes,
+            self._memory,
+            arrays.rates,
+            arrays.rounding,
+            traffic.now_s,
+            self._work,
+        )
+        return arrays.hand_over(touched)
+
+    # Inside --------------------------------------------------------------------------------------
+    def _begin(self, links: int) -> None:
+        """Start without groups, for so many links."""
+        self._arrays, self._lists = GroupArrays(links), new_lists()
+        self._memory = no_memory(self._passes, links)
+        self._work: Floats = np.empty((3, 0))
+
+    def _update(self, order: Sequence[Group], traffic: Traffic) -> Numbers:
+        """Make room for all groups, and forget rows that have moved; returns their indices."""
         links = len(traffic.capacities)
-        if self._links != links:
-            self._arrays, self._levels, self._links = GroupArrays(links), Levels(links), links
+        if links != self._memory.sizes.shape[1]:
+            self._begin(links)
         arrays = self._arrays
         arrays.update(traffic)
-        self._levels.update(arrays)
-        allocation = Allocation(arrays.tables, arrays.entries, arrays.rates)
-        left, indices = traffic.capacities.copy(), arrays.indices(order)
-        return arrays.hand_over(
-            self._levels.level(indices, arrays, allocation, left, traffic.now_s)
-        )
+        more = len(arrays.counts) - len(self._memory.linked)
+        if more:
+            self._memory = all_grown(self._memory, more)
+        while len(self._lists) < len(arrays.counts):
+            add_lists(self._lists)
+        memory = self._memory
+        for index in arrays.moved:
+            memory.linked[index] = memory.begins[index] = memory.sizes[index] = 0
+            memory.anew[index] = True
+        if self._work.shape[1] < arrays.most_rows:
+            self._work = np.empty((3, 2 * arrays.most_rows))
+        self._changes = Changes(arrays.counts, arrays.changed, arrays.only_ended)
+        return arrays.indices(order)

@@ -76,14 +76,9 @@ class Queues:
             return first_s
         return min(move[2] for move in moves if self._latest.get(move[3]) == move[1])
 
-    def spans(self) -> dict[int, slice]:
-        """{queue: its coflows' part of the order}, of queues that have coflows."""
-        spans: dict[int, slice] = {}
-        for place, group in enumerate(self.order):
-            queue = self._places[group][0]
-            begin = spans[queue].start if queue in spans else place
-            spans[queue] = slice(begin, place + 1)
-        return spans
+    def ends(self) -> dict[int, int]:
+        """{queue: up to where its coflows are in the order}, of queues that have coflows."""
+        return {self._places[group][0]: place for place, group in enumerate(self.order, 1)}
 
     # Inside --------------------------------------------------------------------------------------
     def _place(self, group: Group) -> None:

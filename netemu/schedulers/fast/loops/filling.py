@@ -60,7 +60,7 @@ def fill(
     place = size >> _1
     while place > 0:
         place -= _1
-        _sift_down(heap, share, size, place)
+        sift_down(heap, share, size, place)
     while rises > 0:
         link = heap[0]
         if rising[link] > 0:
@@ -70,7 +70,7 @@ def fill(
             expected, rate = share[0], left[link] / load[link]
             if rate > expected * _ROUNDING:
                 share[0] = rate
-                _sift_down(heap, share, size, _0)
+                sift_down(heap, share, size, _0)
                 continue
             levels[link] = rate
             rises -= _freeze(
@@ -79,7 +79,7 @@ def fill(
             left[link] = 0.0
         size -= _1
         heap[0], share[0], share[size] = heap[size], share[size], np.inf
-        _sift_down(heap, share, size, _0)
+        sift_down(heap, share, size, _0)
 
 
 @njit(cache=True)
@@ -199,7 +199,7 @@ def _freeze(
 
 
 @njit(cache=True)
-def _sift_down(heap: Indices, keys: Floats, size: np.uint64, place: np.uint64) -> None:
+def sift_down(heap: Indices, keys: Floats, size: np.uint64, place: np.uint64) -> None:
     """Move an entry of the heap below those with smaller keys; ``keys[size]`` must be inf."""
     link, key = heap[place], keys[place]
     child = place + place + _1

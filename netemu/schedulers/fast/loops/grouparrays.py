@@ -36,24 +36,22 @@ class GroupRates(NamedTuple):
 
 
 @njit(cache=True)
-def new_arrays(columns: int) -> tuple[List, List, List]:
-    """Lists of tables, paths and entries, for one group without rows.
+def new_arrays(columns: int) -> tuple[List, List]:
+    """Lists of tables and paths, for one group without rows.
 
     Made in a compiled loop: from Python, numba would compile it again in each process.
     """
-    tables, paths, entries = List(), List(), List()
+    tables, paths = List(), List()
     tables.append(np.empty((columns, 0)))
     paths.append(np.empty((0, 0), np.int64))
-    entries.append(np.empty((0, 0), np.int64))
-    return tables, paths, entries
+    return tables, paths
 
 
 @njit(cache=True)
-def add_arrays(tables: List, paths: List, entries: List, columns: int) -> None:
+def add_arrays(tables: List, paths: List, columns: int) -> None:
     """Make room for one more group."""
     tables.append(np.empty((columns, 0)))
     paths.append(np.empty((0, 0), np.int64))
-    entries.append(np.empty((0, 0), np.int64))
 
 
 @njit(cache=True)
@@ -66,9 +64,9 @@ class GroupArrays:
     """An index, and arrays, for each group that has something to send."""
 
     def __init__(self, links: int) -> None:
-        #: by index: Floats [column, row], see ``netemu.model.rows``; Numbers [position, row], the
-        #: links on each row's path; and Numbers, see ``linklists.link_rows``
-        self.tables, self.paths, self.entries = new_arrays(len(COLUMNS))
+        #: by index: Floats [column, row], see ``netemu.model.rows``; and Numbers [position, row],
+        #: the links on each row's path
+        self.tables, self.paths = new_arrays(len(COLUMNS))
         self.counts: Numbers = np.zeros(0, dtype=np.int64)  #: rows of each group
         self.most_rows = 0  #: of any group so far
         self.rounding: Floats = np.zeros(links)  #: bytes/s of each link that count as none
@@ -122,12 +120,6 @@ class GroupArrays:
         """The indices of these groups."""
         return np.array([self._index_of[group] for group in groups], dtype=np.int64)
 
-    def room(self, index: int) -> tuple[int, int]:
-        """How many rows a group's arrays have room for, and how many links a path has."""
-        known = self._known[index]
-        assert known is not None
-        return known[0].shape[1], len(known[1])
-
     def hand_over(self, touched_count: int) -> list[Group]:
         """Report their rates to the first ``touched_count`` groups in ``touched``; returns them."""
         groups: list[Group] = []
@@ -154,7 +146,6 @@ class GroupArrays:
             self._known[index] = (table, paths)
             put_array(self.tables, index, table)
             put_array(self.paths, index, paths)
-            put_array(self.entries, index, np.empty((len(paths), 0), dtype=np.int64))
             self._layouts[index] = -1
         if self._layouts[index] != group.layout:
             self._layouts[index] = group.layout
@@ -179,7 +170,7 @@ class GroupArrays:
         self._known.append(None)
         self._layouts.append(-1)
         if index:
-            add_arrays(self.tables, self.paths, self.entries, len(COLUMNS))
+            add_arrays(self.tables, self.paths, len(COLUMNS))
         if index == len(self.counts):
             more = max(16, index)
             self.counts = grown(self.counts, more)

@@ -1,65 +1,245 @@
-"""For each link, the list of the rows that cross it: what ``leveling`` looks at."""
+"""For each link, the list of the rows that cross it: what ``leveling`` looks at.
+
+Compiled loops find out themselves which rows have come, ended or got another weight since the last
+decision: they know with which weight each row is in the lists.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numba.typed import List
 
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.rows import RATE, WEIGHT
+from railyard.netemu.schedulers.fast.loops.filling import Indices
+
+#: Rows in a block, of which the first finish is known together.
+BLOCK = 64
+#: Rows that are compared at once with what is known of them.
+_AT_ONCE = 512
+
+
+class RowLists(NamedTuple):
+    """The lists of one group's links.  They begin, and end, as ``Memory`` says."""
+
+    #: [position, place]: a row, and the other links on its path
+    entries: Indices
+    weights: Floats  #: [place]: the weight of that row
+    known: Floats  #: [row]: the weight with which it is in the lists
+    #: [block of rows]: when its first row finishes, in seconds; nan: not known
+    firsts: Floats
+
+
+class Memory(NamedTuple):
+    """What is remembered of groups between decisions, by index.
+
+    A decision may share links several times, in passes; a row sends at the sum of what these give.
+    """
+
+    linked: Numbers  #: how many of the group's rows are in the lists, or have been
+    begins: Numbers  #: where the list of each link begins: [index, link]
+    sizes: Numbers  #: how many rows are in it: [index, link]
+    levels: Floats  #: bytes/s for each unit of weight: [index, pass, link]
+    applied: Floats  #: the levels that rows have their rates from: [index, pass, link]
+    loads: Floats  #: bytes/s on each link: [index, pass, link]
+    #: bytes/s that were left of each link when the levels were found: [index, pass, link]; the
+    #: levels hold as long as that much is left of the links that the group's rows cross
+    found: Floats
+    news: Numbers  #: the first of the rows that were not there at the last decision
+    anew: Bools  #: whether rows have other numbers, or levels are not what their rates are from
+    leveled: Bools  #: whether its levels have been looked at in this decision
+
+
+def no_memory(passes: int, links: int) -> Memory:
+    """Of no groups yet."""
+    none, by_link = np.zeros(0, dtype=np.int64), np.zeros((0, links), dtype=np.int64)
+    by_pass, unset = np.zeros((0, passes, links)), np.zeros(0, dtype=np.bool_)
+    return Memory(none, by_link, by_link, by_pass, by_pass, by_pass, by_pass, none, unset, unset)
 
 
 @njit(cache=True)
-def link_rows(
-    paths: Numbers, first: int, count: int, entries: Numbers, begins: Numbers, sizes: Numbers
-) -> Numbers:
-    """Add rows, from the ``first`` on, to the list of each link that they cross; returns the lists.
+def new_lists() -> List:
+    """Lists of one group, without rows; made in a compiled loop, see ``new_arrays``."""
+    lists = List()
+    lists.append(_no_rows())
+    return lists
 
-    An entry, ``entries[:, place]``, is a row and the other links on its path.  A link's list begins
-    at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
+
+@njit(cache=True)
+def add_lists(lists: List) -> None:
+    """Make room for one more group."""
+    lists.append(_no_rows())
+
+
+@njit(cache=True)
+def _no_rows() -> RowLists:
+    return RowLists(np.empty((1, 0), np.uint32), np.empty(0), np.empty(0), np.empty(0))
+
+
+@njit(cache=True)
+def follow_rows(
+    table: Floats,
+    paths: Numbers,
+    count: int,
+    lists: RowLists,
+    memory: Memory,
+    index: int,
+    only_ended: bool,
+) -> RowLists:
+    """Bring lists and loads up to a group's rows; returns the lists.
+
+    Rows that have come are in no load yet.
     """
-    none, more = len(sizes) - 1, np.zeros(len(sizes), np.int64)
-    count_rows(paths, first, count, more)
-    entries = _with_room(entries, begins, sizes, more, 1 if first == 0 else 2)
+    begins, sizes, linked = memory.begins[index], memory.sizes[index], memory.linked[index]
+    levels, loads = memory.levels[index], memory.loads[index]
+    if linked == 0:
+        room = table.shape[1]
+        lists = RowLists(
+            np.empty((len(paths), 0), np.uint32),
+            np.empty(0),
+            np.empty(room),
+            np.empty(-(-room // BLOCK)),
+        )
+        loads[:] = 0.0
+    _follow_weights(table, paths, linked, lists, begins, sizes, levels, loads)
+    if not only_ended:
+        lists.firsts[:] = np.nan
+    memory.news[index] = linked
+    if linked < count:
+        lists = _with_room(paths, linked, count, lists, begins, sizes)
+        _append(table, paths, linked, count, lists, begins, sizes)
+        memory.linked[index] = count
+    if linked == 0:  # rows that have rates, and other numbers than before
+        for row in range(count):
+            if table[RATE, row] > 0:
+                _add_load(paths, row, lists.known[row], levels, loads)
+    return lists
+
+
+@njit(cache=True)
+def _follow_weights(
+    table: Floats,
+    paths: Numbers,
+    linked: int,
+    lists: RowLists,
+    begins: Numbers,
+    sizes: Numbers,
+    levels: Floats,
+    loads: Floats,
+) -> None:
+    """Have the rows that are in the lists in them with their weights; those that ended, in none."""
+    weights, known = table[WEIGHT], lists.known
+    for first in range(0, linked, _AT_ONCE):
+        last = min(first + _AT_ONCE, linked)
+        if not _differ(weights[first:last], known[first:last]):
+            continue
+        for row in range(first, last):
+            if weights[row] == known[row]:
+                continue
+            _add_load(paths, row, weights[row] - known[row], levels, loads)
+            _weigh(paths, row, weights[row], lists, begins, sizes)
+            known[row] = weights[row]
+            lists.firsts[row // BLOCK] = np.nan
+
+
+@njit(cache=True)
+def _differ(values: Floats, others: Floats) -> bool:
+    """Whether any of these differ."""
+    count = 0
+    for number in range(len(values)):  # no early return: several at a time
+        count += values[number] != others[number]
+    return count > 0
+
+
+@njit(cache=True)
+def _add_load(paths: Numbers, row: int, weight: float, levels: Floats, loads: Floats) -> None:
+    """Add the load of so much weight at the rates that levels allow a row."""
+    for number in range(len(levels)):
+        least = np.inf
+        for position in range(len(paths)):
+            least = min(least, levels[number, paths[position, row]])
+        if least == np.inf:
+            continue
+        for position in range(len(paths)):
+            link = paths[position, row]
+            loads[number, link] = max(loads[number, link] + least * weight, 0.0)
+        loads[number, -1] = 0.0  # stands for no link
+
+
+@njit(cache=True)
+def _weigh(
+    paths: Numbers, row: int, weight: float, lists: RowLists, begins: Numbers, sizes: Numbers
+) -> None:
+    """Give a row another weight in the lists of its links; with 0, it is removed from them."""
+    entries, weights = lists.entries, lists.weights
+    for position in range(len(paths)):
+        link = paths[position, row]
+        if link == len(sizes) - 1:
+            continue
+        place, last = begins[link], begins[link] + sizes[link] - 1
+        while entries[0, place] != row:
+            place += 1
+        weights[place] = weight
+        if weight == 0:
+            entries[:, place], weights[place] = entries[:, last], weights[last]
+            sizes[link] -= 1
+
+
+@njit(cache=True)
+def _append(
+    table: Floats,
+    paths: Numbers,
+    first: int,
+    count: int,
+    lists: RowLists,
+    begins: Numbers,
+    sizes: Numbers,
+) -> None:
+    """Add rows, from the ``first`` on, to the lists of the links that they cross."""
+    entries, weights, none = lists.entries, lists.weights, len(sizes) - 1
     for row in range(first, count):
+        weight = lists.known[row] = table[WEIGHT, row]
+        if weight == 0:
+            continue
         for position in range(len(paths)):
             link = paths[position, row]
             if link == none:
                 continue
             place, other = begins[link] + sizes[link], 0
             sizes[link] += 1
-            entries[0, place] = row
+            entries[0, place], weights[place] = row, weight
             for elsewhere in range(len(paths)):
                 if elsewhere != position:
                     other += 1
                     entries[other, place] = paths[elsewhere, row]
-    return entries
-
-
-@njit(cache=True)
-def count_rows(paths: Numbers, first: int, count: int, crossing: Numbers) -> None:
-    """Add rows, from the ``first`` on, to the number of rows that cross each link."""
-    for position in range(len(paths)):
-        for row in range(first, count):
-            crossing[paths[position, row]] += 1
-    crossing[-1] = 0  # stands for no link
+    lists.firsts[first // BLOCK :] = np.nan
 
 
 @njit(cache=True)
 def _with_room(
-    entries: Numbers, begins: Numbers, sizes: Numbers, more: Numbers, times: int
-) -> Numbers:
-    """The same lists with room for ``more`` entries by link, and ``times`` as much if they move."""
-    none, enough = len(sizes) - 1, True
+    paths: Numbers, first: int, count: int, lists: RowLists, begins: Numbers, sizes: Numbers
+) -> RowLists:
+    """The same lists with room for rows from the ``first`` on; twice as much if they grow."""
+    entries, weights, none = lists.entries, lists.weights, len(sizes) - 1
+    more, enough, times = np.zeros(len(sizes), np.int64), True, 1 if first == 0 else 2
+    for position in range(len(paths)):
+        for row in range(first, count):
+            more[paths[position, row]] += 1
+    more[none] = 0  # stands for no link
     for link in range(none):
         enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
     if enough:
-        return entries
-    roomier = np.empty((len(entries), times * (sizes.sum() + more.sum())), np.int64)
-    begin = 0
+        return lists
+    places, begin = times * (sizes.sum() + more.sum()), 0
+    roomier, weighed = np.empty((len(entries), places), np.uint32), np.empty(places)
     for link in range(none):
         size, was = sizes[link], begins[link]
         roomier[:, begin : begin + size] = entries[:, was : was + size]
+        weighed[begin : begin + size] = weights[was : was + size]
         begins[link] = begin
         begin += times * (size + more[link])
     begins[none] = begin
-    return roomier
+    return RowLists(roomier, weighed, lists.known, lists.firsts)

@@ -1,0 +1,154 @@
+"""The rates of a group's rows, from the levels of the links that they cross (see ``leveling``)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.rows import FINISH_S, RATE
+from railyard.netemu.schedulers.fast.loops.filling import Indices
+from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, RowLists
+from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, first_finish
+
+#: A rate that would change by less than this share stays.
+STAYS = 1e-13
+#: All rows are looked at if the links with other levels have this many entries, as a share of them.
+_MANY_ENTRIES = 0.5
+
+
+@njit(cache=True)
+def apply_levels(
+    table: Floats,
+    paths: Numbers,
+    count: int,
+    lists: RowLists,
+    memory: Memory,
+    index: int,
+    now_s: float,
+    work: Floats,
+) -> tuple[bool, float]:
+    """Have the rows of a group send at what its levels allow.
+
+    ``work`` is [3, rows].  Returns whether any rate has changed, and how many bytes/s more the rows
+    send at; nan if that has to be summed up over the rows.
+    """
+    levels, applied = memory.levels[index], memory.applied[index]
+    moved, entries = _moved(levels, applied, memory.sizes[index])
+    if memory.anew[index] or entries > count * _MANY_ENTRIES:
+        _rates_of_rows(paths, count, levels, work)
+        changed = _set_all(table, count, lists, now_s, work[0])
+        applied[:] = levels
+        return changed, np.nan
+    changed, total_more, news = False, 0.0, memory.news[index]
+    for link in moved:
+        begin, size = memory.begins[index, link], memory.sizes[index, link]
+        _rates_on_link(lists.entries, begin, size, link, levels, work[0], work[2])
+        _rates_on_link(lists.entries, begin, size, link, applied, work[1], work[2])
+        for number in range(size):
+            row = lists.entries[0, begin + number]
+            if work[0, number] != work[1, number]:
+                more = _set_rate(table, row, work[0, number], now_s, lists)
+                total_more, changed = total_more + more, changed or more != 0
+    if news < count:
+        _rates_of_rows(paths[:, news:], count - news, levels, work)
+        for row in range(news, count):
+            more = _set_rate(table, row, work[0, row - news], now_s, lists)
+            total_more, changed = total_more + more, changed or more != 0
+    applied[:] = levels
+    return changed, total_more
+
+
+@njit(cache=True)
+def first_of(table: Floats, count: int, firsts: Floats) -> float:
+    """When the first row finishes, in seconds; inf if none does.  ``firsts`` are brought up."""
+    first_s = np.inf
+    for block in range(-(-count // BLOCK)):
+        if np.isnan(firsts[block]):
+            begin = block * BLOCK
+            firsts[block] = first_finish(table[:, begin:], min(BLOCK, count - begin))
+        first_s = min(first_s, firsts[block])
+    return first_s
+
+
+@njit(cache=True)
+def lower_to(ways: Numbers | Indices, levels: Floats, rates: Floats) -> None:
+    """Lower rates to the level of another link on each one's path."""
+    for number in range(len(ways)):
+        level = levels[np.uint32(ways[number])]
+        rates[number] = level if level < rates[number] else rates[number]
+
+
+# Inside ----------------------------------------------------------------------------------------
+@njit(cache=True)
+def _moved(levels: Floats, applied: Floats, sizes: Numbers) -> tuple[Numbers, int]:
+    """The links of which a level is another than applied, and how many entries they have."""
+    links, count, entries = np.empty(len(sizes), np.int64), 0, 0
+    for link in range(len(sizes)):
+        same = True
+        for number in range(len(levels)):
+            same &= levels[number, link] == applied[number, link]
+        if not same and sizes[link] > 0:
+            links[count] = link
+            count, entries = count + 1, entries + sizes[link]
+    return links[:count], entries
+
+
+@njit(cache=True)
+def _set_rate(table: Floats, row: int, rate: float, now_s: float, lists: RowLists) -> float:
+    """Change a row's rate if it is another; returns how many bytes/s more that is."""
+    before, weight, block = table[RATE, row], lists.known[row], row // BLOCK
+    if weight == 0 or not differs(rate, before, STAYS):
+        return 0.0
+    firsts, was_s = lists.firsts, table[FINISH_S, row]
+    change_rate(table, row, rate, now_s)
+    finish_s = table[FINISH_S, row]
+    if finish_s <= firsts[block]:
+        firsts[block] = finish_s
+    elif was_s == firsts[block]:
+        firsts[block] = np.nan
+    return (rate - before) * weight
+
+
+@njit(cache=True)
+def _set_all(table: Floats, count: int, lists: RowLists, now_s: float, rates: Floats) -> bool:
+    """Set the rates of all rows."""
+    changed = False
+    for row in range(count):
+        if lists.known[row] > 0 and differs(rates[row], table[RATE, row], STAYS):
+            change_rate(table, row, rates[row], now_s)
+            changed = True
+    lists.firsts[:] = np.nan
+    return changed
+
+
+@njit(cache=True)
+def _rates_of_rows(paths: Numbers, count: int, levels: Floats, work: Floats) -> None:
+    """Write the rates of rows to ``work[0]``: what the passes come to."""
+    for number in range(len(levels)):
+        rates = work[min(number, 1), :count]
+        rates[:] = np.inf
+        for position in range(len(paths)):
+            lower_to(paths[position, :count], levels[number], rates)
+        if number > 0:
+            work[0, :count] += rates
+
+
+@njit(cache=True)
+def _rates_on_link(
+    entries: Indices,
+    begin: int,
+    size: int,
+    link: int,
+    levels: Floats,
+    rates: Floats,
+    one_pass: Floats,
+) -> None:
+    """Write the rates of the rows in a link's list to ``rates``: what the passes come to."""
+    for number in range(len(levels)):
+        allowed = one_pass[:size] if number > 0 else rates[:size]
+        allowed[:] = levels[number, link]
+        for position in range(1, len(entries)):
+            lower_to(entries[position, begin : begin + size], levels[number], allowed)
+        if number > 0:
+            rates[:size] += allowed
