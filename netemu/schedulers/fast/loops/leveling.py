@@ -22,11 +22,11 @@ from railyard.netemu.schedulers.fast.loops.linklists import RowLists
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12
-#: All rows are filled if the links that are amiss at first have this share of all entries, or if
-#: the links that have been given levels so far have.  To fill a row takes as long as to look at two
-#: or three entries, and how far a change reaches is not known beforehand.
-_MANY_AMISS = 0.125
-_MANY_ENTRIES = 0.25
+#: All levels are found anew if the links that are amiss at first have this share of all entries, or
+#: if the links that have been given levels so far have.  To fill takes twice as long as to look at
+#: each entry once, and how far a change reaches is not known beforehand.
+_MANY_AMISS = 0.4
+_MANY_ENTRIES = 0.8
 
 
 @njit(cache=True)
