@@ -96,8 +96,11 @@ class Policies:
             raise self._broken(question, about, error) from error
 
     def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
-        """All items of a policy's answer."""
-        return list(self.ask_each(question, *about))
+        """All items of a policy's answer, which may be made one by one."""
+        try:
+            return list(question(*about))
+        except Exception as error:
+            raise self._broken(question, about, error) from error
 
     def ask_each(self, question: Callable[..., Iterable[T]], *about: object) -> Iterator[T]:
         """The items of a policy's answer, one by one as it makes them."""
