@@ -1,4 +1,4 @@
-"""The links between racks, as an observer is told of them.
+"""The links between racks, as they are reported to an observer.
 
 All links but the nodes' NICs: racks' up- and downlinks or switches, and optical ports.
 """
@@ -45,7 +45,7 @@ class Observable(Protocol):
 
 
 class ObservedLinks:
-    """The states that an observer was told, and which have changed by enough since.
+    """The states last reported to an observer, and which links have changed by enough since.
 
     A link has changed if its capacity has, if what is free of it has by more than ``change`` of
     the capacity, or if it has become idle or full.
@@ -53,31 +53,31 @@ class ObservedLinks:
 
     def __init__(self, network: Network, change: float) -> None:
         self._change = change
-        self._told = links_as_stated(network)
+        self._reported = links_as_stated(network)
 
     def look(self, network: Observable) -> dict[str, LinkState]:
-        """The links that have changed by now; the observer is told of them."""
+        """The links that have changed by now, which count as reported from then on."""
         capacities, free = network.capacities_bytes_per_s(), network.free_bytes_per_s()
         changed = {}
-        for name, told in self._told.items():
+        for name, reported in self._reported.items():
             now = _state(capacities[name], free[name])
-            if self._differs(now, told):
+            if self._differs(now, reported):
                 changed[name] = now
-        self._told |= changed
+        self._reported |= changed
         return changed
 
     def all(self) -> dict[str, LinkState]:
-        """All links as the observer was told of them."""
-        return dict(self._told)
+        """All links as last reported."""
+        return dict(self._reported)
 
-    def _differs(self, now: LinkState, told: LinkState) -> bool:
+    def _differs(self, now: LinkState, reported: LinkState) -> bool:
         capacity, free = now.capacity_bytes_per_s, now.free_bytes_per_s
-        if capacity != told.capacity_bytes_per_s:
+        if capacity != reported.capacity_bytes_per_s:
             return True
-        if free == told.free_bytes_per_s:
+        if free == reported.free_bytes_per_s:
             return False
         return free in (0.0, capacity) or (
-            abs(free - told.free_bytes_per_s) > self._change * capacity
+            abs(free - reported.free_bytes_per_s) > self._change * capacity
         )
 
 

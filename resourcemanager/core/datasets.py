@@ -1,4 +1,4 @@
-"""Data that jobs read: the data policy is asked where it goes, and told where it is.
+"""Data that jobs read: the data policy is asked where it goes; where it is gets noted.
 
 Never here: what a policy proposes about data; see ``proposing/moves.py``.
 """

@@ -1,7 +1,7 @@
 """How the links between racks are observed, for schedulers that use the network.
 
-They are looked at every ``period_s``, on both clocks; the core is told of those that have changed
-(``LinksObserved``), and of none if none has.
+They are looked at every ``period_s``, on both clocks; those that have changed, if any, are reported
+to the core (``LinksObserved``).
 """
 
 from __future__ import annotations

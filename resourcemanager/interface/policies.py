@@ -61,7 +61,7 @@ class Policy:
     #: whether it looks at jobs' forecasts; without such a policy none are made.  A policy that
     #: overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
-    #: whether it looks at ``ClusterView.data``; without such a policy nothing is told of data.  A
+    #: whether it looks at ``ClusterView.data``; without such a policy no data is reported.  A
     #: data policy that overrides ``propose`` need not say so
     uses_data: ClassVar[bool] = False
     #: whether it looks at ``ClusterView.links``; without such a policy nobody observes them.  A

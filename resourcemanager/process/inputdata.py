@@ -1,7 +1,7 @@
 """Data that jobs read, between clients, the core and the NameNode.
 
 Before input is written, a client asks where it should go (``PlanData``).  Once it is written, the
-core is told where its blocks are, if a policy wants to know.
+core hears where its blocks are if a policy uses data.
 
 Never here: a decision about where data goes.
 """

@@ -51,7 +51,7 @@ class Workplace:
             self._racks[path] = planned_racks(self._session, path, stored_bytes, job, forecast)
 
     def note(self, path: str) -> None:
-        """Have the scheduler told where input is that is written, before jobs read it."""
+        """Report to the scheduler where written input is, before jobs read it."""
         self._session.link("resourcemanager").call(NoteInput(path=path), Done)
 
     def bring_input(self, plan: Plan) -> None:

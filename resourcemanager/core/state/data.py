@@ -1,4 +1,4 @@
-"""The blocks of the files that jobs read, as the block store has told last.
+"""The blocks of the files that jobs read, as the block store reported last.
 
 Known only where a policy uses them (``Policy.uses_data``).  A block's node may be lost since.
 
@@ -26,7 +26,7 @@ class InputBlock:
 
 
 class StoredData:
-    """{path: blocks} of all files that were told of."""
+    """{path: blocks} of all files that were reported."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[InputBlock]] = {}
