@@ -26,6 +26,14 @@ def replicas(cluster, location):
     return [cluster.block_file(node, location.block) for node in location.nodes]
 
 
+def bytes_or_none(path):
+    """The file's bytes; None once it is gone: a DataNode may drop it at any moment."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def take_descriptors(cluster, *names):
     """Lower these daemons' limit on open files to the number that they have open."""
     for name in names:
@@ -119,7 +127,7 @@ def test_damage_is_found_though_nobody_reads(start_dfs):
     spoiled = bytearray(bad.read_bytes())
     spoiled[300_000] ^= 1
     bad.write_bytes(spoiled)
-    wait_for(lambda: not bad.exists() or bad.read_bytes() != spoiled, "the damage to be found")
+    wait_for(lambda: bytes_or_none(bad) != spoiled, "the damage to be found")
     wait_for(lambda: client.check().healthy, "a new replica")
     assert content(client, "/f") == DATA
 
