@@ -10,6 +10,8 @@ import pytest
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.access.roles import NAME_NODE, RESOURCE_MANAGER, ROLES
+from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
@@ -127,3 +129,22 @@ def test_a_move_is_answered_when_it_has_ended(transport: Transport) -> None:
     assert orders[1] == DeleteReplicas(node="r0n0", blocks=(copy.block,))
     with pytest.raises(Refused, match="/no: no such file"):
         asking.call(MoveReplica(path="/no", number=0, target="r1n0"), ReplicaMoved)
+
+
+def test_only_the_resourcemanager_has_blocks_moved(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = RunFolder.create(tmp_path_factory.mktemp("k"))
+    Keys.create(folder.keys)  # over TCP, where the key tells the role
+    transport = Transport(folder, role=NAME_NODE)
+    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    move = MoveReplica(path="/f", number=0, target="r1n0")
+    for role in ROLES:
+        other = Transport(folder, transport.reactor, role=role)
+        # its request is read, and refused since there is no such file
+        refused = "/f: no such file" if role == RESOURCE_MANAGER else f"move-replica from {role}"
+        with pytest.raises(Refused, match=refused):
+            other.link("namenode").call(move, ReplicaMoved)
+        other.close()
+    transport.close()
+    folder.remove()
