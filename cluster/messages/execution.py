@@ -84,6 +84,16 @@ class AttemptProgressed(Event, frozen=True, kw_only=True):
     progress: Share
 
 
+class AttemptReady(Event, frozen=True, kw_only=True):
+    """All that the attempt reads is at its node: its block, and every output that it fetches.
+
+    Only from attempts that were launched without a slot (``LaunchAttempt.begins``), once, and not
+    after they have begun.
+    """
+
+    attempt: AttemptId
+
+
 class AttemptSucceeded(Event, frozen=True, kw_only=True):
     """The attempt has finished its task; its output is complete and not yet committed."""
 
@@ -184,7 +194,7 @@ class LoadJob(Command, frozen=True, kw_only=True):
 
 
 class LaunchAttempt(Command, frozen=True, kw_only=True):
-    """Run an attempt in a slot of ``node``."""
+    """Run an attempt on ``node``: in a slot, or to read what it needs until it has one."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -193,6 +203,19 @@ class LaunchAttempt(Command, frozen=True, kw_only=True):
     task: TaskSpec
     #: when its NodeManager received this, on that machine's clock; None before
     received_s: Seconds | None = None
+    #: whether it has a slot.  One without reads its block and fetches as any other, says
+    #: ``AttemptReady`` once it has everything, and computes nothing before ``BeginAttempt``
+    begins: bool = True
+
+
+class BeginAttempt(Command, frozen=True, kw_only=True):
+    """An attempt that was launched without a slot has one: it computes as soon as it can.
+
+    It may still lack input: then it goes on reading, and computes when it has everything.
+    """
+
+    attempt: AttemptId
+    node: NodeId
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):
