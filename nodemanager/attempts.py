@@ -27,9 +27,11 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
     AttemptWaits,
+    BeginAttempt,
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -60,9 +62,9 @@ class _Attempt:
     """An attempt that was launched and has not ended yet."""
 
     order: LaunchAttempt
-    received_s: float  #: when its order came
     reported_s: float  #: when it last sent anything
-    launch_s: float = 0.0  #: from its order until its process reported
+    begun_s: float | None  #: when it was told that it has a slot; None: it has none
+    hello_s: float = 0.0  #: when its process reported
     asked_s: float = 0.0  #: when it asked for a permit to compute
     permit_s: float = 0.0  #: for how long it has waited for permits, since it runs
     pid: int | None = None  #: None until its process was forked
@@ -104,6 +106,7 @@ class Attempts:
         self._readers: dict[FlowId, AttemptId] = {}
         self._discarded: set[JobId] = set()  #: jobs of which an attempt may yet be dying
         server.on(UmbilicalHello, self._hello, (ATTEMPT,))
+        server.on(AttemptReady, self._ready)
         server.on(AttemptProgressed, self._progressed)
         server.on(AttemptSucceeded, self._claimed)
         server.on(AttemptFailed, self._claimed)
@@ -135,8 +138,17 @@ class Attempts:
             self._report(AttemptFailed(attempt=order.attempt, reason=reason))
             return
         received_s = now_s()
-        self._running[order.attempt] = _Attempt(order, received_s, reported_s=received_s)
+        begun_s = received_s if order.begins else None
+        self._running[order.attempt] = _Attempt(order, reported_s=received_s, begun_s=begun_s)
         self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
+
+    def begin(self, order: BeginAttempt) -> None:
+        """Have an attempt without a slot compute, unless it has ended."""
+        attempt = self._running.get(order.attempt)
+        if attempt is not None and attempt.begun_s is None:
+            attempt.begun_s = attempt.reported_s = now_s()
+            begin = msgspec.structs.replace(order, received_s=attempt.begun_s)
+            self._deliver(order.attempt, begin)
 
     def kill(self, order: KillAttempt) -> None:
         """End an attempt; the end of one that has ended already was reported."""
@@ -230,13 +242,18 @@ class Attempts:
         if attempt.pid not in (None, sender_pid):
             raise PeerError(f"{message.attempt} is process {attempt.pid}, not {sender_pid}")
         attempt.peer, attempt.peer_pid = request.peer, sender_pid
-        attempt.reported_s = now_s()
-        attempt.launch_s = attempt.reported_s - attempt.received_s
+        attempt.reported_s = attempt.hello_s = now_s()
         self._by_peer[request.peer] = message.attempt
         undelivered, attempt.undelivered = attempt.undelivered, []
         for order in undelivered:
             self._server.push(request.peer, order)
         return Done() if request.number else None
+
+    def _ready(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, AttemptReady)
+        if self._own(request, message.attempt).begun_s is None:
+            self._report(message)
 
     def _progressed(self, request: Request) -> None:
         message = request.message
@@ -247,7 +264,10 @@ class Attempts:
     def _claimed(self, request: Request) -> Message:
         message = request.message
         assert isinstance(message, AttemptSucceeded | AttemptFailed)
-        self._own(request, message.attempt).claim = message
+        attempt = self._own(request, message.attempt)
+        if isinstance(message, AttemptSucceeded) and attempt.begun_s is None:
+            raise PeerError(f"{message.attempt} has no slot, so it can't have done its task")
+        attempt.claim = message
         return Done()
 
     def _due(self, request: Request) -> None:
@@ -265,6 +285,8 @@ class Attempts:
         message = request.message
         assert isinstance(message, AskToCompute)
         running = self._own(request, message.attempt)
+        if running.begun_s is None:
+            raise PeerError(f"{message.attempt} has no slot to compute in")
         running.asked_s = now_s()
 
         def may_compute() -> None:
@@ -311,9 +333,9 @@ class Attempts:
 
     def _succeed(self, attempt: AttemptId, fact: AttemptSucceeded) -> None:
         running = self._running[attempt]
-        delays = AttemptDelayed(
-            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
-        )
+        assert running.begun_s is not None, "its claim would have been refused"
+        launch_s = max(0.0, running.hello_s - running.begun_s)  # 0: it was there when it began
+        delays = AttemptDelayed(attempt=attempt, launch_s=launch_s, permit_s=running.permit_s)
         self._report(delays)
         self._finish(attempt, fact)
 
@@ -339,7 +361,8 @@ class Attempts:
         """Kill attempts that have reported nothing for too long."""
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
-            if self._permits.waits(attempt):
+            waits_for_slot = running.begun_s is None and running.pid is not None
+            if waits_for_slot or self._permits.waits(attempt):
                 running.reported_s = now_s()
             if running.reported_s > silent_since_s or running.timed_out:
                 continue

@@ -15,6 +15,7 @@ from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.ids import RackId
 from railyard.cluster.messages.execution import (
+    BeginAttempt,
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -113,6 +114,7 @@ class _NodeManager:
         orders = self._manager
         orders.on(LoadJob, lambda order, _: self._attempts.load(order))
         orders.on(LaunchAttempt, lambda order, _: self._attempts.launch(order))
+        orders.on(BeginAttempt, lambda order, _: self._attempts.begin(order))
         orders.on(KillAttempt, lambda order, _: self._attempts.kill(order))
         orders.on(FetchOutput, lambda order, _: self._attempts.fetch(order))
         orders.on(CancelFlow, lambda order, _: self._attempts.cancel_fetch(order))

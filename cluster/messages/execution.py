@@ -216,6 +216,8 @@ class BeginAttempt(Command, frozen=True, kw_only=True):
 
     attempt: AttemptId
     node: NodeId
+    #: when its NodeManager received this, on that machine's clock; None before
+    received_s: Seconds | None = None
 
 
 class KillAttempt(Command, frozen=True, kw_only=True):

@@ -67,9 +67,14 @@ class Fetches:
         umbilical.on(CancelFlow, lambda order, _: self._cancel(order.flow))
 
     @property
+    def arrived(self) -> bool:
+        """Whether all outputs have arrived."""
+        return len(self._have) >= self._wanted
+
+    @property
     def complete(self) -> bool:
         """Whether all outputs have arrived and were handed out."""
-        return len(self._have) >= self._wanted and not self._ready
+        return self.arrived and not self._ready
 
     def next(self) -> tuple[str, memoryview]:
         """Wait for the next output; returns its stage's name and its bytes."""

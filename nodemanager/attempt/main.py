@@ -2,7 +2,8 @@
 
 Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
 its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
-for what is to be fetched there.
+for what is to be fetched there.  Launched without a slot, it gets all that its task reads and then
+waits for one: no code of the job runs before.
 
 All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
 traceback is on stderr.
@@ -18,7 +19,6 @@ from functools import cached_property
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.resources import Exhausted, is_full
-from railyard.cluster.ids import rack_of
 from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.access.roles import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
@@ -47,7 +47,7 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
     ending the process is quicker.
     """
     transport = Transport(daemon.folder, role=ATTEMPT)
-    umbilical = Umbilical(transport, order.attempt, rack_of(order.node))
+    umbilical = Umbilical(transport, order)
     outcome: AttemptSucceeded | AttemptFailed
     try:
         outcome = _Attempt(daemon, job, order, transport, umbilical).run()
@@ -97,11 +97,16 @@ class _Attempt:
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
         self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
+        self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
+        #: when it was told to begin, if it had all that it reads by then
+        self._begun_s: float | None = None
         umbilical.report_from(self._paced_share)
 
     def run(self) -> AttemptSucceeded:
         """Read or fetch, compute, write."""
-        if not self._task.splits and not self._task.reads:
+        if not self._order.begins:
+            self._wait_for_slot()
+        elif not self._task.splits and not self._task.reads:
             fall_back()
         result = run_task(self._job, self._task, self)
         output = result.output
@@ -113,6 +118,19 @@ class _Attempt:
         if owed_s > 0:
             self._wait_until_computed(owed_s)
         return self._succeeded(result, partition_bytes, self._write(file, output))
+
+    def _wait_for_slot(self) -> None:
+        """Get what the task reads, and wait for a slot; returns once it has one."""
+        fall_back()
+        self._umbilical.wait()
+        for split in self._task.splits:
+            file = self._ahead[split.path] = self._block_file(split.path)
+            file.read(split.stored_offset, split.stored_length)
+        if self._umbilical.wait_for_slot(lambda: self._fetches.arrived):
+            self._begun_s = self._umbilical.begun_s
+        self._clock.restart(self._begun_s)
+        if not self._task.reads:
+            self._umbilical.compute()
 
     def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
         """Write what others will fetch; returns the stored bytes of each partition."""
@@ -161,9 +179,7 @@ class _Attempt:
     # A jobs.taskio.TaskIO ----------------------------------------------------------------------
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
-        splits = [split for split in self._task.splits if split.path == path]
-        file = self._dfs.open(path)
-        return BlockFile(file, splits, self._clock, self._umbilical.wait, self._begin_to_compute)
+        return self._ahead.pop(path, None) or self._block_file(path)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """The outputs that this task fetches from the stages it reads, as they arrive."""
@@ -174,12 +190,18 @@ class _Attempt:
             self._input_bytes += len(output)
             yield stage, output
         self._fetched_share = self._share
-        self._clock.restart()
+        self._clock.restart(self._begun_s)
         self._umbilical.compute()
+
+    def _block_file(self, path: str) -> BlockFile:
+        splits = [split for split in self._task.splits if split.path == path]
+        file = self._dfs.open(path)
+        return BlockFile(file, splits, self._clock, self._umbilical.wait, self._begin_to_compute)
 
     def _begin_to_compute(self) -> None:
         fall_back()
-        self._umbilical.compute()
+        if self._umbilical.begun_s is not None:
+            self._umbilical.compute()
 
     def progress(self, share: float) -> None:
         """Note how much is done, and report it now and then."""

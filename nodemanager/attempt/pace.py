@@ -7,9 +7,10 @@ A task's duration is
 Its compute begins with the order to launch the task, or with the arrival of its last fetch if it
 fetches; waiting for other nodes' bytes in between does not count.  So what this machine needs to
 start a process, to find a block and to read it from the own disk is no part of the model's time;
-nor is what it needs to end one, see ``ENDING_S``.  What it reads or fetches is ``bytes``, times the
-topology's scale; ``rate`` is compute.map_rate, or compute.reduce_rate for a task that fetches; with
-compute.skew it differs from task to task.
+nor is what it needs to end one, see ``ENDING_S``.  An attempt that was launched without a slot, and
+had all that it reads before it had one, begins to compute with the order to begin.
+What it reads or fetches is ``bytes``, times the topology's scale; ``rate`` is compute.map_rate, or
+compute.reduce_rate for a task that fetches; with compute.skew it differs from task to task.
 With compute.mode = "real" there is no rate.
 """
 
@@ -32,9 +33,9 @@ class ComputeClock:
         self._waited_s = 0.0  #: since the start
         self._start_s = now_s() if start_s is None else start_s
 
-    def restart(self) -> None:
-        """Start again at zero."""
-        self._waited_s, self._start_s = 0.0, now_s()
+    def restart(self, start_s: float | None = None) -> None:
+        """Start again at zero, from ``start_s`` or from now on."""
+        self._waited_s, self._start_s = 0.0, now_s() if start_s is None else start_s
 
     def leave_out(self, waited_s: float) -> None:
         """Do not count so many of the seconds until now as computing."""

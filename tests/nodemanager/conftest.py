@@ -21,6 +21,7 @@ from railyard.cluster.messages.execution import (
     AttemptKilled,
     AttemptStarted,
     AttemptSucceeded,
+    BeginAttempt,
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
@@ -190,12 +191,16 @@ class Manager:
         for known in [rack] if rack else self._peers:
             self.send(known, LoadJob(job=job, package=package))
 
-    def launch_order(self, attempt, node="r0n0", **task):
+    def launch_order(self, attempt, node="r0n0", *, begins=True, **task):
         spec = TaskSpec(stage=attempt.split(".")[1][0], index=task_index(attempt), **task)
-        return LaunchAttempt(attempt=attempt, node=node, task=spec)
+        return LaunchAttempt(attempt=attempt, node=node, task=spec, begins=begins)
 
     def launch(self, attempt, node="r0n0", **task):
         self.send(rack_of(node), self.launch_order(attempt, node, **task))
+
+    def begin(self, attempt, node="r0n0"):
+        """Give an attempt that was launched without a slot one."""
+        self.send(rack_of(node), BeginAttempt(attempt=attempt, node=node))
 
     # Facts -------------------------------------------------------------------------------------
     def until(self, done, timeout_s=10.0):
