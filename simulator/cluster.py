@@ -18,6 +18,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId
 from railyard.cluster.messages.execution import (
+    BeginAttempt,
     CancelFlow,
     KillAttempt,
     LaunchAttempt,
@@ -144,6 +145,7 @@ class Simulation:
     def _take_commands(self) -> None:
         driver, workers = self.driver, self.workers
         driver.on(LaunchAttempt, workers.launch)
+        driver.on(BeginAttempt, workers.begin)
         driver.on(KillAttempt, workers.kill)
         driver.on(StartFlow, workers.start_flow)
         driver.on(CancelFlow, workers.cancel_flow)

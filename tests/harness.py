@@ -23,8 +23,10 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
+    BeginAttempt,
     CancelFlow,
     FlowFailed,
     FlowFinished,
@@ -75,6 +77,8 @@ class _Worker:
 
     launch: LaunchAttempt
     duration_s: float
+    begins: bool = True  #: whether it has a slot
+    ready: bool = False  #: whether it has said so
     fetched: set[TaskId] = field(default_factory=set)  #: a set, since an output may arrive twice
     began_s: float | None = None  #: when it began to compute
     flows: dict[FlowId, StartFlow] = field(default_factory=dict)
@@ -310,9 +314,10 @@ class TinyCluster:
         match command:
             case LaunchAttempt():
                 self._launch(command)
+            case BeginAttempt():
+                self._begin(command)
             case KillAttempt(attempt=attempt):
-                if attempt in self._workers:
-                    self._push(self.now_s + self.kill_s, AttemptKilled(attempt=attempt))
+                self._kill(attempt)
             case StartFlow():
                 self._start_flow(command)
             case CancelFlow(flow=flow):
@@ -320,16 +325,19 @@ class TinyCluster:
             case SetTimer(timer=timer, at_s=at_s):
                 self._timers[timer] = at_s
                 self._push(at_s, TimerFired(timer=timer))
-            case MoveBlock(path=path, block=block):
-                failed = self.move_failure(command)
-                moved = InputMoved(path=path, block=block, nodes=self._after(command))
-                not_moved = InputNotMoved(path=path, block=block, reason=failed or "")
-                self._push(self.now_s + self.move_s, not_moved if failed else moved)
+            case MoveBlock():
+                self._move(command)
             case CommitJob(job=job):
                 self._push(self.now_s, JobCommitted(job=job))
             case EndJob(job=job, reason=reason):
                 self._run.ended[job] = reason
                 self._run.ended_s[job] = self.now_s
+
+    def _move(self, move: MoveBlock) -> None:
+        failed = self.move_failure(move)
+        moved = InputMoved(path=move.path, block=move.block, nodes=self._after(move))
+        not_moved = InputNotMoved(path=move.path, block=move.block, reason=failed or "")
+        self._push(self.now_s + self.move_s, not_moved if failed else moved)
 
     def _after(self, move: MoveBlock) -> tuple[NodeId, ...]:
         """The nodes of a block after a move; without a source, its first node loses it."""
@@ -355,16 +363,34 @@ class TinyCluster:
 
     def _launch(self, launch: LaunchAttempt) -> None:
         attempt = launch.attempt
-        self._run.placements.append((task_of(attempt), launch.node, self.now_s))
+        if launch.begins:
+            self._run.placements.append((task_of(attempt), launch.node, self.now_s))
         times = self._durations[job_of(attempt)].by_stage
-        worker = _Worker(launch, times[launch.task.stage] * self.stretch())
+        worker = _Worker(launch, times[launch.task.stage] * self.stretch(), begins=launch.begins)
         self._workers[attempt] = worker
         self._push(self.now_s, AttemptStarted(attempt=attempt, pid=1000 + len(self.events)))
         self._compute(worker)
 
+    def _kill(self, attempt: AttemptId) -> None:
+        if attempt in self._workers:
+            self._push(self.now_s + self.kill_s, AttemptKilled(attempt=attempt))
+
+    def _begin(self, begin: BeginAttempt) -> None:
+        """Give an attempt a slot that was launched without one."""
+        self._run.placements.append((task_of(begin.attempt), begin.node, self.now_s))
+        worker = self._workers.get(begin.attempt)
+        if worker is not None:
+            worker.begins = True
+            self._compute(worker)
+
     def _compute(self, worker: _Worker) -> None:
-        """Start to compute if all outputs have been fetched."""
+        """Start to compute if all outputs have been fetched and there is a slot."""
         if worker.began_s is not None or len(worker.fetched) < worker.launch.task.inputs:
+            return
+        if not worker.begins:
+            if not worker.ready:
+                worker.ready = True
+                self._push(self.now_s, AttemptReady(attempt=worker.launch.attempt))
             return
         worker.began_s = self.now_s
         launch = worker.launch

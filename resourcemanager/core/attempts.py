@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, RackId, attempt_id
+from railyard.cluster.ids import AttemptId, attempt_id
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
+    BeginAttempt,
     FlowFailed,
     LaunchAttempt,
     TaskSpec,
@@ -27,11 +29,11 @@ from railyard.cluster.messages.execution import (
 from railyard.resourcemanager.core.blame import Blame
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.output import attempt_file
+from railyard.resourcemanager.core.output import attempt_file, racks_for
+from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.views import Level
 
@@ -68,19 +70,10 @@ class Attempts:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
         state, stage = self._state, task.stage
         job, record = stage.job, stage.job.record
-        number, is_copy = task.launches, task.state != "pending"
-        attempt = Attempt(
-            attempt_id(task.id, number),
-            task,
-            number,
-            node,
-            level,
-            state.now_s,
-            self._shuffle.new_reader(stage) if stage.reads else None,
-            copy=is_copy,
-        )
-        task.launches += 1
-        if is_copy:
+        begun = None if task.reserved is None else self._begin(task.reserved, node)
+        attempt = begun or self._new(task, node, level)
+        if task.state != "pending":
+            attempt.copy = True
             record.copies += 1
             task.move("launched again as a copy")
             self._restore_inputs(stage)  # what the other attempt has fetched already, say
@@ -90,13 +83,17 @@ class Attempts:
                 stage.reruns.pop(task.index, None)
         state.hold(attempt)
         record.launched += 1
-        if level == "node-local":
+        if attempt.level == "node-local":
             record.locality.local += 1
-        elif level == "rack-local":
+        elif attempt.level == "rack-local":
             record.locality.rack += 1
-        elif level == "remote":
+        elif attempt.level == "remote":
             record.locality.remote += 1
-        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=_spec(task, attempt.id)))
+        if begun is None:
+            spec = _spec(task, attempt.id)
+            state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec))
+        else:
+            state.emit(BeginAttempt(attempt=attempt.id, node=node.id))
         state.policies.notify("attempt_launched", attempt)
         if stage.reads:
             self._shuffle.reader_launched(attempt)
@@ -104,6 +101,44 @@ class Attempts:
             self._limits.review_readers(stage)
             state.review_wants(job)
         return attempt
+
+    def reserve(self, task: Task, node: Node) -> None:
+        """Have an attempt of a pending task read on a node, without a slot."""
+        state, stage = self._state, task.stage
+        level = stage.pending.level(task.index, node.id, node.rack)
+        attempt = self._new(task, node, level)
+        attempt.state = "reserved"
+        state.reserve(attempt)
+        spec = _spec(task, attempt.id)
+        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec, begins=False))
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+
+    def withdraw(self, attempt: Attempt, reason: str) -> None:
+        """End a reservation, with its fetches."""
+        self._shuffle.stop(attempt)
+        self._state.withdraw(attempt, reason)
+
+    def _begin(self, reservation: Attempt, node: Node) -> Attempt | None:
+        """The task's reservation, about to be given a slot of a node; withdrawn if elsewhere."""
+        if reservation.node is node:
+            self._state.begin(reservation)
+            return reservation
+        self.withdraw(reservation, f"its task is launched on {node.id}")
+        return None
+
+    def _new(self, task: Task, node: Node, level: Level) -> Attempt:
+        number, stage = task.launches, task.stage
+        task.launches += 1
+        return Attempt(
+            attempt_id(task.id, number),
+            task,
+            number,
+            node,
+            level,
+            self._state.now_s,
+            self._shuffle.new_reader(stage) if stage.reads else None,
+        )
 
     # Events --------------------------------------------------------------------------
     def started(self, event: AttemptStarted) -> None:
@@ -114,16 +149,26 @@ class Attempts:
         """It reports how far it is."""
         attempt = self._known(event.attempt)
         if attempt is not None:
-            progress = min(1.0, max(0.0, event.progress))
-            attempt.task.stage.progress_sum += progress - attempt.progress
-            attempt.progress = progress
-            self._state.policies.notify("attempt_progressed", attempt)
+            before, attempt.progress = attempt.progress, min(1.0, max(0.0, event.progress))
+            if attempt.state != "reserved":
+                attempt.task.stage.progress_sum += attempt.progress - before
+                self._state.policies.notify("attempt_progressed", attempt)
+
+    def ready(self, event: AttemptReady) -> None:
+        """All that it reads is at its node, which matters as long as it has no slot."""
+        attempt = self._known(event.attempt)
+        if attempt is not None and attempt.state == "reserved" and not attempt.ready:
+            attempt.ready = True
+            self._state.offer_again(attempt.node)
+            self._state.policies.notify("attempt_ready", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
         """It did its task."""
         attempt = self._known(event.attempt)
         if attempt is None:
             return
+        if attempt.state == "reserved":
+            raise PeerError(f"{attempt.id} succeeded, and was not told to begin")
         task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
         if len(partition_bytes) != stage.partitions:
             reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"
@@ -159,7 +204,10 @@ class Attempts:
         if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
             self.killed(AttemptKilled(attempt=event.attempt))
             return
-        self._end(attempt, "failed")
+        if attempt.state == "reserved":
+            self._end_reservation(attempt, "failed")
+        else:
+            self._end(attempt, "failed")
         if attempt.task.stage.job.state == "running":
             attempt.task.stage.job.record.failed += 1
             self._blame.count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
@@ -168,7 +216,9 @@ class Attempts:
     def killed(self, event: AttemptKilled) -> None:
         """It ended as it was asked to."""
         attempt = self._known(event.attempt)
-        if attempt is not None:
+        if attempt is not None and attempt.state == "reserved":
+            self._end_reservation(attempt, "killed")
+        elif attempt is not None:
             self._end(attempt, "killed")
             attempt.task.stage.job.record.killed += 1
             self._requeue(attempt.task)
@@ -236,6 +286,8 @@ class Attempts:
     def node_lost(self, node: Node) -> None:
         """Write off what a node held: its attempts, which did not fail, and its output."""
         self._shuffle.source_lost(node)
+        for reservation in list(node.reserved.values()):
+            self._end_reservation(reservation, "lost with its node")
         attempts = list(node.attempts.values())
         for attempt in attempts:
             self._end(attempt, "lost with its node")
@@ -260,13 +312,13 @@ class Attempts:
             if to_blame and output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
                 self._blame.count_failure(output, reason, "")
-        if reader in reader.task.live:
+        if reader.ended_s is None:
             self._shuffle.try_again(reader, node)
 
     # ---------------------------------------------------------------------------------------------
     def _known(self, attempt: AttemptId) -> Attempt | None:
         """The attempt; None if it has ended already, which whoever reports it can't know."""
-        known = self._state.attempts.get(attempt)
+        known = self._state.attempts.get(attempt) or self._state.reserved.get(attempt)
         if known is None and attempt.split(".", 1)[0] not in self._state.records:
             raise PeerError(f'there is no attempt "{attempt}"')
         return known
@@ -277,6 +329,11 @@ class Attempts:
         self._shuffle.stop(attempt)
         self._state.release(attempt)
         attempt.reader = None  # it may be large
+
+    def _end_reservation(self, attempt: Attempt, event: str) -> None:
+        """The attempt has ended without a slot, since it is ``event``."""
+        self._shuffle.stop(attempt)
+        self._state.end_reservation(attempt, event)
 
     def _win(self, attempt: Attempt) -> None:
         """The attempt's output is the task's."""
@@ -307,6 +364,8 @@ class Attempts:
         for other in stage.tasks:
             if not other.counted:
                 other.leave()
+                if other.reserved is not None:
+                    self.withdraw(other.reserved, f"{stage.needed} of {stage.name} are enough")
                 for attempt in other.live:
                     self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
         self._state.review_wants(stage.job)
@@ -369,7 +428,7 @@ class Attempts:
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
         for reader_stage in stage.readers:
-            for reader in reader_stage.live.values():
+            for reader in reader_stage.at_work:
                 if reader.reader is not None:
                     reader.reader.ask_again(node.id)
         for output in outputs:
@@ -383,25 +442,10 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return
-        if any(_needs(reader, task) for reader in stage.readers):
+        if any(is_to_fetch(reader, task) for reader in stage.readers):
             self._run_again(task)
         else:
             stage.unreadable[task.index] = task
-
-
-def _needs(reader_stage: Stage, task: Task) -> bool:
-    """Whether an attempt has yet to fetch ``task``'s output, each copy for itself.
-
-    O(slots that the stage holds).
-    """
-    if reader_stage.pending.count:
-        return True
-    live = reader_stage.live.values()
-    return not all(attempt.killing or _has_fetched(attempt, task) for attempt in live)
-
-
-def _has_fetched(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
 
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
@@ -418,15 +462,8 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         partitions=stage.partitions,
         output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
         output_replication=submission.output_replication,
-        output_racks=_racks_of(submission, index) if folder else (),
+        output_racks=racks_for(submission, index) if folder else (),
     )
-
-
-def _racks_of(submission: JobSubmitted, index: int) -> tuple[tuple[RackId, ...], ...]:
-    """The racks for each replica of what a task of the last stage writes."""
-    if not submission.first_racks:
-        return submission.output_racks
-    return ((submission.first_racks[index],), *submission.output_racks[1:])
 
 
 def _to_fetch(attempt: Attempt) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from railyard.cluster.ids import JobId, NodeId
 from railyard.resourcemanager.core.joblife import JobLife
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node
 from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailure
@@ -24,9 +25,10 @@ ROOM = ".room."
 class Blame:
     """Counts failures, and keeps jobs off nodes."""
 
-    def __init__(self, state: ClusterState, jobs: JobLife) -> None:
+    def __init__(self, state: ClusterState, jobs: JobLife, shuffle: Shuffle) -> None:
         self._state = state
         self._jobs = jobs
+        self._shuffle = shuffle
 
     def count_failure(
         self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
@@ -43,7 +45,7 @@ class Blame:
         else:
             job.blame[node.id] = job.blame.get(node.id, 0) + 1
         if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
-            job.avoid[node.id] = None
+            self._avoid(job, node)
         if task.failures >= job.submission.max_attempts:
             tries = f"{task.failures} of {job.submission.max_attempts} attempts"
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
@@ -66,9 +68,17 @@ class Blame:
             self._state.ask(job)
 
     # ---------------------------------------------------------------------------------------------
+    def _avoid(self, job: Job, node: Node) -> None:
+        """Offer the job no slots of the node, and have none reserved for it there."""
+        job.avoid[node.id] = None
+        for attempt in list(node.reserved.values()):
+            if attempt.task.stage.job is job:
+                self._shuffle.stop(attempt)
+                self._state.withdraw(attempt, f"{job.id} avoids {node.id}")
+
     def _avoid_for_a_time(self, job: Job, node: Node) -> None:
         """Keep a job off a node with a full disk, if enough other nodes are left."""
         if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
-            job.avoid[node.id] = None
+            self._avoid(job, node)
             until_s = self._state.now_s + NO_ROOM_S
             self._state.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))

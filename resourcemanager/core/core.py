@@ -18,6 +18,7 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
     FlowFailed,
@@ -41,6 +42,7 @@ from railyard.resourcemanager.core.outage import OUTAGE, Outage
 from railyard.resourcemanager.core.proposing.copies import Copies
 from railyard.resourcemanager.core.proposing.moves import Moves
 from railyard.resourcemanager.core.proposing.proposals import Proposals
+from railyard.resourcemanager.core.proposing.reservations import Reservations
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
@@ -81,11 +83,12 @@ class Core:
         self._shuffle = Shuffle(self.state)
         limits = Limits(self.state)
         self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
-        self._blame = Blame(self.state, self._jobs)
+        self._blame = Blame(self.state, self._jobs, self._shuffle)
         self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs, self._blame)
         self._copies = Copies(self.state, self._attempts)
         moves = Moves(self.state)
-        self._proposals = Proposals(self.state, self._attempts, self._copies, moves)
+        reservations = Reservations(self.state, self._attempts)
+        self._proposals = Proposals(self.state, self._attempts, self._copies, reservations, moves)
         self._offers = Offers(self.state, self._attempts, limits, self._proposals)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
@@ -105,6 +108,7 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
+            AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
             AttemptKilled: self._attempts.killed,

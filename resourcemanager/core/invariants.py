@@ -22,6 +22,7 @@ def check_invariants(state: ClusterState, shuffle: Shuffle) -> None:
         *_of_nodes(state),
         *_of_outage(state),
         *_of_links(state),
+        *_of_reservations(state),
         *(law for job in state.jobs.values() for law in _of_job(job, state, shuffle)),
         *_of_fetches(state, shuffle),
     ]
@@ -70,6 +71,25 @@ def _of_links(state: ClusterState) -> Iterator[Broken]:
     for name, link in state.links.items():
         if not 0 <= link.free_bytes_per_s <= link.capacity_bytes_per_s:
             yield "", f"{name} has {link.free_bytes_per_s} of {link.capacity_bytes_per_s} bytes/s"
+
+
+def _of_reservations(state: ClusterState) -> Iterator[Broken]:
+    """A reservation holds no slot, is on a living node, and is of a pending task of a job."""
+    stages = [stage for job in state.jobs.values() for stage in job.stages.values()]
+    by_stages = {name: attempt for stage in stages for name, attempt in stage.reserved.items()}
+    by_nodes = {name: a for node in state.nodes.values() for name, a in node.reserved.items()}
+    of_tasks = {t.reserved.id for s in stages for t in s.tasks if t.reserved is not None}
+    if not state.reserved == by_stages == by_nodes or of_tasks != set(by_stages):
+        known = f"by stages {list(by_stages)}, by nodes {list(by_nodes)}, by tasks {of_tasks}"
+        yield "", f"reservations are {list(state.reserved)}, {known}"
+    for attempt in state.reserved.values():
+        task, node = attempt.task, attempt.node
+        if attempt.state != "reserved" or attempt.id in state.attempts:
+            yield task.id, f"{attempt.id} is reserved, but is {attempt.state}, or holds a slot"
+        if task.state != "pending" or task.stage.job.state != "running":
+            yield task.id, f"{attempt.id} is reserved for {task.id}, which is {task.state}"
+        if not node.alive or node.id in task.stage.job.avoid:
+            yield task.id, f"{attempt.id} is reserved on {node.id}, which is lost or avoided"
 
 
 def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
@@ -153,7 +173,7 @@ def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
             yield task.id, f"{task.id}: output lost: {lost}; known as unreadable: {not lost}"
         if lost and any(reader.pending.count for reader in stage.readers):
             yield task.id, f"{task.id}: its output is lost, readers are pending"
-    for attempt in task.live:
+    for attempt in task.live if task.reserved is None else (task.reserved,):
         if attempt.reader is not None:
             fetched = sum(here.bit_count() for here in attempt.reader.fetched.values())
             missing = attempt.task.stage.inputs - fetched
@@ -207,7 +227,7 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
 
 def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     for flow, fetch in shuffle.fetches.items():
-        if fetch.reader not in fetch.reader.task.live or fetch.reader.killing:
+        if fetch.reader.ended_s is not None or fetch.reader.killing:
             yield flow, f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if any(
             output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts
@@ -220,7 +240,7 @@ def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
     known = sum(
         len(attempt.reader.fetches)
         for node in state.nodes.values()
-        for attempt in node.attempts.values()
+        for attempt in (*node.attempts.values(), *node.reserved.values())
         if attempt.reader is not None
     )
     if known != len(shuffle.fetches):

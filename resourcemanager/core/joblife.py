@@ -113,6 +113,10 @@ class JobLife:
             for attempt in [a for a in state.attempts.values() if a.task.stage.job is job]:
                 self._shuffle.stop(attempt)
                 state.kill(attempt, reason)
+        for stage in job.stages.values():
+            for attempt in list(stage.reserved.values()):
+                self._shuffle.stop(attempt)
+                state.withdraw(attempt, reason)
         for stage in [stage for stage in state.keeping.values() if stage.job is job]:
             del state.keeping[stage.id]
             for task in stage.tasks:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from railyard.cluster.ids import AttemptId
+from railyard.cluster.ids import AttemptId, RackId
 from railyard.dfs.messages import Gather, MoveFiles
+from railyard.resourcemanager.interface.events import JobSubmitted
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
@@ -26,6 +27,13 @@ def part_name(stage: str, task: int) -> str:
 def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
     """The file that an attempt of that task writes."""
     return f"{folder}/{TEMPORARY}/{attempt}/{part_name(stage, task)}"
+
+
+def racks_for(submission: JobSubmitted, task: int) -> tuple[tuple[RackId, ...], ...]:
+    """The racks for each replica of what a task of the last stage writes."""
+    if not submission.first_racks:
+        return submission.output_racks
+    return ((submission.first_racks[task],), *submission.output_racks[1:])
 
 
 def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:

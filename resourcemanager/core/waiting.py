@@ -35,7 +35,11 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
     until = ""
     if isinstance(job.answer, Wait) and job.wake_s is not None and tasks == job.answer.reason:
         until = f", until {job.wake_s:.1f} s"
-    return f"{task.id} pending {since_s:.1f} s: order: {order}; tasks: {tasks}{until}"
+    reserved = ""
+    if task.reserved is not None:
+        has = "with all" if task.reserved.ready else "without all"
+        reserved = f"; reserved on {task.reserved.node.id}, {has} that it reads"
+    return f"{task.id} pending {since_s:.1f} s: order: {order}; tasks: {tasks}{until}{reserved}"
 
 
 def why_job_waits(state: ClusterState, job: Job) -> str:

@@ -36,7 +36,8 @@ def _diagram(lifecycle: Lifecycle) -> Iterator[str]:
     for state in lifecycle.states:
         if _node(state) != state:
             yield f'    state "{state}" as {_node(state)}'
-    yield f"    [*] --> {_node(next(iter(lifecycle.states)))}"
+    for state in lifecycle.begins:
+        yield f"    [*] --> {_node(state)}"
     arrows: dict[tuple[str, str], list[str]] = {}
     for before, event, after in lifecycle.transitions:
         arrows.setdefault((before, after), []).append(event)

@@ -14,6 +14,7 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptSucceeded,
+    BeginAttempt,
     CancelFlow,
     FlowFailed,
     FlowFinished,
@@ -60,7 +61,10 @@ class _Trace:
         self._take_event(step)
         for command in step.commands:
             match command:
-                case LaunchAttempt(attempt=attempt, node=node):
+                case (
+                    LaunchAttempt(attempt=attempt, node=node, begins=True)
+                    | BeginAttempt(attempt=attempt, node=node)
+                ):
                     self._launched(attempt, node, step.at_s)
                 case StartFlow(flow=flow):
                     self._flows[flow] = command, step.at_s

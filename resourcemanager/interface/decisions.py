@@ -4,6 +4,7 @@ A slot is offered, and the answer is ``Place``, ``Wait`` or ``Pass``.  What a po
 slot was offered for, it proposes, each kind in its role:
 
     copies   Copy, Take
+    tasks    Reserve, Withdraw
     data     MoveInput
 
 Answers and proposals are checked before anything changes; one that can't be is an
@@ -69,6 +70,26 @@ class Take(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class Reserve(msgspec.Struct, frozen=True):
+    """Send what a pending task reads to ``node`` as it becomes ready; it gets a slot there later.
+
+    The attempt that reads it holds no slot, and the task is pending as before: when a slot of
+    ``node`` is offered, ``Place`` gives it to that attempt, which goes on with what it has.  If the
+    task is placed on another node, the reservation is withdrawn.  A task has at most one.
+    """
+
+    task: TaskView
+    node: NodeId
+    why: str = ""
+
+
+class Withdraw(msgspec.Struct, frozen=True):
+    """Forget a reservation: its attempt ends, and what it has read is lost."""
+
+    attempt: AttemptView
+    why: str = ""
+
+
 class MoveInput(msgspec.Struct, frozen=True):
     """Have a block of an input at ``node``, and no more where it was.
 
@@ -83,7 +104,7 @@ class MoveInput(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-Proposal = Copy | Take | MoveInput
+Proposal = Copy | Take | Reserve | Withdraw | MoveInput
 
 
 class InvalidDecision(InvariantError):

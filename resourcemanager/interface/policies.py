@@ -36,6 +36,7 @@ from railyard.resourcemanager.interface.forecast import PredictedJob
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
+    FetchView,
     JobView,
     SlotView,
     StageView,
@@ -95,13 +96,25 @@ class Policy:
         """The job has no tasks that are ready for slots any more."""
 
     def attempt_launched(self, attempt: AttemptView) -> None:
-        """An attempt took a slot."""
+        """An attempt took a slot; it may have been a reservation before."""
 
     def attempt_progressed(self, attempt: AttemptView) -> None:
         """An attempt reported its progress."""
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         """An attempt gave up its slot, whatever its outcome."""
+
+    def attempt_ready(self, attempt: AttemptView) -> None:
+        """All that a reservation's attempt reads is at its node; free slots there are offered."""
+
+    def reservation_ended(self, attempt: AttemptView) -> None:
+        """A reservation was withdrawn, has failed or is lost with its node; it had no slot."""
+
+    def fetch_started(self, fetch: FetchView) -> None:
+        """A fetch was started."""
+
+    def fetch_ended(self, fetch: FetchView) -> None:
+        """A fetch has ended: it has brought all, broke off, or was cancelled."""
 
     def task_done(self, task: TaskView) -> None:
         """A task has a winner."""

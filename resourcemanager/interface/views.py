@@ -51,6 +51,10 @@ class SlotView(Protocol):
     def free(self) -> int:
         """Number of its slots that nobody holds; 0 once the node is lost."""
 
+    @property
+    def reserved(self) -> Mapping[AttemptId, AttemptView]:
+        """Reservations on it, in the order in which they were made."""
+
 
 class AttemptView(Protocol):
     """One run of a task."""
@@ -65,15 +69,23 @@ class AttemptView(Protocol):
 
     @property
     def node(self) -> SlotView:
-        """The node with the slot that it holds or held."""
+        """The node with the slot that it holds, held or is to have."""
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether it holds a slot; if not, it is a reservation or has ended."""
+
+    @property
+    def ready(self) -> bool:
+        """Of a reservation: whether all that it reads is at its node."""
 
     @property
     def launched_s(self) -> float:
-        """When it took its slot."""
+        """When it took its slot; of a reservation, when that was made."""
 
     @property
     def ended_s(self) -> float | None:
-        """When it gave its slot up; None while it holds it."""
+        """When it ended; None before."""
 
     @property
     def progress(self) -> float:
@@ -128,12 +140,32 @@ class TaskView(Protocol):
         """Its attempts that hold a slot."""
 
     @property
+    def reserved(self) -> AttemptView | None:
+        """Its reservation, while it is pending: an attempt that reads, and has no slot yet."""
+
+    @property
     def kept(self) -> Sequence[AttemptView]:
         """Its attempts that succeeded and have their output kept, as they ended."""
 
     @property
     def winner(self) -> AttemptView | None:
         """The attempt that succeeded and has its output counted; None before."""
+
+
+class FetchView(Protocol):
+    """A flow that brings the outputs of one node's tasks to an attempt that reads them."""
+
+    @property
+    def reader(self) -> AttemptView:
+        """The attempt that fetches, with or without a slot."""
+
+    @property
+    def node(self) -> SlotView:
+        """The node that sends."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of it all."""
 
 
 class PendingView(Protocol):

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messages.execution import LaunchAttempt
+from railyard.cluster.messages.execution import BeginAttempt, LaunchAttempt
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob
 from railyard.resourcemanager.driving.eventlog import read_log, replay
 from railyard.resourcemanager.interface.events import JobSubmitted
@@ -46,7 +46,9 @@ def last_node(workload: Workload, events: Path) -> NodeId | None:
         if isinstance(step.event, JobSubmitted) and step.event.name in names:
             break
         for command in step.commands:
-            if isinstance(command, LaunchAttempt):
+            if isinstance(command, BeginAttempt) or (
+                isinstance(command, LaunchAttempt) and command.begins
+            ):
                 node = command.node
     return node
 

@@ -24,6 +24,7 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptSucceeded,
+    BeginAttempt,
     LaunchAttempt,
     NodeJoined,
     NodeLost,
@@ -98,6 +99,7 @@ class Scenario:
         self._held: dict[NodeId, dict[AttemptId, None]] = {}
         self._slots: dict[NodeId, int] = {}
         self._where: dict[AttemptId, NodeId] = {}
+        self._reserved: dict[AttemptId, NodeId] = {}  #: attempts launched without a slot
         self._observed_s = -math.inf  #: when links were reported last
         #: the last check of links with circuits: its time, {link: bytes carried by then},
         #: {link: capacity in bytes/s from then on}
@@ -135,6 +137,10 @@ class Scenario:
 
     def count(self, event: Event, commands: Sequence[Command]) -> None:
         """Keep an account of the attempts on each node, independent of the core's."""
+        self._count_event(event)
+        self._count_commands(commands)
+
+    def _count_event(self, event: Event) -> None:
         match event:
             case NodeJoined(node=node, slots=slots):
                 self._held[node], self._slots[node] = {}, slots
@@ -143,22 +149,32 @@ class Scenario:
             case NodeLost(node=node):
                 self._held[node] = {}
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
-                node = self._where.pop(event.attempt)
-                self._held[node].pop(event.attempt, None)
+                if self._reserved.pop(event.attempt, None) is None:
+                    node = self._where.pop(event.attempt)
+                    self._held[node].pop(event.attempt, None)
                 if isinstance(event, AttemptSucceeded):
                     self._check_input(event)
+
+    def _count_commands(self, commands: Sequence[Command]) -> None:
         for command in commands:
-            if isinstance(command, LaunchAttempt):
-                self._where[command.attempt] = command.node
-                held = self._held[command.node]
-                held[command.attempt] = None
-                if len(held) > self._slots[command.node]:
-                    raise InvariantError(
-                        f"{command.node} has {self._slots[command.node]} slots"
-                        f" for {', '.join(held)}"
-                    )
-            elif isinstance(command, CommitJob):
-                self._committed_bytes[command.job] = self._output_bytes(command)
+            match command:
+                case LaunchAttempt(attempt=attempt, node=node, begins=False):
+                    self._reserved[attempt] = node
+                case LaunchAttempt(attempt=attempt, node=node):
+                    self._count_held(attempt, node)
+                case BeginAttempt(attempt=attempt, node=node):
+                    if self._reserved.pop(attempt, "") != node:
+                        raise InvariantError(f"{attempt} begins on {node}, where it was not")
+                    self._count_held(attempt, node)
+                case CommitJob(job=job):
+                    self._committed_bytes[job] = self._output_bytes(command)
+
+    def _count_held(self, attempt: AttemptId, node: NodeId) -> None:
+        self._where[attempt] = node
+        held = self._held[node]
+        held[attempt] = None
+        if len(held) > self._slots[node]:
+            raise InvariantError(f"{node} has {self._slots[node]} slots for {', '.join(held)}")
 
     def _check_input(self, event: AttemptSucceeded) -> None:
         job = self.run.workers.jobs.get(job_of(event.attempt))

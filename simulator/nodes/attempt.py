@@ -4,7 +4,8 @@
              -> writes its output -> ended
 
 It computes once all its input has arrived, for as long as the stage's rate demands; see
-``nodemanager.attempt.pace``.  The core starts the fetches, and each ends with ``fetched``.
+``nodemanager.attempt.pace``.  The core starts the fetches, and each ends with ``fetched``.  One
+that was launched without a slot reads just so; then it is ready, and waits until it is to begin.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from railyard.cluster.ids import AttemptId, FlowId, NodeId, rack_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
     FlowFinished,
@@ -71,7 +73,9 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     missing: int  #: outputs of other tasks that have not arrived yet
     _workers: AttemptContext
     _work: StageWork
+    _begins: bool = True  #: whether it has a slot, and so may compute
     over: bool = False
+    _has_all: bool = False  #: whether all its input has arrived
     _started: bool = False
     #: (flow, outputs, bytes) of fetches that ended before the attempt started
     _early: tuple[tuple[FlowId, int, int], ...] = ()
@@ -97,7 +101,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if self._work.blocks:
             self._read_rest(self._work.blocks[self.task.index][1])
         elif not self.missing:
-            self._compute()
+            self._read_all()
         if self._early:
             early, self._early = self._early, ()
             for fetch in early:
@@ -114,6 +118,12 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             raise InvariantError(f"{self.id} fetched more outputs than there are")
         self._workers.report(FlowFinished(flow=flow))
         if not self.missing and not self.over:
+            self._read_all()
+
+    def begin(self) -> None:
+        """It has a slot: compute, once all input has arrived."""
+        self._begins = True
+        if self._has_all:
             self._compute()
 
     def stop(self) -> None:
@@ -153,7 +163,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._read_rest(rest_bytes)
         else:
             self._input_bytes = self._work.blocks[self.task.index][1]
-            self._compute()
+            self._read_all()
 
     def _retry_read(self, rest_bytes: int) -> None:
         if self._retries == len(_RETRY_S):
@@ -161,6 +171,14 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             return
         self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
         self._retries += 1
+
+    def _read_all(self) -> None:
+        """All input has arrived."""
+        self._has_all = True
+        if self._begins:
+            self._compute()
+        else:
+            self._workers.report(AttemptReady(attempt=self.id))
 
     def _compute(self) -> None:
         workers, work = self._workers, self._work

@@ -9,6 +9,7 @@ import msgspec
 from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of
 from railyard.cluster.messages.execution import (
     AttemptKilled,
+    BeginAttempt,
     CancelFlow,
     FlowFailed,
     KillAttempt,
@@ -77,9 +78,17 @@ class Workers:
         if command.node not in self.store.down:
             work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
             name, task = command.attempt, command.task
-            attempt = SimulatedAttempt(name, command.node, task, task.inputs, self, work)
+            attempt = SimulatedAttempt(
+                name, command.node, task, task.inputs, self, work, command.begins
+            )
             self.running[name] = attempt
             self.heap.after(self.behaviour.launch_s, attempt.start)
+
+    def begin(self, command: BeginAttempt) -> None:
+        """Let an attempt compute, unless it is over."""
+        attempt = self.running.get(command.attempt)
+        if attempt is not None:
+            attempt.begin()
 
     def kill(self, command: KillAttempt) -> None:
         """Kill an attempt, unless it is over."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from railyard.cluster.ids import RackId
+from railyard.cluster.ids import NodeId, RackId
 from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.decisions import (
     Copy,
@@ -15,11 +15,20 @@ from railyard.resourcemanager.interface.decisions import (
     Pass,
     Place,
     Proposal,
+    Reserve,
 )
+from railyard.resourcemanager.interface.defaults import ClosestTasks
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import CopyPolicy, DataPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    FetchView,
+    JobView,
+    SlotView,
+    TaskView,
+)
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
@@ -67,6 +76,64 @@ class CopyEach(CopyPolicy):
                 node = free_node(self.cluster, task)
                 if node is not None:
                     yield Copy(task, node.id)
+
+
+class ReservesReduces(ClosestTasks):
+    """Reserves a node for each pending reduce, in turn, and runs it only there."""
+
+    nodes: Sequence[str] = ("r0n1",)
+
+    def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self.heard: list[tuple[float, str, str]] = []  #: (time, hook, what it was about)
+
+    def propose(self) -> Iterable[Proposal]:
+        for job in self.cluster.jobs.values():
+            for task in [
+                task for stage in job.stages.values() if stage.reads for task in stage.tasks
+            ]:
+                node = self.cluster.nodes[NodeId(self.nodes[task.index % len(self.nodes)])]
+                if task.state == "pending" and task.reserved is None and self.likes(job, node):
+                    yield Reserve(task, node.id)
+
+    def likes(self, job: JobView, node: SlotView) -> bool:
+        return node.alive and node.id not in job.avoid
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        for attempt in slot.reserved.values():
+            if attempt.task.stage.job is job and attempt.task.stage.open and attempt.ready:
+                return Place(attempt.task)
+        task, level = job.closest_pending_map(slot)
+        return Pass("nothing is ready for this slot") if task is None else Place(task, level)
+
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        self._hear("launched", attempt.id)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self._hear("ended", attempt.id)
+
+    def attempt_ready(self, attempt: AttemptView) -> None:
+        assert attempt.ready
+        assert not attempt.holds_slot
+        self._hear("ready", attempt.id)
+
+    def reservation_ended(self, attempt: AttemptView) -> None:
+        assert attempt.task.reserved is None
+        self._hear("reservation ended", attempt.id)
+
+    def fetch_started(self, fetch: FetchView) -> None:
+        self._hear("fetch started", f"{fetch.reader.id} from {fetch.node.id}: {fetch.size_bytes}")
+
+    def fetch_ended(self, fetch: FetchView) -> None:
+        self._hear("fetch ended", f"{fetch.reader.id} from {fetch.node.id}: {fetch.size_bytes}")
+
+    def _hear(self, hook: str, what: str) -> None:
+        self.heard.append((self.cluster.now_s, hook, what))
+
+
+def reserving(policy: type[TaskPolicy]) -> Recipe:
+    """Fair shares, and these tasks."""
+    return Recipe(name="reserving", source="a test", order=FairOrder, tasks=policy)
 
 
 class FreestRack(TaskPolicy):

@@ -15,8 +15,16 @@ from typing import Any, NamedTuple, cast
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.proposing.copies import Copies
 from railyard.resourcemanager.core.proposing.moves import Moves
+from railyard.resourcemanager.core.proposing.reservations import Reservations
 from railyard.resourcemanager.core.state.cluster import ClusterState
-from railyard.resourcemanager.interface.decisions import Copy, MoveInput, Proposal, Take
+from railyard.resourcemanager.interface.decisions import (
+    Copy,
+    MoveInput,
+    Proposal,
+    Reserve,
+    Take,
+    Withdraw,
+)
 
 #: Rounds after one event; a policy that proposes something in all of them would never cease to.
 ROUNDS_MAX = 100
@@ -43,13 +51,20 @@ class Proposals:
     """Asks policies for proposals, and carries them out."""
 
     def __init__(
-        self, state: ClusterState, attempts: Attempts, copies: Copies, moves: Moves
+        self,
+        state: ClusterState,
+        attempts: Attempts,
+        copies: Copies,
+        reservations: Reservations,
+        moves: Moves,
     ) -> None:
         self._state = state
         self._attempts = attempts
         self._kinds: dict[type, _Kind] = {
             Copy: _Kind("copies", copies.copy),
             Take: _Kind("copies", copies.take),
+            Reserve: _Kind("tasks", reservations.reserve),
+            Withdraw: _Kind("tasks", reservations.withdraw),
             MoveInput: _Kind("data", moves.move),
         }
         self._asked = [

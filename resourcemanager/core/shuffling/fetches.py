@@ -9,7 +9,7 @@ import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.resourcemanager.core.shuffling.merging import Bundle, Outputs, merging_of
-from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage
+from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 from railyard.resourcemanager.core.state.readers import FetchKey, Reader
 
 
@@ -43,3 +43,17 @@ class Fetch(msgspec.Struct, eq=False):
     outputs: Outputs
     size_bytes: int
     bundle: Bundle | None  #: of several nodes' outputs, if it is merged
+
+
+def is_to_fetch(stage: Stage, task: Task) -> bool:
+    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
+
+    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
+    """
+    if stage.pending.count:
+        return True
+    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
+
+
+def _has(attempt: Attempt, task: Task) -> bool:
+    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)

@@ -49,6 +49,8 @@ class Shuffle:
         #: the flow policy's last answers, and what the network is sent for them
         self._weight: tuple[object, float] = _CHANGEABLE, 0.0
         self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
+        self._tells_of_starts = bool(state.policies.overriding("fetch_started"))
+        self._tells_of_ends = bool(state.policies.overriding("fetch_ended"))
         self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
 
     def job_submitted(self, job: Job) -> None:
@@ -80,7 +82,7 @@ class Shuffle:
         return shuffle.fetching, shuffle.merging
 
     def reader_launched(self, attempt: Attempt) -> None:
-        """A reading attempt has a slot: it fetches what is ready, unless the policy says wait."""
+        """A reading attempt is there: it fetches what is ready, unless the policy says wait."""
         shuffle = self._stages[attempt.task.stage.id]
         if shuffle.fetching:
             self._fetch_from_all(shuffle, attempt)
@@ -88,7 +90,7 @@ class Shuffle:
             self._begin_to_fetch(shuffle)
 
     def review(self, stage: Stage) -> None:
-        """Ask the policy again whether a stage with running attempts may begin to fetch."""
+        """Ask the policy again whether a stage with attempts may begin to fetch."""
         shuffle = self._stages[stage.id]
         if not shuffle.fetching:
             self._begin_to_fetch(shuffle)
@@ -103,14 +105,14 @@ class Shuffle:
             if merging is not None:
                 merging.ready.append(attempt)
                 if attempt.number:  # some may have had it from an earlier attempt
-                    for reader in reader_stage.live.values():
+                    for reader in reader_stage.at_work:
                         _reader_of(reader).repeats = True
             if not shuffle.fetching:
                 self._begin_to_fetch(shuffle)
             elif merging is not None:
                 self._look_soon(shuffle, merging)
             else:
-                for reader in reader_stage.live.values():
+                for reader in reader_stage.at_work:
                     self._fetch(shuffle, reader, node)
 
     def flow_finished(self, event: FlowFinished) -> None:
@@ -205,7 +207,7 @@ class Shuffle:
         shuffle = self._stages.get(StageId(timer.removesuffix(LOOK)))
         if shuffle is not None and shuffle.merging is not None:
             shuffle.merging.looking = False
-            for reader in list(shuffle.stage.live.values()):
+            for reader in list(shuffle.stage.at_work):
                 self._fetch_merged(shuffle, reader, beside=shuffle.merging.flows)
 
     # ---------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ class Shuffle:
         policies = self._state.policies
         if policies.ask(policies.shuffle.may_fetch, shuffle.stage):
             shuffle.fetching = True
-            for reader in shuffle.stage.live.values():
+            for reader in shuffle.stage.at_work:
                 self._fetch_from_all(shuffle, reader)
 
     def _fetch_from_all(self, shuffle: StageShuffle, attempt: Attempt) -> None:
@@ -261,7 +263,7 @@ class Shuffle:
             if not source.complete:
                 self._look_later(shuffle, merging)
                 return
-        for reader in shuffle.stage.live.values():
+        for reader in shuffle.stage.at_work:
             self._fetch_merged(shuffle, reader, beside=sys.maxsize)
 
     def _look_later(self, shuffle: StageShuffle, merging: Merging) -> None:
@@ -283,7 +285,7 @@ class Shuffle:
         flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
         reader.sequence += 1
         key = node.id if bundle is None else flow
-        self.fetches[flow] = Fetch(
+        self.fetches[flow] = fetch = Fetch(
             flow, key, attempt, reader, shuffle, node, outputs, size_bytes, bundle
         )
         reader.fetches[key] = flow
@@ -313,6 +315,8 @@ class Shuffle:
                 priority=self._priority[1],
             )
         )
+        if self._tells_of_starts:
+            policies.notify("fetch_started", fetch)
 
     def _ask_again(self, fetch: Fetch) -> None:
         """Let a reader ask again for what a fetch that broke off would have brought."""
@@ -359,6 +363,8 @@ class Shuffle:
         fetch = self.fetches.pop(flow, None)
         if fetch is not None:
             del fetch.progress.fetches[fetch.key]
+            if self._tells_of_ends:
+                self._state.policies.notify("fetch_ended", fetch)
         return fetch
 
 

@@ -49,6 +49,7 @@ class ClusterState:
         self.wanting = 0  #: how many of ``jobs`` have tasks that are ready for slots
         self.records: dict[JobId, JobRecord] = {}  #: of running jobs and of the last that ended
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
+        self.reserved: dict[AttemptId, Attempt] = {}  #: every reservation
         self.keeping: dict[StageId, Stage] = {}  #: stages with tasks whose outputs are kept
         self.stored = StoredData()
         self.uses_data = recipe.uses_data  #: whether a policy looks at ``data``
@@ -157,6 +158,53 @@ class ClusterState:
             del self.draining[job.id]
             self.discard(job)
 
+    # Reservations --------------------------------------------------------------------------------
+    def reserve(self, attempt: Attempt) -> None:
+        """Let an attempt read on its node without a slot."""
+        task, node, name = attempt.task, attempt.node, attempt.id
+        self.reserved[name] = node.reserved[name] = task.stage.reserved[name] = attempt
+        task.reserved = attempt
+        self.offer_again(node)
+
+    def begin(self, attempt: Attempt) -> None:
+        """A reservation is none any more: it is about to be given a slot."""
+        attempt.move("given a slot")
+        attempt.launched_s = self.now_s
+        attempt.task.stage.progress_sum += attempt.progress
+        self._forget_reservation(attempt)
+
+    def end_reservation(self, attempt: Attempt, event: str) -> None:
+        """A reservation has ended without a slot, since it is ``event``; its fetches have, too."""
+        attempt.move(event)
+        attempt.ended_s = self.now_s
+        attempt.reader = None
+        self._forget_reservation(attempt)
+        job = attempt.task.stage.job
+        if job.state == "running":
+            self.ask(job)  # the task is as well off elsewhere now
+        self.policies.notify("reservation_ended", attempt)
+
+    def withdraw(self, attempt: Attempt, reason: str) -> None:
+        """End a reservation; as it holds nothing, nobody waits for the end of its process."""
+        attempt.killing = reason
+        self.end_reservation(attempt, "withdrawn")
+        self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
+
+    def offer_again(self, node: Node) -> None:
+        """Offer a node's free slots to all jobs once more, as if one had just been freed."""
+        if node.free:
+            self.freed[node.id] = node
+
+    def attempt(self, name: AttemptId) -> Attempt | None:
+        """The attempt of that name, with or without a slot; None if there is none or it ended."""
+        return self.attempts.get(name) or self.reserved.get(name)
+
+    def _forget_reservation(self, attempt: Attempt) -> None:
+        task, node, name = attempt.task, attempt.node, attempt.id
+        del self.reserved[name], node.reserved[name], task.stage.reserved[name]
+        task.reserved = None
+
+    # ---------------------------------------------------------------------------------------------
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
         return sum(node.alive for node in self.nodes.values()) // 3

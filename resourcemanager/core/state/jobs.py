@@ -9,7 +9,7 @@ Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -53,6 +53,7 @@ class Node:
         "position",
         "promised",
         "rack",
+        "reserved",
         "slots",
     )
 
@@ -65,6 +66,7 @@ class Node:
         self.alive = True
         self.lost_because = ""
         self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
+        self.reserved: dict[AttemptId, Attempt] = {}  #: reservations, as they were made
         self.kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
         #: tasks that get a copy in the next slots that are free: who holds these was asked to end
         self.promised: list[Task] = []
@@ -86,7 +88,10 @@ class Node:
 
 
 class Attempt(msgspec.Struct, eq=False):
-    """One run of a task.  It holds a slot of its node from launch until its end is known."""
+    """One run of a task.  It holds a slot of its node from launch until its end is known.
+
+    A reservation has no slot and reads what its task needs, until it is given one or withdrawn.
+    """
 
     id: AttemptId
     task: Task
@@ -99,6 +104,7 @@ class Attempt(msgspec.Struct, eq=False):
     progress: float = 0.0
     state: str = "running"  #: see ``lifecycles.ATTEMPT``
     killing: str = ""  #: why it was asked to end; "" = it was not
+    ready: bool = False  #: all that it reads was at its node while it had no slot
     copy: bool = False  #: launched beside another attempt of its task
     partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
     shuffle_bytes: int = 0  #: the sum of these
@@ -107,6 +113,11 @@ class Attempt(msgspec.Struct, eq=False):
     def move(self, event: str) -> None:
         """Change its state, as the table says."""
         self.state = ATTEMPT.after(self.state, event, self.id)
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether it holds a slot of its node."""
+        return self.state in ("running", "ending")
 
     @property
     def output_lost(self) -> bool:
@@ -118,7 +129,8 @@ class Task:
     """A piece of a stage.
 
     While its job runs: left if it is not needed, done if it has a ``winner``, otherwise running if
-    it has ``live`` attempts, kept if it has ``kept`` outputs, pending if it has neither.
+    it has ``live`` attempts, kept if it has ``kept`` outputs, pending if it has neither.  Only a
+    pending task may have a reservation.
     """
 
     __slots__ = (
@@ -129,6 +141,7 @@ class Task:
         "launches",
         "live",
         "pending_since_s",
+        "reserved",
         "stage",
         "state",
         "winner",
@@ -139,6 +152,7 @@ class Task:
         self.stage = stage
         self.state = "pending"  #: see ``lifecycles.TASK``
         self.live: tuple[Attempt, ...] = ()
+        self.reserved: Attempt | None = None  #: its reservation
         self.kept: tuple[Attempt, ...] = ()  #: attempts with output to be taken, as they ended
         self.winner: Attempt | None = None  #: the attempt that succeeded
         self.counted = False  #: whether it is one of those that its stage needs: it was done once
@@ -224,6 +238,7 @@ class Stage:
         "readers",
         "reads",
         "reruns",
+        "reserved",
         "running",
         "size",
         "tasks",
@@ -250,6 +265,7 @@ class Stage:
         self.counted = 0  #: tasks that have been done at any time; at most ``needed``
         self.left = 0  #: the others, once there are ``needed`` of these
         self.live: dict[AttemptId, Attempt] = {}  #: its attempts that hold a slot
+        self.reserved: dict[AttemptId, Attempt] = {}  #: its reservations, as they were made
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
         #: if it reads others: how many slots its attempts may hold; see ``limits.py``
@@ -264,6 +280,12 @@ class Stage:
     def progress(self) -> float:
         """The share of its work that is done, 0 to 1, running attempts' own progress included."""
         return min(1.0, (self.done + self.kept + self.progress_sum) / self.needed)
+
+    @property
+    def at_work(self) -> Iterable[Attempt]:
+        """Its attempts that have not ended: those that hold a slot, and reservations."""
+        live = self.live.values()
+        return [*live, *self.reserved.values()] if self.reserved else live
 
     @property
     def complete(self) -> bool:

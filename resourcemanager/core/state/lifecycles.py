@@ -22,9 +22,11 @@ class Lifecycle:
         states: Mapping[str, str],
         transitions: Sequence[tuple[str, str, str]],
         ends: Sequence[str],
+        begins: Sequence[str] = (),
     ) -> None:
         self.kind = kind
-        self.states = states  #: {state: what it means}; a thing begins in the first
+        self.states = states  #: {state: what it means}
+        self.begins = begins or (next(iter(states)),)  #: states in which a thing begins
         self.transitions = transitions  #: (state before, what happens, state after)
         self.ends = ends  #: states in which a thing may stay for good
         self._after = {(before, event): after for before, event, after in transitions}
@@ -57,7 +59,7 @@ JOB = Lifecycle(
 TASK = Lifecycle(
     "task",
     {
-        "pending": "it needs a slot, once its stage may have one",
+        "pending": "it needs a slot, once its stage may have one; it may have a reservation",
         "running": "it has attempts that hold slots",
         "kept": "its attempts have ended, and what they made waits to be taken",
         "done": "it has a winner: the attempt that succeeded",
@@ -84,6 +86,7 @@ TASK = Lifecycle(
 ATTEMPT = Lifecycle(
     "attempt",
     {
+        "reserved": "it reads what its task needs, and has no slot yet",
         "running": "it holds a slot",
         "ending": "it was asked to end, and holds its slot until it has",
         "kept": "it did its task, and its output waits to be taken",
@@ -93,6 +96,11 @@ ATTEMPT = Lifecycle(
         "output lost": "it did its task, and what it made for readers can't be read any more",
     },
     [
+        ("reserved", "given a slot", "running"),
+        ("reserved", "failed", "failed"),
+        ("reserved", "killed", "killed"),
+        ("reserved", "withdrawn", "killed"),
+        ("reserved", "lost with its node", "killed"),
         ("running", "asked to end", "ending"),
         ("running", "successful", "succeeded"),
         ("running", "failed", "failed"),
@@ -111,6 +119,7 @@ ATTEMPT = Lifecycle(
         ("succeeded", "without its output", "output lost"),
     ],
     ends=("succeeded", "failed", "killed", "output lost"),
+    begins=("reserved", "running"),
 )
 
 LIFECYCLES = (JOB, TASK, ATTEMPT)
