@@ -404,6 +404,7 @@ class TinyCluster:
                 input_bytes=sum(split.stored_length for split in launch.task.splits),
                 output_bytes=0 if launch.task.partitions else 7,
                 partition_bytes=(size,) * launch.task.partitions,
+                computed_s=worker.duration_s,
             )
         else:
             ending = AttemptFailed(

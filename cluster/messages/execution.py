@@ -109,6 +109,10 @@ class AttemptSucceeded(Event, frozen=True, kw_only=True):
     #: bytes of its shuffle output per partition; empty if no stage reads it
     partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
     counters: Annotated[dict[Name, Signed], FEW] = {}
+    #: for how long at least one read from another node, or fetch from one, was under way
+    read_s: Seconds = 0.0
+    #: for how long it computed over what it had read, its pace included; apart from ``read_s``
+    computed_s: Seconds = 0.0
 
 
 class AttemptFailed(Event, frozen=True, kw_only=True):

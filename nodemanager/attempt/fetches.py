@@ -21,7 +21,9 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     LaunchAttempt,
 )
+from railyard.cluster.messages.spans import Spans, add_span, total_s
 from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
 from railyard.cluster.shown import shortened
@@ -44,6 +46,7 @@ class _Fetch:
     """A fetch over the network."""
 
     order: FetchOutput
+    began_s: float
     incoming: IncomingTransfer
     assembly: Assembly | None = None  #: once the source has answered what it will send
 
@@ -63,6 +66,7 @@ class Fetches:
         self._have: set[TaskId] = set()  #: tasks whose output is here
         self._under_way: dict[FlowId, _Fetch] = {}
         self._links: dict[RackId, tuple[Link, LinkTransfers]] = {}
+        self._reads: Spans = []  #: when something came over the network
         umbilical.on(FetchOutput, lambda order, _: self._start(order))
         umbilical.on(CancelFlow, lambda order, _: self._cancel(order.flow))
 
@@ -75,6 +79,11 @@ class Fetches:
     def complete(self) -> bool:
         """Whether all outputs have arrived and were handed out."""
         return self.arrived and not self._ready
+
+    @property
+    def read_s(self) -> float:
+        """For how long at least one fetch that succeeded was under way."""
+        return total_s(self._reads)
 
     def next(self) -> tuple[str, memoryview]:
         """Wait for the next output; returns its stage's name and its bytes."""
@@ -122,7 +131,7 @@ class Fetches:
             on_done=lambda: self._arrived(flow),
             on_failed=lambda reason: self._broke_off(flow, reason),
         )
-        self._under_way[flow] = _Fetch(order=order, incoming=incoming)
+        self._under_way[flow] = _Fetch(order=order, began_s=now_s(), incoming=incoming)
         question = ReadOutputs(
             flow=flow, src=order.src, outputs=order.outputs, partition=order.partition
         )
@@ -170,6 +179,7 @@ class Fetches:
             words = [str(damaged_part(attempt, order.partition)) for attempt in damaged]
             self._failed(order, "; ".join(words), tuple(damaged))
         else:
+            add_span(self._reads, fetch.began_s, now_s())
             self._finished(order, fetch.assembly.parts)
 
     def _broke_off(self, flow: FlowId, reason: str) -> None:

@@ -24,7 +24,7 @@ from railyard.cluster.messaging.access.roles import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.priority import fall_back
-from railyard.dfs.client import DfsClient, NoRoom
+from railyard.dfs.client import DfsClient, DfsFile, NoRoom
 from railyard.dfs.messages import FileCreated, PlacementHint
 from railyard.jobs.model import Job
 from railyard.jobs.runtime import run_task
@@ -92,7 +92,11 @@ class _Attempt:
         self._task = order.task
         self._transport = transport
         self._umbilical = umbilical
-        self._clock = ComputeClock(order.received_s)
+        self._paced = self._topology.compute.mode == "paced"
+        # What the machine needs to start a process is made up for by the pace, if there is one.
+        self._clock = ComputeClock(order.received_s if self._paced else None)
+        self._computed_s = 0.0  #: by that clock, once it has computed
+        self._files: list[DfsFile] = []  #: those that it reads
         self._share = 0.0  #: of the task that is really done
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
@@ -116,7 +120,9 @@ class _Attempt:
         partition_bytes = self._hand_on(result)  # which takes no time in the model
         file = self._begin_file()  # nor does this
         if owed_s > 0:
-            self._wait_until_computed(owed_s)
+            self._computed_s = self._wait_until_computed(owed_s)
+        else:
+            output = self._timed(output)
         return self._succeeded(result, partition_bytes, self._write(file, output))
 
     def _wait_for_slot(self) -> None:
@@ -130,7 +136,7 @@ class _Attempt:
             self._begun_s = self._umbilical.begun_s
         self._clock.restart(self._begun_s)
         if not self._task.reads:
-            self._umbilical.compute()
+            self._await_permit()
 
     def _hand_on(self, result: TaskResult) -> tuple[int, ...]:
         """Write what others will fetch; returns the stored bytes of each partition."""
@@ -158,7 +164,17 @@ class _Attempt:
             output_bytes=output_bytes * scale,
             partition_bytes=tuple(length * scale for length in partition_bytes),
             counters=result.counters,
+            read_s=sum(file.waited_s for file in self._files) + self._fetches.read_s,
+            computed_s=max(0.0, self._computed_s),
         )
+
+    def _timed(self, output: Iterable[Buffer]) -> Iterator[Buffer]:
+        """The pieces of the output, which may be made as they are read; writing is no computing."""
+        for piece in output:
+            begin_s = now_s()
+            yield piece
+            self._clock.leave_out(now_s() - begin_s)
+        self._computed_s = self._clock.elapsed_s
 
     def _begin_file(self) -> FileCreated | None:
         """Begin the task's file, if it has one."""
@@ -191,17 +207,25 @@ class _Attempt:
             yield stage, output
         self._fetched_share = self._share
         self._clock.restart(self._begun_s)
-        self._umbilical.compute()
+        self._await_permit()
 
     def _block_file(self, path: str) -> BlockFile:
         splits = [split for split in self._task.splits if split.path == path]
         file = self._dfs.open(path)
+        self._files.append(file)
         return BlockFile(file, splits, self._clock, self._umbilical.wait, self._begin_to_compute)
 
     def _begin_to_compute(self) -> None:
         fall_back()
         if self._umbilical.begun_s is not None:
-            self._umbilical.compute()
+            self._await_permit()
+
+    def _await_permit(self) -> None:
+        """Wait until it may compute; no part of its computing, unless the pace makes up for it."""
+        begin_s = now_s()
+        self._umbilical.compute()
+        if not self._paced:
+            self._clock.leave_out(now_s() - begin_s)
 
     def progress(self, share: float) -> None:
         """Note how much is done, and report it now and then."""
@@ -217,15 +241,18 @@ class _Attempt:
         timed = min(1.0, self._clock.elapsed_s / owed_s)
         return min(self._share, self._fetched_share + (1 - self._fetched_share) * timed)
 
-    def _wait_until_computed(self, owed_s: float) -> None:
+    def _wait_until_computed(self, owed_s: float) -> float:
+        """Wait for the pace; returns for how long the task has computed once its end is known."""
         self._umbilical.wait()
         self._share = 1.0
-        left_s = owed_s - self._clock.elapsed_s
+        elapsed_s = self._clock.elapsed_s
+        left_s = owed_s - elapsed_s
         if left_s > 0 and not self._task.output_path:
             self._umbilical.end_at(now_s() + left_s)
             left_s -= ENDING_S
         if left_s > 0:
             self._transport.reactor.run_until(lambda: False, left_s)
+        return max(owed_s, elapsed_s)
 
     # Links, made when they are needed ----------------------------------------------------------
     @cached_property

@@ -11,7 +11,8 @@ nor is what it needs to end one, see ``ENDING_S``.  An attempt that was launched
 had all that it reads before it had one, begins to compute with the order to begin.
 What it reads or fetches is ``bytes``, times the topology's scale; ``rate`` is compute.map_rate, or
 compute.reduce_rate for a task that fetches; with compute.skew it differs from task to task.
-With compute.mode = "real" there is no rate.
+With compute.mode = "real" there is no rate, and nothing to make up for the start of the process or
+a wait for a permit: neither counts, nor does the time in which output is written as it is made.
 """
 
 from __future__ import annotations

@@ -190,6 +190,8 @@ class Attempts:
         self._end(attempt, "successful and kept" if kept else "successful")
         attempt.partition_bytes = partition_bytes
         attempt.shuffle_bytes = shuffle_bytes
+        attempt.read_s = event.read_s
+        attempt.computed_s = event.computed_s
         if kept:
             self._keep(attempt, event)
         else:

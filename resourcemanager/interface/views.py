@@ -103,6 +103,17 @@ class AttemptView(Protocol):
     def shuffle_bytes(self) -> int:
         """Bytes of shuffle output for all readers together, once it has succeeded."""
 
+    @property
+    def read_s(self) -> float:
+        """For how long it read or fetched from other nodes; 0 until it has succeeded.
+
+        Waiting for tasks that are not done yet does not count.
+        """
+
+    @property
+    def computed_s(self) -> float:
+        """For how long it computed over what it had read; 0 until it has succeeded."""
+
 
 class TaskView(Protocol):
     """A piece of a stage."""

@@ -27,6 +27,7 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     TaskSpec,
 )
+from railyard.cluster.messages.spans import Spans, add_span, total_s
 from railyard.cluster.messaging.wire import Event
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
@@ -77,8 +78,10 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     over: bool = False
     _has_all: bool = False  #: whether all its input has arrived
     _started: bool = False
-    #: (flow, outputs, bytes) of fetches that ended before the attempt started
-    _early: tuple[tuple[FlowId, int, int], ...] = ()
+    #: (flow, outputs, bytes, begin) of fetches that ended before the attempt started
+    _early: tuple[tuple[FlowId, int, int, float], ...] = ()
+    _began_to_read_s: float = 0.0  #: its block
+    _reads: Spans = []  #: when it read or fetched
     _input_bytes: int = 0
     _read: _Read = _NOTHING
     _reading: FlowId | None = None
@@ -99,6 +102,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             workers.report(AttemptStarted(attempt=self.id))
             workers.heap.after(workers.behaviour.progress_s, self._report_progress)
         if self._work.blocks:
+            self._began_to_read_s = workers.heap.now_s
             self._read_rest(self._work.blocks[self.task.index][1])
         elif not self.missing:
             self._read_all()
@@ -107,11 +111,12 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             for fetch in early:
                 self.fetched(*fetch)
 
-    def fetched(self, flow: FlowId, outputs: int, size_bytes: int) -> None:
-        """A fetch has brought so many outputs of other tasks."""
+    def fetched(self, flow: FlowId, outputs: int, size_bytes: int, began_s: float) -> None:
+        """A fetch that began at ``began_s`` has brought so many outputs of other tasks."""
         if not self._started:
-            self._early += ((flow, outputs, size_bytes),)
+            self._early += ((flow, outputs, size_bytes, began_s),)
             return
+        add_span(self._reads, began_s, self._workers.heap.now_s)
         self.missing -= outputs
         self._input_bytes += size_bytes
         if self.missing < 0:
@@ -163,6 +168,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._read_rest(rest_bytes)
         else:
             self._input_bytes = self._work.blocks[self.task.index][1]
+            add_span(self._reads, self._began_to_read_s, self._workers.heap.now_s)
             self._read_all()
 
     def _retry_read(self, rest_bytes: int) -> None:
@@ -232,6 +238,8 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
                 remote_bytes=remote_bytes,
                 output_bytes=work.output_bytes[task.index] if task.output_path else 0,
                 partition_bytes=work.partition_bytes(task.index),
+                read_s=total_s(self._reads),
+                computed_s=self._computing_s,
             )
         )
 

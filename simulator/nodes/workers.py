@@ -31,6 +31,7 @@ class _Fetch(msgspec.Struct, eq=False):
 
     workers: Workers
     command: StartFlow
+    began_s: float
 
     def __call__(self, _: int, reason: str) -> None:
         """Report the end of the flow, an ``OnEnd`` of ``simulator.network``."""
@@ -42,7 +43,7 @@ class _Fetch(msgspec.Struct, eq=False):
             failed = FlowFailed(flow=command.flow, reason=reason, lost=command.outputs)
             self.workers.report(failed)
         else:
-            reader.fetched(command.flow, len(command.outputs), command.size_bytes)
+            reader.fetched(command.flow, len(command.outputs), command.size_bytes, self.began_s)
 
 
 class Workers:
@@ -103,7 +104,7 @@ class Workers:
         down = self.store.down
         if command.dst in down:
             return  # its reader is gone
-        ended = _Fetch(self, command)
+        ended = _Fetch(self, command, self.heap.now_s)
         if command.src in down:
             self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             return

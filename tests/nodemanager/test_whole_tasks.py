@@ -123,6 +123,8 @@ def test_word_count(cluster, dfs, job):
         assert ending.output_bytes == SCALE * len(part)
         fetched_bytes = sum(fact.partition_bytes[partition] for fact in facts)
         assert ending.input_bytes == fetched_bytes
+        assert ending.read_s > 0
+        assert ending.computed_s >= fetched_bytes / 8e6
         written += part
     finished = {fact.flow for fact in cluster.facts if isinstance(fact, FlowFinished)}
     assert finished >= set(flows)
@@ -145,6 +147,8 @@ def test_locality_of_reads_is_counted(cluster, dfs, job):
         fact = cluster.ending(f"{job}.m{number}.0")
         assert getattr(fact, kind) == SCALE * block.stored_length
         assert fact.local_bytes + fact.rack_bytes + fact.remote_bytes == fact.input_bytes
+        assert (fact.read_s > 0) == (kind != "local_bytes")
+        assert fact.computed_s >= fact.input_bytes / 4e6
 
 
 def test_paced_compute_takes_what_the_model_says(cluster, dfs, job):

@@ -139,7 +139,9 @@ def test_links_that_nobody_uses_are_not_reported():
 def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         "railyard.simulator.nodes.attempt.SimulatedAttempt.fetched",
-        lambda attempt, flow, outputs, size_bytes: FETCHED(attempt, flow, outputs, size_bytes + 1),
+        lambda attempt, flow, outputs, size_bytes, began_s: FETCHED(
+            attempt, flow, outputs, size_bytes + 1, began_s
+        ),
     )
     with pytest.raises(InvariantError, match=r"read \d+ bytes of \d+"):
         sound_scenario().go()

@@ -108,6 +108,8 @@ class Attempt(msgspec.Struct, eq=False):
     copy: bool = False  #: launched beside another attempt of its task
     partition_bytes: tuple[int, ...] = ()  #: its shuffle output, once it has succeeded
     shuffle_bytes: int = 0  #: the sum of these
+    read_s: float = 0.0  #: as in ``AttemptSucceeded``, once it has
+    computed_s: float = 0.0  #: likewise
     success: AttemptSucceeded | None = None  #: what it reported, as long as its output is kept
 
     def move(self, event: str) -> None:

@@ -1,0 +1,23 @@
+"""The time that an attempt reads, which both clocks measure as the union of spans.
+
+A span is a read from the block store, or a fetch of other tasks' output, from when it was ordered
+until its last byte was there.  Fetches overlap; an instant at which several are under way counts
+once, and one at which none is, since what they wait for is not done yet, does not count.
+"""
+
+from __future__ import annotations
+
+#: (begin, end) in seconds of one clock, ascending and apart from one another
+Spans = list[tuple[float, float]]
+
+
+def add_span(spans: Spans, begin_s: float, end_s: float) -> None:
+    """Add a span that ends no earlier than those before; amortised O(1)."""
+    while spans and spans[-1][1] >= begin_s:
+        begin_s = min(begin_s, spans.pop()[0])
+    spans.append((begin_s, end_s))
+
+
+def total_s(spans: Spans) -> float:
+    """Seconds that the spans cover."""
+    return sum(end_s - begin_s for begin_s, end_s in spans)
