@@ -31,7 +31,7 @@ from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import Log
-from railyard.resourcemanager.driving.report import add_network, report
+from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
@@ -139,6 +139,7 @@ class Simulation:
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "verified": None,  # a simulation has no output to verify
         }
+        add_figures(summary, self.core.state.policies)
         add_network(summary, self.network.stats())
         return summary
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.messages import NetworkStats
+from railyard.resourcemanager.core.state.figures import figures_of
+from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import ByDistance, JobRecord
 from railyard.resourcemanager.core.state.slothistory import SlotHistory
 
@@ -30,6 +32,7 @@ def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> di
         "makespan_s": makespan_s,
         "jct_s": spread([record.jct_s for record in done if record.jct_s is not None]),
         "cct_s": spread([cct_s for record in records for cct_s in record.cct_s]),
+        "shuffle_skew": spread([skew for record in records if (skew := record.shuffle_skew)]),
         "bytes": _bytes(records),
         "locality": _by_distance([record.locality for record in records], "node", "remote"),
         "tasks": {
@@ -50,6 +53,13 @@ def add_network(summary: dict[str, Any], stats: NetworkStats) -> None:
     summary["bytes"] = {**summary["bytes"], **carried}
     summary["link_skew"] = link_skew(stats)
     summary["network_utilization"] = network_utilization(stats)
+
+
+def add_figures(summary: dict[str, Any], policies: Policies) -> None:
+    """Add the policies' own figures, and what went wrong with those that gave none."""
+    summary["figures"], broken = figures_of(policies)
+    if broken:
+        summary["figures_error"] = "\n".join(map(str, broken))
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -98,6 +108,7 @@ def _job(record: JobRecord) -> dict[str, Any]:
         "input_bytes": record.input_bytes,
         "shuffle_bytes": record.shuffle_bytes,
         "cross_rack_shuffle_bytes": record.fetched.remote,
+        "shuffle_skew": record.shuffle_skew,
         "output_bytes": record.output_bytes,
         "maps": record.maps,
         "reduces": record.reduces,

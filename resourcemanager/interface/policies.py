@@ -161,6 +161,15 @@ class Policy:
         """
         return None
 
+    def figures(self) -> Mapping[str, float]:
+        """Its own figures for the summary of a run, such as {"waits": 12}; {} = none.
+
+        Asked when somebody wants a summary, so it must change nothing.  They count from the
+        beginning, when the policy was made.  A name says what is counted or ends in its unit
+        ("waited_s"); a number is finite.
+        """
+        return {}
+
 
 class DataPolicy(Policy):
     """Answers "data": before a job's input is written."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -80,11 +80,16 @@ class Speculation(CopyPolicy):
 class Late(Policy):
     """The part of ``Speculation`` that works."""
 
+    section = "speculation"
+
     def __init__(self, config: SpeculationConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._config = config
         self._copies: dict[AttemptId, None] = {}  #: copies that hold a slot
         self._look_s = 0.0  #: when to look next
+        self._made: defaultdict[StageId, dict[AttemptId, None]] = defaultdict(dict)  #: all copies
+        #: figures: copies, those with the output that counts, seconds for which they held slots
+        self._started, self._won, self._held_s = 0, 0, 0.0
         #: {stage: rates of its tasks that are done, ascending}
         self._done: defaultdict[StageId, list[float]] = defaultdict(list)
         #: {stage: {node: rates of the winners there}}
@@ -93,14 +98,18 @@ class Late(Policy):
     # What has happened ---------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
         if len(attempt.task.live) > 1:
-            self._copies[attempt.id] = None
+            self._copies[attempt.id] = self._made[attempt.task.stage.id][attempt.id] = None
+            self._started += 1
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        self._copies.pop(attempt.id, None)
+        if attempt.id in self._copies:
+            del self._copies[attempt.id]
+            self._held_s += self.cluster.now_s - attempt.launched_s
 
     def task_done(self, task: TaskView) -> None:
         winner, stage = task.winner, task.stage.id
         if winner is not None and winner.ended_s is not None:
+            self._won += winner.id in self._made.get(stage, ())
             rate = 1.0 / max(_SHORTEST_S, winner.ended_s - winner.launched_s)
             insort(self._done[stage], rate)
             self._by_node[stage].setdefault(winner.node.id, []).append(rate)
@@ -109,6 +118,11 @@ class Late(Policy):
         for stage in job.stages.values():
             self._done.pop(stage.id, None)
             self._by_node.pop(stage.id, None)
+            self._made.pop(stage.id, None)
+
+    def figures(self) -> Mapping[str, float]:
+        """What it did: copies, how many of them won, and the seconds x slots that they cost."""
+        return {"copies": self._started, "copies_won": self._won, "copies_slot_s": self._held_s}
 
     # Copies --------------------------------------------------------------------------------------
     def propose(self) -> Iterable[Proposal]:

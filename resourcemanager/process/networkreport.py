@@ -23,7 +23,7 @@ from railyard.netemu.emulator.statistics import (
 )
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from railyard.resourcemanager.core.state.records import JobRecord
-from railyard.resourcemanager.driving.report import add_network, report
+from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import GetReport, Report
@@ -98,6 +98,7 @@ class NetworkReports:
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "processes": self._folder.processes(),
         }
+        add_figures(summary, driver.core.state.policies)
         for job in summary["jobs"]:
             job["machine_s"] = self._machine.of_job(job["id"])
         if now is not None and records:

@@ -6,6 +6,11 @@ import pytest
 
 from railyard.cluster.ids import JobId
 from railyard.resourcemanager.driving.report import report, spread
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
+from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import JobView, SlotView
+from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import tiny_cluster
 
 
@@ -44,11 +49,57 @@ def test_the_summary_of_two_jobs():
         "maps": 4,
         "reduces": 2,
         "cross_rack_shuffle_bytes": 20,
+        "shuffle_skew": 1.0,
         "slot_s": 7.0,
         "reduce_s": 1.5,
         "ok": True,
     }
     assert summary["jobs"][1]["cct_s"] is None
+
+
+def placed(places: dict[str, str]) -> Recipe:
+    """Fair shares; each task has the node that it may run on."""
+
+    class Placed(TaskPolicy):
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            for stage in job.stages.values():
+                for index in stage.pending if stage.open else ():
+                    task = stage.tasks[index]
+                    if places[task.id] == slot.id:
+                        return Place(task)
+            return Pass("its tasks run elsewhere")
+
+    return Recipe(name="placed", source="a test", order=FairOrder, tasks=Placed)
+
+
+@pytest.mark.parametrize(
+    ("maps", "reduces", "skew"),
+    [
+        # Fig. 5 a: uplinks 1, 1, 6; downlinks 4, 4 and none.  5 b: 1, 2, 4 and 4, 3
+        pytest.param((1, 1, 3), (1, 1, 0), 6.0, id="Fig. 5 a"),
+        pytest.param((1, 2, 2), (1, 1, 0), 4.0, id="Fig. 5 b"),
+        # Fig. 6: uplinks 8, 2, 2 and downlinks 2, 5, 5; then 6, 4, 2 and 3, 4, 5; then all 4
+        pytest.param((4, 1, 1), (1, 1, 1), 4.0, id="Fig. 6 a"),
+        pytest.param((3, 2, 1), (1, 1, 1), 3.0, id="Fig. 6 b"),
+        pytest.param((2, 2, 2), (1, 1, 1), 1.0, id="Fig. 6 c"),
+        pytest.param((2, 0, 0), (2, 0, 0), None, id="all in one rack"),
+        pytest.param((2, 0, 0), (0, 1, 0), 1.0, id="one uplink, one downlink"),
+    ],
+)
+def test_shuffle_skew_of_shadows_examples(
+    maps: tuple[int, ...], reduces: tuple[int, ...], skew: float | None
+):
+    places = {
+        f"j0.{stage}{number}": f"r{rack}n0"
+        for stage, counts in (("m", maps), ("r", reduces))
+        for number, rack in enumerate(r for r, count in enumerate(counts) for _ in range(count))
+    }
+    c = tiny_cluster(racks=3, nodes=1, slots=8, scheduler=placed(places))
+    c.submit("j0", maps=sum(maps), reduces=sum(reduces), partition_bytes=7)
+    assert c.run().ended == {"j0": ""}
+    summary = report(list(c.core.records.values()), c.core.state.slot_history, now_s=9.0)
+    assert summary["jobs"][0]["shuffle_skew"] == skew
+    assert summary["shuffle_skew"]["mean"] == skew
 
 
 def test_the_summary_of_a_job_that_runs():

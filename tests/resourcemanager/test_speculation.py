@@ -13,6 +13,7 @@ from railyard.cluster.messages.execution import AttemptProgressed, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.resourcemanager.core.state.figures import figures_of
 from railyard.resourcemanager.interface.speculation import SpeculationConfig, percentile
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.simulator.cluster import Simulation
@@ -51,6 +52,8 @@ def test_the_task_that_ends_last_is_copied_first_and_within_the_cap():
     assert run.ended_s == {"j0": 22.0}
     record = c.core.records[JobId("j0")]
     assert (record.copies, record.copies_chosen, record.killed) == (2, 2, 2)
+    figures, _ = figures_of(c.core.state.policies)
+    assert figures == {"speculation": {"copies": 2.0, "copies_won": 2.0, "copies_slot_s": 20.0}}
 
 
 def test_a_larger_cap_lets_both_have_one_at_once():
@@ -63,6 +66,7 @@ def test_nothing_is_copied_unless_it_is_on():
     c = ten_maps(**{"speculation.on": False})
     assert c.run(until_s=60.0).ended_s == {"j0": 50.0}
     assert c.core.state.policies.overriding("propose") == ()
+    assert c.core.state.policies.overriding("figures") == ()
 
 
 def test_no_attempt_is_judged_before_its_time():

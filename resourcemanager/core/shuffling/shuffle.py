@@ -350,10 +350,14 @@ class Shuffle:
             by_distance.local += size_bytes
             return
         fetch.shuffle.ended_s = self._state.now_s
-        if fetch.node.rack == reader.node.rack:
+        source, target = fetch.node.rack, reader.node.rack
+        if source == target:
             by_distance.rack += size_bytes
-        else:
+        elif size_bytes:
             by_distance.remote += size_bytes
+            sent, received = record.sent, record.received
+            sent[source] = sent.get(source, 0) + size_bytes
+            received[target] = received.get(target, 0) + size_bytes
 
     def _cancel(self, fetch: Fetch) -> None:
         self._forget(fetch.id)

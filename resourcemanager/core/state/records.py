@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from railyard.cluster.bounded import AttemptId, NodeId, TaskId, Text
+from railyard.cluster.bounded import AttemptId, NodeId, RackId, TaskId, Text
 from railyard.cluster.ids import JobId
 
 #: How many failed attempts of a job are kept with their stderr.
@@ -49,6 +49,9 @@ class JobRecord(msgspec.Struct, kw_only=True):
     output_bytes: int = 0
     read: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes from the block store
     fetched: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes by shuffle flows
+    #: {rack: bytes by shuffle flows that left it, that came to it}; of those between racks only
+    sent: dict[RackId, int] = {}
+    received: dict[RackId, int] = {}
     locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
     launched: int = 0
     succeeded: int = 0
@@ -65,3 +68,14 @@ class JobRecord(msgspec.Struct, kw_only=True):
     def jct_s(self) -> float | None:
         """Seconds from submission to end; None while it runs."""
         return None if self.finished_s is None else self.finished_s - self.submitted_s
+
+    @property
+    def shuffle_skew(self) -> float | None:
+        """Bytes of its shuffles on the busiest link of a rack over those on the least busy one.
+
+        Source: Wu et al., Shadow, IEEE Transactions on Big Data 2019, Definition 1 and equation 10,
+        of what was really fetched.  A rack has an uplink and a downlink; only links in use count,
+        as in Fig. 5.  None if nothing was fetched from another rack.
+        """
+        used = [count for by_rack in (self.sent, self.received) for count in by_rack.values()]
+        return max(used) / min(used) if used else None
