@@ -107,6 +107,15 @@ def format_rate(bytes_per_s: float) -> str:
     return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
 
 
+def format_number(value: float) -> str:
+    """Format a number of anything as "12,345" or "0.333": three digits, or all before the point."""
+    if abs(value) >= 1e15:
+        return f"{value:.3g}"
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
 def format_count(count: int, noun: str) -> str:
     """Format a count as "1 block" or "2 blocks"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

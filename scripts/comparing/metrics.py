@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from railyard.cluster.units import format_duration, format_size
+from railyard.cluster.units import format_duration, format_number, format_size
 
 Summary = dict[str, Any]
 
@@ -43,6 +43,11 @@ def _node_local(summary: Summary) -> float | None:
     return summary["locality"]["node"] / maps if maps else None
 
 
+def _shuffle_skew(summary: Summary) -> float | None:
+    spread: dict[str, float | None] = summary.get("shuffle_skew", {})
+    return spread.get("mean")
+
+
 METRICS = (
     Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), format_duration, True),
     Metric("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), format_duration, True),
@@ -58,6 +63,7 @@ METRICS = (
         True,
     ),
     Metric("node_local", "node-local maps", _node_local, _share, False),
+    Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, lambda v: f"{v:.2f}", True),
     Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], _share, None),
     Metric(
         "network_utilization",
@@ -150,6 +156,44 @@ def compared(
     return rows
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnFigure:
+    """A figure that a contender's policies gave with every seed."""
+
+    contender: Contender
+    policy: str
+    name: str
+    value: Estimate
+
+    def shown(self) -> tuple[str, str]:
+        """Its value, and the half width of its interval, "" from one seed."""
+        spread = self.value.half_width
+        within = "" if spread is None else f"± {format_number(spread)}"
+        return format_number(self.value.mean), within
+
+
+def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
+    """The policies' own figures, contender by contender."""
+    found = []
+    for row in rows:
+        every = [_flat(run.get("figures", {})) for run in row.runs]
+        found += [
+            OwnFigure(
+                contender=row.contender,
+                policy=policy,
+                name=name,
+                value=estimate([figures[policy, name] for figures in every]),
+            )
+            for policy, name in every[0]
+            if all((policy, name) in figures for figures in every)
+        ]
+    return found
+
+
+def _flat(figures: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    return {(policy, name): value for policy, of in figures.items() for name, value in of.items()}
+
+
 def estimate(values: Sequence[float]) -> Estimate:
     """Mean and 95 % confidence interval (Student's t) of independent values."""
     mean = math.fsum(values) / len(values)
@@ -164,6 +208,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The table for programs."""
+    own = own_figures(rows)
     return [
         {
             "scheduler": row.contender.scheduler,
@@ -172,6 +217,11 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "seeds": [run["seed"] for run in row.runs],
             "verified": [run["verified"] for run in row.runs],
             "figures": {key: cell and _cell_as_json(cell) for key, cell in row.cells.items()},
+            "own_figures": {
+                f"{figure.policy}.{figure.name}": _estimate_as_json(figure.value)
+                for figure in own
+                if figure.contender == row.contender
+            },
             "by_chance": {
                 metric.key: low_high
                 for metric in METRICS
@@ -205,7 +255,11 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:
-    numbers: dict[str, Any] = {"mean": cell.value.mean, "ci95_half_width": cell.value.half_width}
+    numbers = _estimate_as_json(cell.value)
     if cell.ratio is not None:
         numbers |= {"ratio": cell.ratio.mean, "ratio_ci95_half_width": cell.ratio.half_width}
     return numbers
+
+
+def _estimate_as_json(value: Estimate) -> dict[str, Any]:
+    return {"mean": value.mean, "ci95_half_width": value.half_width}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
-from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
-from railyard.scripts.terminal.tables import plain_console
+from railyard.scripts.comparing.metrics import (
+    METRICS,
+    Cell,
+    Contender,
+    Metric,
+    OwnFigure,
+    Row,
+    own_figures,
+)
+from railyard.scripts.terminal import tables
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,12 +41,14 @@ def show(rows: Sequence[Row], title: str) -> None:
         clock = CLOCK_WORDS[row.contender.clock] if len(clocks) > 1 else ""
         cells = [_cell(metric, row.cells[metric.key]) for metric in METRICS]
         table.add_row(f"{labels[row.contender]}\n[dim]{clock}[/]", *cells)
-    console = plain_console()
+    console = tables.plain_console()
     console.print(table)
     note = f"{seeds} seeds: mean ± 95 % confidence interval; " if seeds > 1 else ""
     console.print(f"{note}x: ratio to {labels[rows[0].contender]} on the same clock", style="dim")
     if found := agreements(rows, labels):
         _show_agreements(console, found)
+    if own := own_figures(rows):
+        _show_own(console, own, labels, with_clock=len(clocks) > 1)
 
 
 def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
@@ -83,6 +93,29 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
     if any(one.by_chance for one in found):
         note = "by chance: of more simulations, with tasks a few ms shorter or longer"
         console.print(note, style="dim")
+
+
+def _show_own(
+    console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str], *, with_clock: bool
+) -> None:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    title = "\nThe schedulers' own figures"
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("scheduler", no_wrap=True)
+    table.add_column("policy")
+    table.add_column("figure")
+    table.add_column("", justify="right")
+    before: Contender | None = None
+    for one in own:
+        of, who = one.contender, ""
+        if of != before:
+            clock = f", {CLOCK_WORDS[of.clock]}" if with_clock else ""
+            who, before = labels[of] + clock, of
+        value = " ".join(filter(None, one.shown()))
+        table.add_row(who, tables.cell(one.policy), tables.cell(one.name), value)
+    console.print(table)
 
 
 def _cell(metric: Metric, cell: Cell | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import METRICS, Contender, Row
+from railyard.scripts.comparing.metrics import METRICS, Contender, Row, own_figures
 from railyard.scripts.comparing.table import CLOCK_WORDS, label_rows, shown
 from railyard.scripts.report.cdf import Curve, draw_cdf
 from railyard.scripts.report.results import Results
@@ -55,6 +55,10 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         agreements=[
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
+        ],
+        own=[
+            (labels[of], CLOCK_WORDS[of.clock], list(same))
+            for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
         ],
         simulations=len(rows[-1].scatter[0]) if rows[-1].scatter else 0,
         completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
@@ -174,6 +178,7 @@ def _jobs(row: Row) -> list[dict[str, str]]:
             "input": format_size(job["input_bytes"]),
             "shuffle": format_size(job["shuffle_bytes"]),
             "output": format_size(job["output_bytes"]),
+            "skew": "-" if job["shuffle_skew"] is None else f"{job['shuffle_skew']:.2f}",
             "tasks": ", ".join(format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")),
         }
         for job in jobs

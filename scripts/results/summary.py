@@ -7,7 +7,7 @@ appear only in the table's times and among the processes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +15,8 @@ import click
 from railyard.cluster.ids import job_of
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import format_count, format_duration, format_number, format_size
+from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 #: Beyond these the emulation could not keep its word (see the README).
 _LAG_MS_MAX = 20.0
 _SATURATED_MAX = 0.5
+#: Of a mix's table, between a job's name and its verdict.
+_COLUMNS = (
+    "submitted",
+    "job time",
+    "shuffle time",
+    "input",
+    "shuffle",
+    "its skew",
+    "output",
+    "tasks",
+)
 
 
 def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
@@ -60,7 +72,7 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
 
     table = Table(box=SIMPLE)
     table.add_column("job")
-    for column in ("submitted", "job time", "shuffle time", "input", "shuffle", "output", "tasks"):
+    for column in _COLUMNS:
         table.add_column(column, justify="right")
     table.add_column("")
     begin_s = min(job["submitted_s"] for job in summary["jobs"])
@@ -69,7 +81,9 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
             cell(job["name"]),
             format_duration(job["submitted_s"] - begin_s),
             *(_time_or_dash(job[key]) for key in ("jct_s", "cct_s")),
-            *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle", "output")),
+            *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle")),
+            "-" if job["shuffle_skew"] is None else f"{job['shuffle_skew']:.2f}",
+            format_size(job["output_bytes"]),
             str(job["maps"] + job["reduces"]),
             _verdict(result),
         )
@@ -108,10 +122,33 @@ def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [("moved", moved), ("slots", f"{summary['slot_utilization']:.0%} used")]
 
 
+def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The policies' own figures, a row each."""
+    found = summary.get("figures", {}).items()
+    return [
+        (
+            "figures",
+            f"{policy}: {', '.join(f'{name} {format_number(n)}' for name, n in of.items())}",
+        )
+        for policy, of in found
+    ]
+
+
+def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
+    """Raise ``InvalidDecision`` if a policy broke when it was asked for its figures.
+
+    To be called last: the results are right without.
+    """
+    for summary in summaries:
+        if "figures_error" in summary:
+            raise InvalidDecision(summary["figures_error"])
+
+
 def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("map input", _shares(summary["locality"])),
         *usage_rows(summary),
+        *figure_rows(summary),
     ]
     if summary["deaths"]:
         rows.append(("died", _died(summary["deaths"])))
@@ -130,7 +167,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
     rows = [
         ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("input", both(job["input_bytes"])),
-        ("shuffle", both(job["shuffle_bytes"])),
+        ("shuffle", both(job["shuffle_bytes"]) + _skew(job["shuffle_skew"])),
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
         ("job time", _times(summary, outcome)),
         ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
@@ -140,6 +177,10 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
         rows += [("", line) for line in outcome.verdict.highlights]
     return rows
+
+
+def _skew(skew: float | None) -> str:
+    return "" if skew is None else f", skew {skew:.2f} over the racks' links"
 
 
 def schedulers_of(summary: dict[str, Any]) -> str:

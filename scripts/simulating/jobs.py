@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,14 +11,20 @@ import click
 
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration
+from railyard.cluster.units import format_count, format_duration, format_number
 from railyard.jobs.mixes.mixes import Defaults
 from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.samples import is_sample, sample_workload
 from railyard.scripts.clusters.config import cluster_config, warn_of_missing_circuits
 from railyard.scripts.results.outputfile import write_json
-from railyard.scripts.results.summary import attempts_of, schedulers_of, usage_rows
+from railyard.scripts.results.summary import (
+    attempts_of,
+    figure_rows,
+    require_figures,
+    schedulers_of,
+    usage_rows,
+)
 from railyard.scripts.simulating.request import SimulateRequest
 from railyard.scripts.simulating.virtual import VirtualRun, simulate
 from railyard.scripts.simulating.workloads import (
@@ -56,6 +62,7 @@ def simulate_jobs(request: SimulateRequest) -> int:
         write_json(done.summary, request.json_file)
     for label, text in _rows(done.simulation, done.summary, done.cpu_s):
         click.echo(f"{label:<11}{printable(text)}")
+    require_figures([done.summary])
     return 0 if all(job["ok"] for job in done.summary["jobs"]) else 1
 
 
@@ -104,7 +111,9 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
         ("shuffles", _spread(summary["cct_s"])),
         ("tasks", attempts_of(summary["tasks"], "copies")),
         ("map input", ", ".join(f"{locality[k] / maps:.0%} {words[k]}" for k in words)),
+        ("skew", _spread(summary["shuffle_skew"], format_number)),
         *usage_rows(summary),
+        *figure_rows(summary),
         ("simulated", f"in {format_duration(cpu_s)} of CPU time, {ratio:.0f} times as fast"),
     ]
     broken = [job for job in run.core.records.values() if job.ok is False]
@@ -112,7 +121,7 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
     return rows
 
 
-def _spread(values: dict[str, float | None]) -> str:
+def _spread(values: dict[str, float | None], show: Callable[[float], str] = format_duration) -> str:
     """Mean and percentiles, for people, without those that are not known."""
     known = [(name, value) for name, value in values.items() if value is not None]
-    return ", ".join(f"{name} {format_duration(value)}" for name, value in known) or "none"
+    return ", ".join(f"{name} {show(value)}" for name, value in known) or "none"

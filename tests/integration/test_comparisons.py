@@ -2,10 +2,14 @@
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
+import pytest
 
+from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
+from railyard.resourcemanager.driving.eventlog import replay
 from tests.command_line import interrupt, wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -40,7 +44,47 @@ def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
         }
 
     assert placed("wall") == placed("virtual")
+    for clock in ("wall", "virtual"):
+        folder = out / f"capacity-maxmin-{clock}-1"
+        summary = json.loads((folder / "summary.json").read_text())
+        expected = skews_by_placement(folder / "events.jsonl")
+        for job in summary["jobs"]:
+            assert job["shuffle_skew"] == pytest.approx(expected[job["id"]], rel=1e-9), clock
+        assert summary["shuffle_skew"]["max"] == max(j["shuffle_skew"] for j in summary["jobs"])
+        assert set(summary["figures"]["delay"]) == {"waits", "waits_node_local", "waited_s"}
+        assert "figures_error" not in summary
+    assert "The schedulers' own figures" in page
+    assert "waits_node_local" in said
     assert railyard.nothing_left()
+
+
+def skews_by_placement(events: Path) -> dict[str, float]:
+    """Equations 6, 7 and 10 of Wu et al., Shadow, by where the winners of maps and reduces ran."""
+    rack: dict[str, str] = {}
+    outputs: dict[str, list[tuple[str, tuple[int, ...]]]] = {}  # of maps: (rack, to each reduce)
+    reduces: dict[str, dict[int, str]] = {}
+    for step in replay(events):
+        for command in step.commands:
+            if isinstance(command, LaunchAttempt):
+                rack[command.attempt] = command.node.split("n")[0]
+        if isinstance(step.event, AttemptSucceeded):
+            job, task, _ = step.event.attempt.split(".")
+            if task.startswith("m"):
+                one = rack[step.event.attempt], step.event.partition_bytes
+                outputs.setdefault(job, []).append(one)
+            else:
+                reduces.setdefault(job, {})[int(task[1:])] = rack[step.event.attempt]
+    found = {}
+    for job, maps in outputs.items():
+        loads: Counter[str] = Counter()
+        for source, partitions in maps:
+            for index, target in reduces.get(job, {}).items():
+                if source != target:
+                    loads[f"{source} up"] += partitions[index]
+                    loads[f"{target} down"] += partitions[index]
+        used = [load for load in loads.values() if load]
+        found[job] = max(used) / min(used) if used else None
+    return found
 
 
 def test_an_interrupt_ends_simulations_on_other_cores(railyard):

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import Contender, as_json, compared, estimate
-from railyard.scripts.comparing.table import label_rows
+from railyard.scripts.comparing.metrics import Contender, as_json, compared, estimate, own_figures
+from railyard.scripts.comparing.table import label_rows, show
 from railyard.scripts.report.words import differences
 
 FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
@@ -25,6 +25,7 @@ def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5):
         "locality": {"node": node, "rack": 0, "remote": 5},
         "slot_utilization": 0.5,
         "network_utilization": 0.25,
+        "shuffle_skew": {"mean": 1.5},
     }
 
 
@@ -128,3 +129,26 @@ def test_json_has_every_run():
         "ratio_ci95_half_width": None,
     }
     assert len(delay["runs"]) == 1
+
+
+def test_own_figures_are_those_that_every_seed_has():
+    first = summary(1) | {"figures": {"delay": {"waits": 2.0}, "mine": {"x": 1.0}}}
+    second = summary(2) | {"figures": {"delay": {"waits": 4.0}}}
+    rows = compared({FAIR: [summary(), summary(2)], DELAY: [first, second]})
+    [found] = own_figures(rows)
+    assert (found.contender, found.policy, found.name) == (DELAY, "delay", "waits")
+    assert found.shown() == ("3", "± 12.7")  # Student's t: 12.706 x sqrt(2) / sqrt(2)
+    [fair, delay] = as_json(rows)
+    assert fair["own_figures"] == {}
+    assert delay["own_figures"]["delay.waits"]["mean"] == 3.0
+    assert delay["figures"]["shuffle_skew.mean"]["mean"] == 1.5
+
+
+def test_own_figures_stand_below_the_table(capsys):
+    own = {"figures": {"delay": {"waits": 12345.0, "waited_s": 0.25}}}
+    show(compared({FAIR: [summary()], DELAY: [summary() | own], VIRTUAL: [summary()]}), "jobs")
+    said = capsys.readouterr().out
+    for words in ("own figures", "delay, emulated", "waits", "12,345", "waited_s", "0.25"):
+        assert words in said
+    show(compared({FAIR: [summary()]}), "jobs")
+    assert "own figures" not in capsys.readouterr().out

@@ -42,6 +42,7 @@ def carry_out(request: RunsRequest) -> list[Row]:
     from railyard.scripts.comparing.comparison import Comparison
     from railyard.scripts.comparing.metrics import as_json
     from railyard.scripts.comparing.table import show
+    from railyard.scripts.results.summary import require_figures
 
     comparison = Comparison(request)
     rows = comparison.run()
@@ -54,4 +55,5 @@ def carry_out(request: RunsRequest) -> list[Row]:
         write_page(request.results, rows, comparison.described())
         page = printable(str(request.results / "index.html"))
         click.echo(f"{page} has it all, with pictures", err=True)
+    require_figures(run for row in rows for run in row.runs)
     return rows

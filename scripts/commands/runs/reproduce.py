@@ -62,6 +62,7 @@ def reproduce(request: ReproduceRequest) -> None:
     from railyard.scripts.reproduce.runs import carry_out, save
     from railyard.scripts.reproduce.table import show
     from railyard.scripts.reproduce.values import as_json, values
+    from railyard.scripts.results.summary import require_figures
 
     chosen = paper(request.paper)
     for name in request.figures:
@@ -96,3 +97,4 @@ def reproduce(request: ReproduceRequest) -> None:
         request.results.mkdir()
         write_json(numbers, request.results / "figures.json")
         save(found, request.results / "runs")
+    require_figures(summary for runs in found.values() for summary in runs)

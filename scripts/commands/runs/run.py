@@ -13,6 +13,7 @@ from railyard.scripts.clusters.folders import current_folder
 from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.summary import require_figures
 from railyard.scripts.running.inputs import STORE_PREFIX
 from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
@@ -58,6 +59,7 @@ def run(request: RunRequest) -> None:
         raise ran.outcome.failure
     if ran.outcome.verified is False:
         raise NotVerified(f"the output of {work.name} is not right")
+    require_figures([ran.summary])
 
 
 def _config_of(up: RunFolder, request: RunRequest) -> ClusterConfig:
