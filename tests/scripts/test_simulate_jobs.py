@@ -7,7 +7,7 @@ import pytest
 KEYS = {
     "scheduler", "flow_scheduler", "topology", "workload", "clock", "seed", "scale", "makespan_s",
     "jct_s", "cct_s", "bytes", "locality", "tasks", "link_skew", "slot_utilization",
-    "network_utilization", "scheduling_s", "verified", "jobs",
+    "network_utilization", "scheduling_s", "verified", "jobs", "figures", "shuffle_skew",
 }  # fmt: skip
 
 
@@ -18,6 +18,8 @@ def test_terasort_is_simulated_and_replayed(railyard, tmp_path):
     summary = json.loads((out / "summary.json").read_text())
     assert set(summary) == KEYS
     assert (summary["clock"], summary["seed"], summary["scale"]) == ("virtual", 1, 1000)
+    assert set(summary["figures"]) == {"delay"}
+    assert "figures    delay: waits 0, waits_node_local 0, waited_s 0" in said
     (job,) = summary["jobs"]
     assert job["input_bytes"] == job["shuffle_bytes"] == job["output_bytes"] == 10 * 10**9
     assert json.loads((out / "trace.json").read_text())["traceEvents"]
