@@ -165,7 +165,8 @@ class Permits:
             if permit.pid is None or passed_s < _USE_PERIOD_S / 2:
                 continue
             wanted_s = _wanted_s(permit.pid)
-            if wanted_s - permit.wanted_s < _USE_SHARE * passed_s:
+            slept = wanted_s - permit.wanted_s < _USE_SHARE * passed_s
+            if slept and not _could_run(permit.pid):
                 self.give_back(who)
             else:
                 permit.wanted_s, permit.looked_s = wanted_s, now
@@ -174,8 +175,21 @@ class Permits:
             self._reactor.call_later(_USE_PERIOD_S, self._check_use)
 
 
+def _could_run(pid: int) -> bool:
+    """Whether a process runs or waits for a CPU just now."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as said:
+            text = said.read()
+    except OSError:
+        return False
+    return text[text.rindex(")") + 2] == "R"  # its name, in brackets, may be anything
+
+
 def _wanted_s(pid: int) -> float:
-    """Seconds for which a process has run or waited for a CPU; 0 if that is not known."""
+    """Seconds for which a process has run or waited for a CPU; 0 if that is not known.
+
+    A wait that lasts is not counted before it ends.
+    """
     try:
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as said:
             ran_ns, waited_ns, _ = map(int, said.read().split())

@@ -104,6 +104,25 @@ def test_permits_of_a_killed_process_are_free(other, given):
     given.until("a", "b")
 
 
+def test_who_could_run_and_gets_no_cpu_keeps_its_permit(given):
+    """On an overloaded machine; the kernel adds up who waited for a CPU only once it has one."""
+    cpu = min(os.sched_getaffinity(0))
+    loop = [sys.executable, "-c", "while True: pass"]
+    starved, *rivals = [subprocess.Popen(loop) for _ in range(4)]
+    try:
+        for process in (starved, *rivals):
+            os.sched_setaffinity(process.pid, {cpu})
+        os.sched_setscheduler(starved.pid, os.SCHED_IDLE, os.sched_param(0))
+        given.ask("starved", "nobody", "next")
+        given.permits.runs_as("starved", starved.pid)
+        given.reactor.run_until(lambda: False, 1.5)
+        assert given.names == ["starved", "nobody"]
+    finally:
+        for process in (starved, *rivals):
+            process.kill()
+            process.wait()
+
+
 def test_who_sleeps_loses_its_permit_and_who_computes_keeps_it(given):
     sleeps = subprocess.Popen(["sleep", "60"])
     computes = subprocess.Popen([sys.executable, "-c", "while True: pass"])
