@@ -362,7 +362,7 @@ class Attempts:
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
             waits_for_slot = running.begun_s is None and running.pid is not None
-            if waits_for_slot or self._permits.waits(attempt):
+            if waits_for_slot or self._containers.waits_for_permit(attempt):
                 running.reported_s = now_s()
             if running.reported_s > silent_since_s or running.timed_out:
                 continue

@@ -42,6 +42,13 @@ class KillJobHelper(Command, frozen=True, kw_only=True):
     helper: Count
 
 
+class JobHelperForked(Event, frozen=True, kw_only=True):
+    """A job's helper was started."""
+
+    helper: Count
+    pid: Pid
+
+
 class JobHelperEnded(Event, frozen=True, kw_only=True):
     """A job's helper is gone, or never was; so are the attempts that it forked."""
 

@@ -4,6 +4,7 @@ All NodeManagers of a cluster are processes of one machine.  Without a bound, th
 that begin together keep its cores busy for minutes, and what is late then looks like slow
 disks, slow networks and dead daemons.  So an attempt has a permit from before it is forked until
 it waits for the first time (for bytes, or for its pace), and needs another one to compute again.
+A job's helper has one while it imports the job's module.
 
 Permits are bytes of one file of the run folder, locked by the NodeManager that uses them: the
 kernel gives those of a dead one back.

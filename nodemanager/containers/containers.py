@@ -3,7 +3,8 @@
     launch ──► waiting for the module, then a permit ──► forked ──► ended (with a wait status)
                           └───────────── or ────────────────┴─────► lost  (no status: a reason)
 
-Every attempt that was launched is reported as ended or lost, once.
+Every attempt that was launched is reported as ended or lost, once.  A job's helper has a permit of
+its own while it imports the module, which may take as long as any attempt.
 
 Never here: what a status means, and who hears of it.
 """
@@ -34,6 +35,7 @@ from railyard.nodemanager.messages import (
     ForkJobHelper,
     JobBroken,
     JobHelperEnded,
+    JobHelperForked,
     JobLoaded,
     KillJobHelper,
 )
@@ -74,10 +76,16 @@ class _JobHelper:
     job: JobId
     number: int
     channel: Channel
+    far: socket.socket  #: its end of the channel, open until it is forked
     loaded: bool = False
     #: for the module, then for a permit
     waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)
     running: set[AttemptId] = field(default_factory=set)
+
+    @property
+    def importer(self) -> str:
+        """By what name it has its permit to import the module."""
+        return f"helper {self.number}"
 
 
 class Containers:
@@ -136,6 +144,12 @@ class Containers:
         elif order.attempt in helper.running:
             helper.channel.send(order)
 
+    def waits_for_permit(self, attempt: AttemptId) -> bool:
+        """Whether an attempt waits for a permit, its own or that to import its job's module."""
+        helper = self._by_job.get(job_of(attempt))
+        imports = helper is not None and self._permits.waits(helper.importer)
+        return imports or self._permits.waits(attempt)
+
     def stop_loading(self, job: JobId) -> None:
         """Give up an import that hangs: the attempts that wait for it are lost."""
         helper = self._by_job.get(job)
@@ -146,21 +160,29 @@ class Containers:
         """Forget a job: its helper is killed, and with it what is left of its attempts."""
         self._packages.pop(job, None)
         self._broken.pop(job, None)
-        if job in self._by_job:
-            self._helper.send(KillJobHelper(helper=self._by_job[job].number))
+        helper = self._by_job.get(job)
+        if helper is not None and self._permits.waits(helper.importer):
+            helper.far.close()
+            self._forget(self._by_number.pop(helper.number), "it was not started")
+        elif helper is not None:
+            self._helper.send(KillJobHelper(helper=helper.number))
 
     # What happens ------------------------------------------------------------------------------
     def _start_helper(self, order: LoadJob) -> _JobHelper:
         ours, theirs = socket.socketpair()
         channel = Channel(ours, Vocabulary(_JOB_HELPER_SAYS))
-        helper = _JobHelper(job=order.job, number=next(self._numbers), channel=channel)
+        number = next(self._numbers)
+        helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
         self._by_job[order.job] = self._by_number[helper.number] = helper
         self._reactor.add(channel.fileno(), lambda: self._on_job_helper(helper))
-        fork = ForkJobHelper(helper=helper.number, job=order.job)
-        self._helper.send(fork, fds=[theirs.fileno()])
-        theirs.close()
-        channel.send(order)
+        self._permits.ask(helper.importer, lambda: self._fork_helper(helper, order))
         return helper
+
+    def _fork_helper(self, helper: _JobHelper, order: LoadJob) -> None:
+        fork = ForkJobHelper(helper=helper.number, job=order.job)
+        self._helper.send(fork, fds=[helper.far.fileno()])
+        helper.far.close()
+        helper.channel.send(order)
 
     def _ask_to_fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
         self._permits.ask(attempt, lambda: self._fork(helper, attempt))
@@ -184,6 +206,7 @@ class Containers:
     def _note(self, helper: _JobHelper, message: Message) -> None:
         match message:
             case JobLoaded():
+                self._permits.give_back(helper.importer)
                 helper.loaded = True
                 for attempt in list(helper.waiting):
                     self._ask_to_fork(helper, attempt)
@@ -209,8 +232,11 @@ class Containers:
 
     def _on_helper(self) -> None:
         for message in self._helper.receive():
-            assert isinstance(message, JobHelperEnded), message
-            self._forget(self._by_number.pop(message.helper), message.how)
+            if isinstance(message, JobHelperForked):
+                helper = self._by_number[message.helper]
+                self._permits.runs_as(helper.importer, message.pid)
+            elif isinstance(message, JobHelperEnded):
+                self._forget(self._by_number.pop(message.helper), message.how)
         if self._helper.at_end:
             self._reactor.remove(self._helper.fileno())
             self._on_helper_lost()
@@ -220,6 +246,7 @@ class Containers:
             self._on_job_helper(helper)  # what it said before its end still counts
         self._reactor.remove(helper.channel.fileno())
         helper.channel.close()
+        self._permits.give_back(helper.importer)
         if self._by_job.get(helper.job) is helper:
             del self._by_job[helper.job]
         doing = "running attempts" if helper.loaded else "importing the job's module"

@@ -31,7 +31,12 @@ from railyard.cluster.processes.family import (
 )
 from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.jobhelper import serve_job
-from railyard.nodemanager.messages import ForkJobHelper, JobHelperEnded, KillJobHelper
+from railyard.nodemanager.messages import (
+    ForkJobHelper,
+    JobHelperEnded,
+    JobHelperForked,
+    KillJobHelper,
+)
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +58,7 @@ def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     pid = fork(help_out)
     theirs.close()
     daemon.folder.record_process("Helper", f"{daemon.name}-helper", pid)
-    return pid, Channel(ours, Vocabulary([JobHelperEnded]))
+    return pid, Channel(ours, Vocabulary([JobHelperForked, JobHelperEnded]))
 
 
 class _Helper:
@@ -97,6 +102,7 @@ class _Helper:
                 self._channel.send(JobHelperEnded(helper=helper, how=how))
                 return
         self._pids[helper] = pid
+        self._channel.send(JobHelperForked(helper=helper, pid=pid))
         self._daemon.folder.record_process("JobHelper", f"{self._daemon.name}-{job}", pid)
         ended = os.pidfd_open(pid)
         self._reactor.add(ended, lambda: self._reap(helper, pid, ended))

@@ -8,9 +8,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptSucceeded,
+    DiscardJob,
+)
 from railyard.cluster.topology import Liveness
 from railyard.jobs.package import pack_file
+from railyard.nodemanager.permits import SharedPermits, permits_of_machine
 
 SOURCE = """
 import os, time
@@ -72,6 +78,40 @@ def test_an_import_that_hangs_is_given_up(cluster, tmp_path):
     failed = cluster.ending("j1.m0.0")
     assert isinstance(failed, AttemptFailed)
     assert failed.reason.startswith("the job's module was not imported within 0.8 s (")
+
+
+def test_a_module_is_imported_with_a_permit(cluster, tmp_path):
+    mark = tmp_path / "imported"
+    file = tmp_path / "marks.py"
+    file.write_text(SOURCE.format(top=f"open({str(mark)!r}, 'a').close()"))
+    package = pack_file(file)
+    mark.unlink()  # packing it has imported it here
+    count = permits_of_machine()
+    all_permits = SharedPermits(cluster.folder.permits, count)
+    taken = [all_permits.take() for _ in range(count)]
+    assert None not in taken
+    for job in ("j1", "j2"):
+        cluster.load_package(job, package, rack="r0")
+        cluster.launch(f"{job}.m1.0", partitions=1)
+    cluster.idle(1.2)  # longer than the time-out
+    assert not mark.exists()
+    cluster.send("r0", DiscardJob(job="j2"))
+    assert isinstance(cluster.ending("j2.m1.0"), AttemptKilled)
+    all_permits.close()
+    assert isinstance(cluster.ending("j1.m1.0"), AttemptSucceeded)
+    assert mark.exists()
+    assert len(cluster.helper("r0").children()) == 1, "none for the job that was discarded"
+
+
+def test_a_module_whose_import_sleeps_keeps_no_permit(cluster, tmp_path):
+    file = tmp_path / "sleeps.py"
+    file.write_text(SOURCE.format(top=f"if os.getpid() != {os.getpid()}: time.sleep(60)"))
+    sleeping = [f"j{number}" for number in range(2, 2 + permits_of_machine())]
+    for job in sleeping:
+        cluster.load_package(job, pack_file(file), rack="r0")
+    cluster.load("j1", SOURCE.format(top=""))
+    cluster.launch("j1.m1.0", partitions=1)
+    assert isinstance(cluster.ending("j1.m1.0"), AttemptSucceeded)
 
 
 def running_family(cluster):
