@@ -149,8 +149,7 @@ class Sharing:
         more = len(arrays.counts) - len(self._memory.linked)
         if more:
             self._memory = all_grown(self._memory, more)
-        while len(self._lists) < len(arrays.counts):
-            add_lists(self._lists)
+            add_lists(self._lists, more)
         memory = self._memory
         for index in arrays.moved:
             memory.linked[index] = memory.begins[index] = memory.sizes[index] = 0
