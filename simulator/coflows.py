@@ -14,7 +14,7 @@ A megabyte takes 8 ms of a port in both: here it is 10**6 bytes at 1 Gbps, there
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,34 +131,34 @@ class CoflowRun:
             passed_s = until_s - fabric.now_s
             self._active_s += passed_s
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+        records = self.records
         for flow in fabric.advance(until_s):
             assert flow.coflow is not None
-            self._end_flow(flow.coflow, flow.finished_s)
+            record = records[flow.coflow]
+            record.open_flows -= 1
+            if record.open_flows == 0:
+                record.finished_s = flow.finished_s
+                self.finished += 1
+                fabric.finish_coflow(flow.coflow)
 
     def _begin(self, coflow: TraceCoflow) -> None:
         name = CoflowId(coflow.name)
         self.fabric.register_coflow(name)
         self.records[name].open_flows = coflow.width
-        for number, (src, dst, size_bytes) in enumerate(coflow.flows()):
-            near, far = self._nodes[src], self._nodes[dst]
-            # Spread over the rack's nodes, so that the uplink is the bottleneck and not a NIC.
-            self.fabric.start(
-                FlowSpec(
-                    flow=FlowId(f"{name}.{number}"),
-                    src=near[number % len(near)],
-                    dst=far[number // len(coflow.mappers) % len(far)],
-                    size_bytes=size_bytes,
-                    coflow=name,
-                )
-            )
+        self.fabric.start_all(self._specs(name, coflow))
 
-    def _end_flow(self, name: CoflowId, finished_s: float) -> None:
-        record = self.records[name]
-        record.open_flows -= 1
-        if record.open_flows == 0:
-            record.finished_s = finished_s
-            self.finished += 1
-            self.fabric.finish_coflow(name)
+    def _specs(self, name: CoflowId, coflow: TraceCoflow) -> Iterator[FlowSpec]:
+        mappers, nodes = len(coflow.mappers), self._nodes
+        for number, (src, dst, size_bytes) in enumerate(coflow.flows()):
+            near, far = nodes[src], nodes[dst]
+            # Spread over the rack's nodes, so that the uplink is the bottleneck and not a NIC.
+            yield FlowSpec(
+                flow=FlowId(f"{name}.{number}"),
+                src=near[number % len(near)],
+                dst=far[number // mappers % len(far)],
+                size_bytes=size_bytes,
+                coflow=name,
+            )
 
     def _stats(self) -> NetworkStats:
         by_link = self.fabric.bytes_by_link()

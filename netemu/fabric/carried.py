@@ -9,7 +9,7 @@ import numpy as np
 
 from railyard.netemu.model.arrays import Floats, floats
 from railyard.netemu.model.links import Categories, Route, stack
-from railyard.netemu.model.openflows import Flow
+from railyard.netemu.model.openflows import ALONE, Flow
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: So many routes are noted before they are summed up, all at once.
@@ -81,13 +81,14 @@ def sent_bytes(flows: Iterable[Flow]) -> list[float]:
     service: dict[object, list[float]] = {}
     sent: list[float] = []
     for flow in flows:
-        if flow.flow_class is None:
+        flow_class, group = flow.flow_class, flow.group
+        if flow_class is None:
             sent.append(flow.sent_bytes)
             continue
-        group = flow.group
         if group not in service:
             service[group] = group.service()
-        sent.append(flow.sent_at(service[group][flow.flow_class.row]))
+        row = flow.row if flow_class is ALONE else flow_class.row
+        sent.append(flow.sent_at(service[group][row]))
     return sent
 
 

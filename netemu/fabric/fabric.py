@@ -85,25 +85,44 @@ class Fabric:
 
         Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
         """
-        name, size_bytes, weight, coflow = spec.flow, spec.size_bytes, spec.weight, None
-        if name in self._flows:
-            raise ValueError(f'flow "{name}" is open already')
-        if spec.coflow is not None:
-            coflow = self._coflows.get(spec.coflow)
-            if coflow is None:
-                raise ValueError(f'coflow "{spec.coflow}" is not registered')
-        if size_bytes < 0 or not 0 < weight < inf:
-            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-        route, group = self.network.route(spec.src, spec.dst), self._ways.group_of(spec)
-        flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
-        self._sequence += 1
-        self._flows[name] = flow
-        self._recent.add((self._context.now_s, "start", name, spec))
-        if coflow is not None:
-            coflow.flows[name] = None
-            if coflow.started_s is None:
-                coflow.started_s = self._context.now_s
-        self._send(flow)
+        self.start_all((spec,))
+
+    def start_all(self, specs: Iterable[FlowSpec]) -> None:
+        """Open flows now, in this order: at half the cost of as many calls of ``start``.
+
+        Raises ``ValueError`` as ``start`` does; those before the wrong one are open then.
+        """
+        flows, now_s, recent, route_of = self._flows, self.now_s, self._recent, self.network.route
+        known, coflow, group = None, None, None  #: the last flow's coflow, and group
+        sending: list[Flow] = []
+        try:
+            for spec in specs:
+                name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
+                if name in flows:
+                    raise ValueError(f'flow "{name}" is open already')
+                if spec.coflow is None or spec.coflow != known:
+                    known = spec.coflow
+                    coflow = None if known is None else self._coflow_to_join(known)
+                    group = None
+                if size_bytes < 0 or not 0 < weight < inf:
+                    raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+                route = route_of(spec.src, spec.dst)
+                if group is None:
+                    group = self._ways.group_of(spec)
+                flow = Flow(
+                    spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight
+                )
+                self._sequence += 1
+                flows[name] = flow
+                recent.add((now_s, "start", name, spec))
+                if coflow is not None:
+                    coflow.flows[name] = None
+                if size_bytes and route.path:
+                    sending.append(flow)
+                else:
+                    self._send(flow)
+        finally:
+            self._ways.send_all(sending)
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """An open flow that was started with ``more`` has so many more bytes to send.
@@ -134,7 +153,11 @@ class Fabric:
         self._ways.stop(found)
         self._ways.rest(found)
         self._ways.carried.book(found)
-        self._close([found])
+        del self._flows[flow]
+        if found.coflow is None:
+            self._ways.forget(found.group.key)
+        else:
+            del found.coflow.flows[flow]
         return True
 
     def register_coflow(self, coflow: CoflowId) -> None:
@@ -186,13 +209,7 @@ class Fabric:
             decided = now_s - due_s <= slack_s
             ended = self._take_ended(now_s + slack_s if decided else due_s)
             self._ways.carried.book_ended(ended)
-            self._close(ended)
-            for flow in ended:
-                self.finished_bytes += flow.size_bytes
-                if flow.coflow is not None:
-                    flow.coflow.finished_s = due_s
-                self._recent.add((due_s, "finish", flow.spec.flow, flow.spec.coflow))
-                finished.append(Finished(flow.spec.flow, due_s, flow.spec.coflow))
+            finished += self._finish(ended, due_s)
             self._rates.stale = True
         context.now_s = now_s
         return finished
@@ -284,6 +301,14 @@ class Fabric:
         return self._ways.plane.switch.changes(self._context.now_s, after)
 
     # Inside --------------------------------------------------------------------------------------
+    def _coflow_to_join(self, name: CoflowId) -> Coflow:
+        coflow = self._coflows.get(name)
+        if coflow is None:
+            raise ValueError(f'coflow "{name}" is not registered')
+        if coflow.started_s is None:
+            coflow.started_s = self._context.now_s
+        return coflow
+
     def _happens_s(self, until_s: float, slack_s: float, later: bool) -> float:
         """When something happens next, up to then or just after; inf if nothing does.
 
@@ -330,14 +355,22 @@ class Fabric:
             ended += [flow for flow in due if not flow.more]
         return sorted(ended, key=attrgetter("sequence"))
 
-    def _close(self, flows: list[Flow]) -> None:
-        for flow in flows:
-            name, coflow = flow.spec.flow, flow.coflow
-            del self._flows[name]
-            if coflow is not None:
-                del coflow.flows[name]
-            else:
+    def _finish(self, ended: list[Flow], now_s: float) -> list[Finished]:
+        """Close flows that have sent all."""
+        flows, recent, finished = self._flows, self._recent, list[Finished]()
+        for flow in ended:
+            spec, coflow = flow.spec, flow.coflow
+            name = spec.flow
+            del flows[name]
+            if coflow is None:
                 self._ways.forget(flow.group.key)
+            else:
+                del coflow.flows[name]
+                coflow.finished_s = now_s
+            self.finished_bytes += flow.size_bytes
+            recent.add((now_s, "finish", name, spec.coflow))
+            finished.append(Finished(name, now_s, spec.coflow))
+        return finished
 
     def _refresh(self) -> None:
         """Have rates that fit the flows."""

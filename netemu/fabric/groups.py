@@ -6,7 +6,7 @@ whatever happens elsewhere.  An event costs O(classes) in numpy.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from railyard.netemu.fabric.servedrows import ServedRows
 from railyard.netemu.model.arrays import floats
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path, load_of
-from railyard.netemu.model.openflows import ROUNDING, Flow, FlowClass
+from railyard.netemu.model.openflows import ALONE, ROUNDING, Flow, FlowClass
 from railyard.netemu.model.rows import (
     COLUMNS,
     FINISH_S,
@@ -33,14 +33,20 @@ _FEW_ROWS = 8
 _ENDED = np.where(np.array(COLUMNS) == FINISH_S, np.inf, 0.0)
 
 
+#: What is in a row: a flow that has it for itself, as most do, or several.
+Row = Flow | FlowClass
+
+
 class FlowGroup(ServedRows):
     """All classes of a group that have flows."""
 
     def __init__(self, key: str, context: GroupContext) -> None:
         super().__init__(key, context)
-        #: by links, and by the flow scheduler's class key if it has any
-        self._by_key: dict[Hashable, FlowClass] = {}
-        self._classes: list[FlowClass] = []  #: by row
+        #: by links, and by the flow scheduler's class key if it has any; for flows with the key
+        #: None, there is no entry
+        self._by_key: dict[Hashable, Row] = {}
+        self._in_rows: list[Row] = []  #: by row
+        self._serving = 0  #: rows that have flows
         self._ended: list[int] = []  #: rows that have ended and stay
         self._coming: list[Flow] = []  #: those that have no class yet
 
@@ -57,20 +63,24 @@ class FlowGroup(ServedRows):
 
     def class_key(self, row: int) -> Any:
         """``FlowScheduler.class_key`` of a row's flows."""
-        return self._classes[row].class_key
+        return self._in_rows[row].class_key
 
     # What the fabric does ------------------------------------------------------------------------
     @property
     def is_empty(self) -> bool:
         """Whether it has nothing to send."""
-        return not (self._by_key or self._coming)
+        return not (self._serving or self._coming)
 
     def add(self, flow: Flow) -> None:
         """Let a flow that has bytes to send join the class of its route.
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        self._coming.append(flow)
+        self.add_all((flow,))
+
+    def add_all(self, flows: Iterable[Flow]) -> None:
+        """Let flows that have bytes to send join the classes of their routes."""
+        self._coming += flows
         self.stale = True
         self.only_ended = False
 
@@ -79,51 +89,54 @@ class FlowGroup(ServedRows):
         if not self._coming:
             return
         coming, self._coming = self._coming, []
-        by_key, row = self._by_key, len(self._classes)
+        by_key, row = self._by_key, len(self._in_rows)
         first_row = row
-        fresh: list[FlowClass] = []
+        fresh: list[Row] = []
         shared: list[FlowClass] = []  # those of them that more than one flow joins
         joining: list[Flow] = []
         for flow in coming:
-            route, class_key = flow.route, flow.class_key
-            key = route.path if class_key == () else (route.path, class_key)
-            joined = by_key.get(key)
             if flow.sent_bytes or flow.joined_at:  # most are new
                 flow.sent_before, flow.joined_at = flow.sent_bytes, 0.0
-            if joined is None:
-                joined = by_key[key] = FlowClass(route, class_key, row, key, flow, 1)
-                flow.flow_class = joined
-                fresh.append(joined)
+            found: Row = flow
+            if flow.class_key is not None:
+                found = by_key.setdefault(_key(flow), flow)
+            if found is flow:
+                flow.flow_class, flow.row = ALONE, row
+                fresh.append(flow)
                 row += 1
                 continue
-            flow.flow_class = joined
-            if joined.only is not None:
-                _note_needs(joined.only)
+            flow.flow_class = joined = self._class_of(found)
             if joined.row < first_row:
                 joining.append(flow)
                 continue
+            if joined is not found:
+                fresh[joined.row - first_row] = joined
+                shared.append(joined)
             _note_needs(flow)
             joined.join(flow)
-            shared.append(joined)
         if joining:
             self._admit_to_rows(joining)
         if fresh:
             self._add_rows(fresh, shared)
 
     def remove(self, flow: Flow) -> None:
-        """Let a flow leave its class."""
+        """Let a flow leave its row."""
         self.admit()
         self.stale = True
         self.only_ended = False
         left = flow.flow_class
         assert left is not None
-        flow.sent_bytes = flow.sent_at(self._settle(left.row))
-        left.release(flow)
-        if left.members:
-            self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
-        else:
-            del self._by_key[left.known_by]
-            self._drop([left.row])
+        row = flow.row if left is ALONE else left.row
+        flow.sent_bytes = flow.sent_at(self._settle(row))
+        flow.flow_class = None
+        if left is not ALONE:
+            left.release(flow)
+            if left.members:
+                self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
+                return
+        if flow.class_key is not None:
+            del self._by_key[_key(flow)]
+        self._drop([row])
 
     def quiet(self) -> None:
         """Note that it has nothing to send."""
@@ -141,22 +154,21 @@ class FlowGroup(ServedRows):
         taken: list[Flow] = []
         ended: list[int] = []
         fewer: list[tuple[FlowClass, float, float]] = []
-        classes, by_key = self._classes, self._by_key
+        in_rows, by_key = self._in_rows, self._by_key
         for row in self._due(by_s):
-            flow_class = classes[row]
-            flow = flow_class.only
-            if flow is not None:  # as most are: like ``take``, without a call
-                flow_class.only = None
-                taken.append(flow)
+            found = in_rows[row]
+            if isinstance(found, Flow):
+                taken.append(found)
             else:
-                some = self._take_some(flow_class, float(self.rates[row]), by_s)
+                some = self._take_some(found, float(self.rates[row]), by_s)
                 taken += some
-                if flow_class.members:
+                if found.members:
                     weight = sum(flow.weight for flow in some)
                     total = sum(flow.weight * flow.needs for flow in some)
-                    fewer.append((flow_class, -weight, -total))
+                    fewer.append((found, -weight, -total))
                     continue
-            del by_key[flow_class.known_by]
+            if found.class_key is not None:
+                del by_key[_key(found)]
             ended.append(row)
         for flow in taken:
             if flow.more or flow.pair is not None:
@@ -172,15 +184,13 @@ class FlowGroup(ServedRows):
 
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
-        if flow.flow_class is None:
-            return flow.sent_bytes
-        return flow.sent_at(self._served_of(flow.flow_class.row))
+        row = _row_of(flow)
+        return flow.sent_bytes if row < 0 else flow.sent_at(self._served_of(row))
 
     def rate_of(self, flow: Flow) -> float:
         """Bytes/s of one of its flows."""
-        return (
-            0.0 if flow.flow_class is None else float(self.rates[flow.flow_class.row]) * flow.weight
-        )
+        row = _row_of(flow)
+        return 0.0 if row < 0 else float(self.rates[row]) * flow.weight
 
     def limits_changed(self) -> None:
         """Find each class's limited links anew."""
@@ -189,10 +199,23 @@ class FlowGroup(ServedRows):
         self.only_ended = False
         self._few_times = 0
         self.layout += 1
-        if self._classes:
-            self.rows.set_paths(0, self._limits(self._classes))
+        if self._in_rows:
+            self.rows.set_paths(0, self._limits(self._in_rows))
 
     # Inside --------------------------------------------------------------------------------------
+    def _class_of(self, found: Row) -> FlowClass:
+        """The class of a row's flows; if it has only one, it gets a class."""
+        if not isinstance(found, Flow):
+            if found.only is not None:
+                _note_needs(found.only)
+            return found
+        _note_needs(found)
+        made = FlowClass(found.route, found.class_key, found.row, found, 1)
+        found.flow_class = self._by_key[_key(found)] = made
+        if made.row < len(self._in_rows):
+            self._in_rows[made.row] = made
+        return made
+
     def _is_set(self) -> None:
         super()._is_set()
         self._context.retimed.append(self)
@@ -238,12 +261,15 @@ class FlowGroup(ServedRows):
             changes.append((joined, flow.weight, flow.weight * flow.needs))
         self._change_rows(changes)
 
-    def _add_rows(self, fresh: list[FlowClass], shared: list[FlowClass]) -> None:
-        """Give rows to classes that have only just come."""
-        first_row = len(self._classes)
-        self._classes += fresh
+    def _add_rows(self, fresh: list[Row], shared: list[FlowClass]) -> None:
+        """Give rows to flows that have only just come."""
+        first_row = len(self._in_rows)
+        self._in_rows += fresh
+        self._serving += len(fresh)
         self.rows.append(self._limits(fresh))
-        firsts = [flow_class.only or flow_class.first() for flow_class in fresh]
+        firsts = [
+            found if isinstance(found, Flow) else found.only or found.first() for found in fresh
+        ]
         weights = floats([flow.weight for flow in firsts])
         needs = floats([flow.size_bytes - flow.sent_bytes for flow in firsts]) / weights
         new, table = slice(first_row, None), self.rows.column
@@ -257,25 +283,27 @@ class FlowGroup(ServedRows):
             table(WEIGHT)[flow_class.row] = sum(flow.weight for flow in flows)
             table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
-    def _limits(self, classes: list[FlowClass]) -> list[Path]:
+    def _limits(self, found: list[Row]) -> list[Path]:
         path = self._context.path
-        return [path(flow_class.route) for flow_class in classes]
+        return [path(each.route) for each in found]
 
     def _drop(self, ended: list[int]) -> None:
-        """Forget rows of classes that have no flows any more, and what they sent at."""
+        """Forget rows that have no flows any more, and what they sent at."""
         self._clear(ended)
+        self._serving -= len(ended)
         if self._context.rows_stay:
             self._ended += ended
-            if self.rows.count <= 2 * len(self._by_key):
+            if self.rows.count <= 2 * self._serving:
                 return
             ended, self._ended = sorted(self._ended), []
         self.layout += 1
         self._those_sending = None
         moved, places = self.rows.drop(np.array(ended))
+        in_rows = self._in_rows
         for place, row in zip(places, moved, strict=True):
-            flow_class = self._classes[place] = self._classes[row]
-            flow_class.row = place
-        del self._classes[self.rows.count :]
+            found = in_rows[place] = in_rows[row]
+            found.row = place
+        del in_rows[self.rows.count :]
 
     def _clear(self, rows: list[int]) -> None:
         """Have rows send nothing."""
@@ -303,6 +331,18 @@ class FlowGroup(ServedRows):
         for link, bytes_per_s in freed.items():
             load[link] = max(load.item(link) - bytes_per_s, 0.0)
         load[-1] = 0.0  # stands for no link
+
+
+def _key(found: Row) -> Hashable:
+    """What flows that share a row have in common, if their class key is not None."""
+    route, class_key = found.route, found.class_key
+    return route.path if class_key == () else (route.path, class_key)
+
+
+def _row_of(flow: Flow) -> int:
+    """A flow's row; -1 if it has none."""
+    found = flow.flow_class
+    return -1 if found is None else flow.row if found is ALONE else found.row
 
 
 def _note_needs(flow: Flow) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from math import inf
+from operator import attrgetter
 from typing import assert_never
 
 from railyard.cluster.ids import NodeId
@@ -62,6 +64,22 @@ class Ways:
     def forget(self, key: str) -> None:
         """A coflow, or a flow without one, is gone."""
         self._groups.pop(key, None)
+
+    def send_all(self, flows: list[Flow]) -> None:
+        """Let flows, which have only just come, send what they have."""
+        if self.plane is not None:
+            for flow in flows:
+                self.send(flow, flow.size_bytes)
+            return
+        if self._looks_at_flows:
+            scheduler = self._rates.scheduler
+            for flow in flows:
+                flow.class_key = scheduler.class_key(flow.spec)
+                flow.weight = scheduler.weight(flow.spec, flow.size_bytes)
+        for group, coming in groupby(flows, attrgetter("group")):
+            if not group.stale:  # nor noted
+                self._rates.note_change(group)
+            group.add_all(coming)
 
     def send(self, flow: Flow, left_bytes: float) -> None:
         """Let a flow, which is in no class, send what it has."""

@@ -42,9 +42,13 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     #: circuits or packets; None where there are no circuits
     pair: RackPairDemand | None = None
     booked_bytes: float = 0.0  #: what it sent on other routes than this one
-    flow_class: FlowClass | None = None  #: None while it sends nothing
+    #: the flows that it shares a row with; ``ALONE`` if it has one of its own; None while it sends
+    #: nothing
+    flow_class: FlowClass | None = None
+    row: int = -1  #: valid while it is alone in a row
     sent_bytes: float = 0.0  #: valid while it is in no class, and once it is cancelled
-    class_key: Hashable = ()  #: flows of one route with different keys are in different classes
+    #: flows of one route with different keys are in different classes; None: in one of its own
+    class_key: Hashable = ()
     # Valid while it is in a class:
     joined_at: float = 0.0  #: the class's service when it joined
     #: the class's service when it will be finished; not noted if it was always alone in a row
@@ -132,12 +136,11 @@ class OnCircuit(Carrier, Protocol):
 
 
 class FlowClass(msgspec.Struct, eq=False):
-    """The flows of one row; most have only one."""
+    """The flows of one row, as soon as it has had several."""
 
     route: Route
     class_key: Hashable = ()
     row: int = 0
-    known_by: Hashable = None  #: its key in its group
     only: Flow | None = None  #: the only one that came since there was none
     members: int = 0
     #: heap of (needs, sequence, flow) once there are several; may hold entries of flows that left
@@ -197,6 +200,10 @@ class FlowClass(msgspec.Struct, eq=False):
                 taken.append(flow)
             heappop(flows)
         return taken
+
+
+#: Stands for the class of each flow that has a row of its own, as most do: they need none.
+ALONE = FlowClass(Route(b"", ("local",)))
 
 
 @dataclass(slots=True, eq=False)

@@ -44,7 +44,10 @@ class FlowScheduler(ABC):
     rows_stay: ClassVar[bool] = False
 
     def class_key(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
-        """Flows of one group and route with different keys are different rows."""
+        """Flows of one group and route with different keys are different rows.
+
+        None: the flow is a row of its own.
+        """
         return ()
 
     def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002

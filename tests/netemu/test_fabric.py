@@ -205,6 +205,46 @@ def test_coflows_own_their_flows():
         start(f, "c", "r0n0", "r1n0", 1, coflow="j0")
 
 
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+def test_many_flows_started_at_once_go_like_those_started_one_by_one(scheduler):
+    specs = [
+        FlowSpec(
+            flow=f"f{number}",
+            src=f"r{number % 3}n0",
+            dst=f"r{(number // 3) % 4}n1",
+            size_bytes=number % 5 * 10**8,
+            coflow=(None, "j0", "j1")[number % 7 % 3],
+        )
+        for number in range(40)
+    ]
+    ends = []
+    for all_at_once in (False, True):
+        f = Fabric(topology(racks=4), flow_scheduler(scheduler))
+        for coflow in ("j0", "j1"):
+            f.register_coflow(coflow)
+        if all_at_once:
+            f.start_all(specs)
+        else:
+            for spec in specs:
+                f.start(spec)
+        assert f.coflow("j0").started_s == 0
+        ends.append(f.advance(1000))
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == len(specs)
+
+
+def test_flows_before_the_wrong_one_are_open():
+    f = fabric()
+    specs = [
+        FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=10**9) for flow in ("a", "a", "b")
+    ]
+    with pytest.raises(ValueError, match='flow "a" is open already'):
+        f.start_all(specs)
+    assert f.is_open("a")
+    assert f.rate_bytes_per_s("a") > 0
+    assert not f.is_open("b")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -35,8 +35,7 @@ class ShortestFirst(FlowScheduler):
     source = "Hong, Caesar and Godfrey, PDQ, SIGCOMM 2012 (no deadlines)"
 
     def class_key(self, flow: FlowSpec) -> Hashable:
-        """Every flow is a row of its own."""
-        return flow.flow
+        """None: every flow is a row of its own."""
 
     def decide(self, traffic: Traffic) -> float:
         """Give the shortest flow all that its path gives, then the next one what that leaves."""
