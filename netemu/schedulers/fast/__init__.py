@@ -7,6 +7,6 @@ Nothing in ``reference/`` may import it.  Open ``fifo.py`` first.
 
 from __future__ import annotations
 
-from railyard.netemu.compiling import set_up_numba
+from railyard.cluster.compiling import set_up_numba
 
 set_up_numba()

@@ -6,6 +6,6 @@ Open ``matching`` first.
 
 from __future__ import annotations
 
-from railyard.netemu.compiling import set_up_numba
+from railyard.cluster.compiling import set_up_numba
 
 set_up_numba()

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from railyard.cluster.compiling import loops_folder
 from railyard.cluster.files import ownfolder
-from railyard.netemu.compiling import loops_folder
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -23,7 +23,12 @@ _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
 #: the rooms of which something is compiled
-_ROOMS = ("model", "schedulers", "circuits/policies/fast")
+_ROOMS = (
+    "netemu/model",
+    "netemu/schedulers",
+    "netemu/circuits/policies/fast",
+    "resourcemanager/schedulers/placement/loops",
+)
 
 
 @functools.cache
@@ -55,7 +60,7 @@ def _keep_loops() -> None:
     elif not os.access(_HERE, os.W_OK):
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         parent = Path(caches) / "railyard"
-    sources = [source for room in _ROOMS for source in (_HERE / room).rglob("*.py")]
+    sources = [source for room in _ROOMS for source in (_HERE.parent / room).rglob("*.py")]
     folder = loops_folder(sources, parent)
     with suppress(OSError):  # several come at once, or no place for it: numba sees to that
         parent.mkdir(parents=True, exist_ok=True)

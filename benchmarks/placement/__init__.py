@@ -1,0 +1,16 @@
+"""Where a stage's tasks should run: solvers against each other, and few changes against the best.
+
+Not here: what the plans are worth to jobs.
+Open ``_problems`` first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Run all parts."""
+    from railyard.benchmarks.placement import changes, solvers
+
+    return [*solvers.run(quick), *changes.run(quick)]
