@@ -102,7 +102,7 @@ class _Attempt:
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
         self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
         self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
-        #: when it was told to begin, if it had all that it reads by then
+        #: when it was told to begin, if it is paced and had all that it reads by then
         self._begun_s: float | None = None
         umbilical.report_from(self._paced_share)
 
@@ -132,7 +132,8 @@ class _Attempt:
         for split in self._task.splits:
             file = self._ahead[split.path] = self._block_file(split.path)
             file.read(split.stored_offset, split.stored_length)
-        if self._umbilical.wait_for_slot(lambda: self._fetches.arrived):
+        had_all = self._umbilical.wait_for_slot(lambda: self._fetches.arrived)
+        if had_all and self._paced:  # and makes up for what it takes to be told
             self._begun_s = self._umbilical.begun_s
         self._clock.restart(self._begun_s)
         if not self._task.reads:

@@ -20,8 +20,10 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
+    BeginAttempt,
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -93,6 +95,7 @@ _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 _FACTS: tuple[type[Event], ...] = (
     AttemptStarted,
     AttemptProgressed,
+    AttemptReady,
     AttemptSucceeded,
     AttemptFailed,
     AttemptKilled,
@@ -170,6 +173,7 @@ class ResourceManager:
     def _take_commands(self) -> None:
         driver = self._driver
         driver.on(LaunchAttempt, self._managers.launch)
+        driver.on(BeginAttempt, lambda order: self._managers.send(order.node, order))
         driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
         driver.on(StartFlow, self._start_flow)
         driver.on(CancelFlow, self._cancel_flow)

@@ -181,6 +181,8 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     rack: RackId
     slots: Slots
     attempts: Annotated[tuple[AttemptId, ...], FEW]  #: those that hold its slots
+    #: those that read there what their tasks need, and wait for a slot
+    reserved: Annotated[tuple[AttemptId, ...], FEW] = ()
     alive: bool
     lost_because: Text = ""
 

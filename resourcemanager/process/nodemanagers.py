@@ -101,7 +101,7 @@ class NodeManagers:
         message = request.message
         flow = getattr(message, "flow", None)  # which is named after its reader
         attempt = message.attempt if flow is None else flow.split(":", 1)[0]  # type: ignore[attr-defined]
-        known = self._driver.core.state.attempts.get(attempt)
+        known = self._driver.core.state.attempt(attempt)
         if known is None:
             manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
         else:
@@ -194,7 +194,8 @@ class NodeManagers:
             return  # lost meanwhile: what an earlier node had run could not be sent here either
         log.warning("%s is lost: %s", node, reason)
         manager.usable.remove(node)
-        manager.strays += [(a, node) for a in self._driver.core.state.nodes[node].attempts]
+        known = self._driver.core.state.nodes[node]
+        manager.strays += [(attempt, node) for attempt in (*known.attempts, *known.reserved)]
         self._driver.feed(NodeLost(node=node, reason=reason))
 
     def _take_back(self, manager: _NodeManager, nodes: tuple[NodeId, ...]) -> None:

@@ -71,6 +71,7 @@ def cluster_status(
                 rack=node.rack,
                 slots=node.slots,
                 attempts=tuple(node.attempts),
+                reserved=tuple(node.reserved),
                 alive=node.alive,
                 lost_because=node.lost_because,
             )

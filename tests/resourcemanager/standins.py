@@ -11,6 +11,7 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messages.execution import (
+    BeginAttempt,
     CancelFlow,
     DiscardJob,
     FetchOutput,
@@ -225,8 +226,8 @@ class Rack:
         self.node = f"{rack}n0"
         self.orders: list[Message] = []
         self.link = office.transport.link("resourcemanager")
-        kinds = (LoadJob, LaunchAttempt, KillAttempt, FetchOutput, CancelFlow, DiscardJob)
-        for kind in kinds:
+        attempts = (LaunchAttempt, BeginAttempt, KillAttempt)
+        for kind in (LoadJob, *attempts, FetchOutput, CancelFlow, DiscardJob):
             self.link.on(kind, lambda order, _: self.orders.append(order))
         slots = {f"{rack}n{number}": 2 for number in range(nodes)}
         registration = RegisterNodeManager(rack=rack, pid=pid, nodes=slots)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messages.execution import (
+    AttemptReady,
+    AttemptSucceeded,
+    BeginAttempt,
+    FetchOutput,
+    FlowFinished,
     KillAttempt,
     LaunchAttempt,
     NodeManagerHeartbeat,
 )
 from railyard.cluster.messaging.wire import Done
 from railyard.jobs.model import StageSpec
+from railyard.resourcemanager import schedulers
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -24,6 +31,8 @@ from railyard.resourcemanager.process.messages import (
     SetSlots,
 )
 from tests.resourcemanager.standins import Office, Rack
+from tests.resourcemanager.toys import ReservesReduces
+from tests.resourcemanager.toys import reserving as reserving_recipe
 
 
 def test_a_node_manager_that_is_gone_is_noticed_when_a_message_is_sent_to_it(office: Office):
@@ -88,6 +97,52 @@ def test_time_in_which_the_resourcemanager_is_held_up_is_no_silence(folder: RunF
         office.wait(lambda: not office.manager._driver.core.state.nodes["r0n0"].alive)
     finally:
         office.close()
+
+
+@pytest.fixture
+def reserving(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    """A scheduler that reserves r1n0 for the reduce, and two racks."""
+
+    class Reduces(ReservesReduces):
+        nodes = ("r1n0",)
+
+    recipe = reserving_recipe(Reduces)
+    monkeypatch.setattr(schedulers, "OWN", (*schedulers.OWN, recipe))
+    office = Office(folder, recipe.name, heartbeat=0.05, expiry_s=0.3)
+    yield office
+    office.close()
+
+
+def test_an_attempt_without_a_slot_is_heard_and_told_to_begin(reserving: Office):
+    racks = [Rack(reserving, "r0"), Rack(reserving, "r1")]
+    reserving.store("/in", [(70, "r0n0")])
+    reserving.submit()
+    (launch,) = racks[1].wait_for(LaunchAttempt)
+    assert (launch.attempt, launch.begins) == ("j1.r0.0", False)
+    (read,) = racks[0].wait_for(LaunchAttempt)
+    assert read.begins
+    racks[0].say(AttemptSucceeded(attempt=read.attempt, partition_bytes=(90,)))
+    (fetch,) = racks[1].wait_for(FetchOutput)
+    with pytest.raises(Refused, match="did not come from its NodeManager"):
+        racks[0].link.call(AttemptReady(attempt=launch.attempt), Done)
+    node = reserving.client.call(GetClusterStatus(), ClusterStatus).nodes[1]
+    assert (node.attempts, node.reserved) == ((), (launch.attempt,))
+    racks[1].say(FlowFinished(flow=fetch.flow))
+    racks[1].say(AttemptReady(attempt=launch.attempt))
+    assert racks[1].wait_for(BeginAttempt)[0].attempt == launch.attempt
+    node = reserving.client.call(GetClusterStatus(), ClusterStatus).nodes[1]
+    assert (node.attempts, node.reserved) == ((launch.attempt,), ())
+
+
+def test_an_attempt_without_a_slot_is_ended_when_its_silent_node_is_back(reserving: Office):
+    rack = Rack(reserving, "r1")
+    reserving.store("/in", [(70, "r1n0")])
+    reserving.submit()
+    launched = {launch.attempt for launch in rack.wait_for(LaunchAttempt, 2)}
+    world = reserving.manager._driver.core.state
+    reserving.wait(lambda: not world.nodes["r1n0"].alive)
+    rack.say(NodeManagerHeartbeat(rack="r1", nodes=("r1n0",)))
+    assert {kill.attempt for kill in rack.wait_for(KillAttempt, 2)} == launched
 
 
 def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):

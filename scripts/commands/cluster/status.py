@@ -112,11 +112,12 @@ def _nodes(cluster: ClusterStatus) -> Table:
         alive = [node for node in nodes if node.alive]
         lost = [f"{node.node} lost: {node.lost_because}" for node in nodes if not node.alive]
         running = " ".join(attempt for node in alive for attempt in node.attempts)
+        waiting = [f"{each} waits for a slot" for node in alive for each in node.reserved]
         table.add_row(
             rack,
             str(len(alive)),
             str(sum(node.slots for node in alive)),
-            cell("  ".join([running, *lost]).strip()),
+            cell("  ".join([running, *waiting, *lost]).strip()),
         )
     return table
 
