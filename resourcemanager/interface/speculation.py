@@ -43,6 +43,8 @@ from railyard.resourcemanager.interface.views import (
 
 #: Durations are at least this, in seconds; simulated tasks may take no time at all.
 _SHORTEST_S = 1e-9
+#: Seconds between two looks while nothing happens, if every event is a look (``every_s = 0``).
+_QUIET_S = 1.0
 
 
 class SpeculationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +52,7 @@ class SpeculationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     on: bool = False
     after_s: float = 60.0  #: an attempt is not judged before it has run for so long
-    #: seconds between two looks at all attempts;
+    #: seconds between two looks at all attempts; 0: after each event, and at least once a second;
     #: mapreduce.job.speculative.retry-after-no-speculate
     every_s: float = 1.0
     cap: float = 0.1  #: SpeculativeCap, share of the cluster's slots; at least one slot
@@ -86,7 +88,9 @@ class Late(Policy):
         super().__init__(config, cluster)
         self._config = config
         self._copies: dict[AttemptId, None] = {}  #: copies that hold a slot
-        self._look_s = 0.0  #: when to look next
+        #: all others that do, the oldest first
+        self._originals: dict[AttemptId, AttemptView] = {}
+        self._looked_s = -math.inf  #: when it looked last
         self._made: defaultdict[StageId, dict[AttemptId, None]] = defaultdict(dict)  #: all copies
         #: figures: copies, those with the output that counts, seconds for which they held slots
         self._started, self._won, self._held_s = 0, 0, 0.0
@@ -100,8 +104,11 @@ class Late(Policy):
         if len(attempt.task.live) > 1:
             self._copies[attempt.id] = self._made[attempt.task.stage.id][attempt.id] = None
             self._started += 1
+        else:
+            self._originals[attempt.id] = attempt
 
     def attempt_ended(self, attempt: AttemptView) -> None:
+        self._originals.pop(attempt.id, None)
         if attempt.id in self._copies:
             del self._copies[attempt.id]
             self._held_s += self.cluster.now_s - attempt.launched_s
@@ -131,20 +138,29 @@ class Late(Policy):
         O(tasks of the stages at work) a look, and one look in ``every_s``.
         """
         now_s = self.cluster.now_s
-        if not self.cluster.free or now_s < self._look_s or self._allowed() <= 0:
+        if not self._may_copy() or now_s < self._looked_s + self._config.every_s:
             return
-        self._look_s = now_s + self._config.every_s
+        self._looked_s = now_s
         for left_s, attempt in sorted(self._slow(), key=lambda each: -each[0]):
-            if self._allowed() <= 0 or not self.cluster.free:
+            if not self._may_copy():
                 return
             node = self._node_for(attempt)
             if node is not None:
                 why = f"{attempt.id} is slow: {left_s:.1f} s left at its rate"
                 yield Copy(attempt.task, node.id, why=why)
 
-    def _allowed(self) -> int:
-        """How many more copies may hold a slot."""
-        return max(1, math.floor(self._config.cap * self.cluster.slots)) - len(self._copies)
+    def wake_s(self) -> float | None:
+        """When it looks even if nothing happens: an attempt may be the only one, and stuck."""
+        if not self._originals or not self._may_copy():
+            return None
+        oldest = next(iter(self._originals.values()))
+        again_s = self._looked_s + (self._config.every_s or _QUIET_S)
+        return max(again_s, oldest.launched_s + self._config.after_s)
+
+    def _may_copy(self) -> bool:
+        """Whether a slot is free, and one more copy may hold it."""
+        most = max(1, math.floor(self._config.cap * self.cluster.slots))
+        return self.cluster.free > 0 and len(self._copies) < most
 
     def _slow(self) -> Iterator[tuple[float, AttemptView]]:
         """(Seconds left, attempt) of the slow tasks that have no copy."""

@@ -4,6 +4,8 @@ import json
 import textwrap
 from pathlib import Path
 
+import pytest
+
 SMALL = Path(__file__).parent / "small.toml"
 STUCK_S = 80
 
@@ -27,7 +29,8 @@ def reduce(key, values):
 """
 
 
-def test_a_stuck_task_is_copied_and_its_copy_counts(railyard, tmp_path):
+@pytest.mark.parametrize("after_s", [2, 8])  # 8: nothing has happened for seconds by then
+def test_a_stuck_task_is_copied_and_its_copy_counts(railyard, tmp_path, after_s):
     job = JOB.format(marker=str(tmp_path / "marker"), stuck_s=STUCK_S)
     (tmp_path / "stalling.py").write_text(textwrap.dedent(job))
     lines = [f"word{number % 7} and more of a line\n" for number in range(40_000)]
@@ -35,7 +38,8 @@ def test_a_stuck_task_is_copied_and_its_copy_counts(railyard, tmp_path):
     railyard.ok(
         *("run", "./stalling.py", "--input", "text", "--topology", SMALL, "--get", "out"),
         *("--reduces", "2", "--json", "summary.json"),
-        *("--set", "speculation.on=true", "--set", "speculation.after_s=2"),
+        *("--set", "speculation.on=true", "--set", f"speculation.after_s={after_s}"),
+        *("--set", "shuffle.slowstart=1"),  # no reduce is launched, nor reports
         cwd=tmp_path,
     )
     summary = json.loads((tmp_path / "summary.json").read_text())

@@ -8,12 +8,13 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
-from railyard.cluster.ids import JobId
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptProgressed, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.resourcemanager.core.state.figures import figures_of
+from railyard.resourcemanager.interface.events import TimerFired
 from railyard.resourcemanager.interface.speculation import SpeculationConfig, percentile
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.simulator.cluster import Simulation
@@ -76,6 +77,30 @@ def test_no_attempt_is_judged_before_its_time():
     assert copies(c) == []
     c.run(until_s=60.0)
     assert [when_s for _, _, when_s in copies(c)] == [30.0]
+
+
+@pytest.mark.parametrize(("every_s", "expected_s"), [(1.0, 30.0), (7.0, 31.0), (0.0, 30.0)])
+def test_one_that_runs_alone_is_looked_at_although_nothing_happens(
+    every_s: float, expected_s: float
+):
+    c = tiny_cluster(
+        nodes=14,
+        slots=1,
+        options={**ON, "speculation.after_s": 30.0, "speculation.every_s": every_s},
+    )
+    stretched(c, *[1.0] * 8, 5.0, 1.0)
+    c.submit("j0", maps=10, map_s=10)
+    c.at(24.0, lambda: c.submit("j1", maps=1, map_s=1))  # looked at then, and 1 s later
+    assert c.run().ended_s == {"j1": 25.0, "j0": expected_s + 10.0}
+    assert copies(c) == [("j0.m8.1", "r0n11", expected_s)]
+
+
+def test_it_looks_once_a_second_while_an_attempt_may_get_worse_and_else_sleeps():
+    c = tiny_cluster(nodes=3, slots=1, options={**ON, "speculation.after_s": 30.0})
+    c.submit("j0", maps=1, map_s=39.5)
+    c.run()
+    woken = [at_s for at_s, event in c.events if isinstance(event, TimerFired)]
+    assert woken == [30.0 + second for second in range(11)]  # the last: set before the end
 
 
 def test_equal_tasks_are_not_copied():
@@ -194,6 +219,20 @@ def mean_jct_s(scheduler: str, seed: int, *, on: bool, seen: MostCopies | None =
     records = run.core.records.values()
     assert all(record.ok for record in records)
     return sum(record.jct_s or 0.0 for record in records) / 6
+
+
+def test_simulated_stragglers_are_copied_although_nothing_happens():
+    options = {"speculation.on": True, "speculation.after_s": 20.0}
+    config = ClusterConfig(topology=SMALL, scheduler="fair", scheduler_options=options)
+    stage = WorkStage(name="m", tasks=20, output_bytes=0, task_s=10.0)
+    job = WorkloadJob(name="j", user="u", queue="default", submit_s=0.0, stages=(stage,))
+    run = Simulation(
+        config, Workload(name="one", source="", jobs=(job,)), Behaviour(progress_s=0.0)
+    )
+    run.workers.slowness[NodeId("r0n0")] = 10.0
+    run.run()
+    record = run.core.records[JobId("j1")]
+    assert (record.copies, record.copies_chosen, record.jct_s) == (2, 2, 30.0)
 
 
 @pytest.mark.parametrize("scheduler", sorted(all_recipes()))
