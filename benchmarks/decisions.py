@@ -67,7 +67,7 @@ def _guidelines(topology: Topology, times: int) -> list[dict[str, Any]]:
     dice = random.Random(1)
 
     def non_recurring() -> None:
-        found = data_guideline(300 * _GB, 1.0, hybrid)
+        found = data_guideline(300 * _GB, hybrid)
         assert found is not None
         replica_racks(racks, found.map_racks, 3, dice)
 

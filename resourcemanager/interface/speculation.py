@@ -22,7 +22,6 @@ Off by default: set ``speculation.on``.
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -31,6 +30,7 @@ import msgspec
 from railyard.cluster.errors import require
 from railyard.cluster.ids import AttemptId, NodeId, StageId
 from railyard.resourcemanager.interface.decisions import Copy, Proposal
+from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -94,8 +94,8 @@ class Late(Policy):
         self._made: defaultdict[StageId, dict[AttemptId, None]] = defaultdict(dict)  #: all copies
         #: figures: copies, those with the output that counts, seconds for which they held slots
         self._started, self._won, self._held_s = 0, 0, 0.0
-        #: {stage: rates of its tasks that are done, ascending}
-        self._done: defaultdict[StageId, list[float]] = defaultdict(list)
+        self._estimates = Estimates(cluster)
+        self.parts = (self._estimates,)
         #: {stage: {node: rates of the winners there}}
         self._by_node: defaultdict[StageId, dict[NodeId, list[float]]] = defaultdict(dict)
 
@@ -117,13 +117,11 @@ class Late(Policy):
         winner, stage = task.winner, task.stage.id
         if winner is not None and winner.ended_s is not None:
             self._won += winner.id in self._made.get(stage, ())
-            rate = 1.0 / max(_SHORTEST_S, winner.ended_s - winner.launched_s)
-            insort(self._done[stage], rate)
+            rate = _whole(winner.ended_s - winner.launched_s)
             self._by_node[stage].setdefault(winner.node.id, []).append(rate)
 
     def job_ended(self, job: JobView) -> None:
         for stage in job.stages.values():
-            self._done.pop(stage.id, None)
             self._by_node.pop(stage.id, None)
             self._made.pop(stage.id, None)
 
@@ -175,7 +173,8 @@ class Late(Policy):
         old = [each for each in single if self._age_s(each) >= self._config.after_s]
         if not old:
             return
-        rates = sorted([*self._done[stage.id], *(self._rate(live[0]) for live in running)])
+        done = map(_whole, self._estimates.durations_s(stage))
+        rates = sorted([*done, *(self._rate(live[0]) for live in running)])
         threshold = percentile(rates, self._config.slow_task)
         for attempt in old:
             rate = self._rate(attempt)
@@ -210,6 +209,11 @@ class Late(Policy):
     def _rate(self, attempt: AttemptView) -> float:
         """Progress per second since its launch."""
         return attempt.progress / max(_SHORTEST_S, self._age_s(attempt))
+
+
+def _whole(duration_s: float) -> float:
+    """Progress per second of a task that is done."""
+    return 1.0 / max(_SHORTEST_S, duration_s)
 
 
 def percentile(ascending: list[float], share: float) -> float:

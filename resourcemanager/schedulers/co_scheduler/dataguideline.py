@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from railyard.cluster.ids import RackId
 from railyard.cluster.topology import Compute
-from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
+from railyard.resourcemanager.interface.estimates import predicted_task_s
+from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 
 Floats = npt.NDArray[np.float64]
@@ -37,12 +38,11 @@ class DataGuideline:
 
 
 # Non-recurring jobs: IV-D.1 ----------------------------------------------------------------------
-def data_guideline(input_bytes: float, sir: float, hybrid: Hybrid) -> DataGuideline | None:
-    """Equation 7, for a job of which only the input size is known; ``sir`` is shuffle / input.
+def data_guideline(shuffle_bytes: float, hybrid: Hybrid) -> DataGuideline | None:
+    """Equation 7; ``shuffle_bytes`` is Input x SIR.
 
     None for a job that is not shuffle-heavy: its whole shuffle is less than T_e.
     """
-    shuffle_bytes = input_bytes * sir
     if shuffle_bytes < hybrid.elephant_bytes:
         return None
     # floor(sqrt(x)) is isqrt(floor(x)); at least 1 as x is
@@ -81,20 +81,14 @@ def shuffle_forecast(
     [reduces] = [stage for stage in forecast.stages if stage.name == most]
     parents = [maps[name] for name in reduces.reads if name in maps]
     tasks = sum(stage.tasks for stage in parents)
-    work_s = sum(stage.tasks * _task_s(stage, compute.map_rate, error) for stage in parents)
+    work_s = sum(stage.tasks * predicted_task_s(stage, compute, error) for stage in parents)
     return ShuffleForecast(
         maps=tasks,
         map_s=work_s / tasks,
         reduces=reduces.tasks,
-        reduce_s=_task_s(reduces, compute.reduce_rate, error),
+        reduce_s=predicted_task_s(reduces, compute, error),
         shuffle_bytes=read_bytes[most] * error,
     )
-
-
-def _task_s(stage: StageForecast, rate_bytes_per_s: float, error: float) -> float:
-    """How long one task of the stage computes."""
-    rate_bytes_per_s = stage.rate_bytes_per_s or rate_bytes_per_s
-    return stage.task_s + stage.input_bytes * error / stage.tasks / rate_bytes_per_s
 
 
 def latency_matrix(job: ShuffleForecast, hybrid: Hybrid) -> tuple[Floats, Flags]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from railyard.cluster.ids import JobId, RackId
+from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.interface.policies import Policy
@@ -60,6 +61,8 @@ class Guidelines(Policy):
         self._hybrid = Hybrid.of(cluster.topology, shuffle_bound=config.shuffle_bound)
         self._salt = cluster.random.getrandbits(32)  #: of the errors
         self._slots = SlotCount(cluster.topology)
+        self._estimates = Estimates(cluster)
+        self.parts = (self._estimates,)
         self.releases = Releases(self._racks)
         self.jobs: dict[JobId, JobGuides] = {}  #: those that have not ended
 
@@ -70,7 +73,7 @@ class Guidelines(Policy):
         if data.forecast is not None:
             found = self._predicted(data.forecast)
         else:
-            found = data_guideline(data.size_bytes, self._config.sir, self._hybrid)
+            found = data_guideline(data.size_bytes * self._config.sir, self._hybrid)
         if found is None or not found.map_racks:
             return ()
         alive = [rack for rack in self._racks if self.releases.slots(rack)] or self._racks
@@ -104,8 +107,8 @@ class Guidelines(Policy):
         guided = self._config.guidelines != "none"
         for stage in job.stages.values():
             if not stage.reads:
-                guide = MapGuide(stage, predicted, self._config.sir, guided=guided)
-                guide.estimate(self._hybrid)
+                guide = MapGuide(stage, predicted, guided=guided)
+                guide.estimate(self._shuffle_bytes(stage), self._hybrid)
                 guides.maps.append(guide)
 
     def task_done(self, task: TaskView) -> None:
@@ -118,14 +121,23 @@ class Guidelines(Policy):
         guides = self.jobs[stage.job.id]
         for guide in guides.maps:
             if guide.stage is stage:
-                guide.map_done(task)
-                changed = guide.estimate(self._hybrid)
+                changed = guide.estimate(self._shuffle_bytes(stage), self._hybrid)
         for reader in stage.readers:
             if all(source.complete for source in reader.reads):
                 self._schedule(guides, reader)
                 changed = True
         if changed:
             self._changed(stage.job)
+
+    def _shuffle_bytes(self, stage: StageView) -> float:
+        """D_S of a stage of maps: by the SIR of those that are done, or the configured one.
+
+        Of maps that read no files 0: there is no rack to keep them to.
+        """
+        input_bytes = self._estimates.input_bytes(stage).value
+        shuffle = self._estimates.output_bytes(stage)
+        known = input_bytes > 0 and shuffle.source == "done"
+        return shuffle.value if known else input_bytes * self._config.sir
 
     def node_lost(self, node: SlotView) -> None:
         self.releases.set_beyond(node.id, 0)

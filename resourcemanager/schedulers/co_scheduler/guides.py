@@ -31,19 +31,13 @@ class MapGuide:
     set do); once all R_map are in use, they also run maps with input elsewhere.
     """
 
-    def __init__(
-        self, stage: StageView, predicted: DataGuideline | None, sir: float, *, guided: bool
-    ) -> None:
+    def __init__(self, stage: StageView, predicted: DataGuideline | None, *, guided: bool) -> None:
         self.stage = stage
         self.racks_max = 0  #: R_map by the latest estimate; 0 = not shuffle-heavy
         self.used: Counter[RackId] = Counter()  #: {rack: number of its running and done maps}
         self._predicted = predicted
         self._guided = guided
-        self._sir = sir  #: shuffle / input, of the maps that are done
-        self._done_input_bytes = 0
-        self._done_shuffle_bytes = 0
         self._places = [_racks_of(task) for task in stage.tasks]
-        self._input_bytes = sum(task.input.input_bytes for task in stage.tasks)
         #: {rack: bytes of input on it that no rack in use holds}; None = to be computed
         self._gain_bytes: Counter[RackId] | None = None
 
@@ -52,23 +46,15 @@ class MapGuide:
         """Whether its maps are to run on some racks only."""
         return self._guided and self.racks_max > 0 and any(self._places)
 
-    def estimate(self, hybrid: Hybrid) -> bool:
+    def estimate(self, shuffle_bytes: float, hybrid: Hybrid) -> bool:
         """Recompute R_map (eq. 3 to 7, or as predicted); returns whether it has changed."""
         before = self.racks_max
         if self._predicted is not None:
             self.racks_max = self._predicted.map_racks
         elif self.stage.readers:
-            found = data_guideline(self._input_bytes, self._sir, hybrid)
+            found = data_guideline(shuffle_bytes, hybrid)
             self.racks_max = 0 if found is None else found.map_racks
         return self.racks_max != before
-
-    def map_done(self, task: TaskView) -> None:
-        """Update SIR with a map that has ended."""
-        assert task.winner is not None, f"{task.id} is not done"
-        self._done_input_bytes += task.input.input_bytes
-        self._done_shuffle_bytes += task.winner.shuffle_bytes
-        if self._done_input_bytes:
-            self._sir = self._done_shuffle_bytes / self._done_input_bytes
 
     def admits(self, rack: RackId) -> bool:
         """Whether a pending map may run on a rack by the guideline."""

@@ -13,6 +13,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.topology import Compute
 from railyard.jobs.workloads.model import WorkloadJob
+from railyard.resourcemanager.interface.estimates import predicted_rate
 from railyard.resourcemanager.interface.forecast import (
     PredictedJob,
     StageForecast,
@@ -93,14 +94,14 @@ def _maps(stage: StageForecast, compute: Compute) -> StageProfile:
         name=stage.name,
         input_bytes=stage.input_bytes,
         maps=stage.tasks,
-        map_rate_bytes_per_s=stage.rate_bytes_per_s or compute.map_rate,
+        map_rate_bytes_per_s=predicted_rate(stage, compute),
         map_s=stage.task_s,
     )
 
 
 def _reduces(stage: StageForecast, compute: Compute) -> StageProfile:
     """A forecast's rate of a reduce is of bytes fetched, the paper's of bytes written."""
-    rate = stage.rate_bytes_per_s or compute.reduce_rate
+    rate = predicted_rate(stage, compute)
     fetched, written = stage.input_bytes, stage.output_bytes
     has_rate = written > 0 and fetched > 0
     return StageProfile(

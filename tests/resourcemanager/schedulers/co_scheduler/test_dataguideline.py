@@ -39,7 +39,7 @@ def hybrid(racks: int = 60, slots: int = 200, elephant: float = ELEPHANT) -> Hyb
 # Non-recurring jobs ------------------------------------------------------------------------------
 def test_a_terasort_of_10_gb_should_have_two_map_racks():
     """Section III-A: 2 map racks x 2 reduce racks give 4 flows of 2.5 GB; sqrt(10/1.125) = 2.98."""
-    assert data_guideline(10 * GB, 1.0, hybrid()) == DataGuideline(2)
+    assert data_guideline(10 * GB, hybrid()) == DataGuideline(2)
     assert 10 * GB / (2 * 2) == 2.5 * GB >= ELEPHANT
 
 
@@ -55,13 +55,13 @@ def test_a_terasort_of_10_gb_should_have_two_map_racks():
     ],
 )
 def test_map_racks_of_a_job_of_which_only_the_size_is_known(input_gb, sir, racks):
-    found = data_guideline(input_gb * GB, sir, hybrid())
+    found = data_guideline(input_gb * GB * sir, hybrid())
     assert (found and found.map_racks) == racks
 
 
 @given(size=st.integers(0, 10**12), sir=st.floats(0, 5), elephant=st.integers(10**6, 2 * 10**9))
 def test_equation_7_leaves_every_flow_large_enough(size, sir, elephant):
-    found = data_guideline(size, sir, hybrid(elephant=elephant))
+    found = data_guideline(size * sir, hybrid(elephant=elephant))
     assert (found is not None) == (size * sir >= elephant)
     if found is not None:
         # eq. 4 for R_red = R_map
@@ -70,7 +70,7 @@ def test_equation_7_leaves_every_flow_large_enough(size, sir, elephant):
 
 
 def test_without_circuits_no_job_is_shuffle_heavy():
-    assert data_guideline(10**15, 1.0, hybrid(elephant=float("inf"))) is None
+    assert data_guideline(10**15, hybrid(elephant=float("inf"))) is None
 
 
 # Recurring jobs ----------------------------------------------------------------------------------
