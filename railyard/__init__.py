@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Take,
         Wait,
     )
+    from railyard.resourcemanager.interface.estimates import Estimates
     from railyard.resourcemanager.interface.policies import (
         CopyPolicy,
         DataPolicy,
@@ -58,6 +59,7 @@ _MODULE_OF = {
         "resourcemanager.interface.decisions": (
             "Copy Decision MoveInput Pass Place Proposal Take Wait"
         ),
+        "resourcemanager.interface.estimates": "Estimates",
         "resourcemanager.interface.policies": (
             "CopyPolicy DataPolicy FlowPolicy OrderPolicy Policy ShufflePolicy TaskPolicy"
         ),
@@ -74,6 +76,7 @@ __all__ = [
     "CopyPolicy",
     "DataPolicy",
     "Decision",
+    "Estimates",
     "FixedRecords",
     "FlowPolicy",
     "FlowScheduler",

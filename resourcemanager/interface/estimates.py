@@ -17,10 +17,11 @@ Each figure says where it is from, the best first:
     "forecast"  the job's forecast, from its earlier runs
     "assumed"   the topology's rates, and as many bytes out as in
 
-Times are of a task like most: of those that are done, the median, as with a handful done one
-straggler would double a mean.  Bytes are sums, out for in: large tasks count for more.  Reading and
-computing are estimated apart, as in Tetrium (Hung et al., EuroSys 2018, section 5): how long a task
-reads depends on where it runs and on who else uses the network, how long it computes hardly.
+Times are of a task like most: of those that are done the median, which stragglers hardly move; what
+is added up of it is too low by them.  Bytes are sums, out for in: large tasks count for more.
+Reading and computing are estimated apart, as in Tetrium (Hung et al., EuroSys 2018, section 5): how
+long a task reads depends on where it runs and on who else uses the network, how long it computes
+hardly.
 
 Left open there, chosen here: all of a stage's tasks are taken for alike; a task that runs twice
 counts twice; of an attempt that has not ended nothing is known (its progress says how long it will

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from statistics import fmean, median
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,6 +25,7 @@ from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
+from tests.command_line import ROOT
 from tests.harness import TinyCluster, tiny_cluster
 
 
@@ -214,3 +217,15 @@ def test_a_slots_share_of_the_network(links: Links, share: float):
 def test_who_does_not_ask_hears_of_no_task(scheduler: str):
     hooks = tiny_cluster(scheduler=scheduler).core.state.policies.overriding("task_done")
     assert not any(isinstance(getattr(hook, "__self__", None), Estimates) for hook in hooks)
+
+
+def test_the_tutorials_example_adds_up_what_is_left():
+    page = (ROOT / "docs" / "write-a-scheduler.md").read_text()
+    [code] = re.findall(r"^```python\n(from railyard import Estimates.*?)^```$", page, re.M | re.S)
+    names: dict[str, Any] = {}
+    exec(compile(code, "write-a-scheduler.md", "exec"), names)
+    c = asking()
+    c.submit("j0", maps=4, reduces=2, forecast=forecast(rate_bytes_per_s=100.0))
+    policy = names["LeastWork"](FairConfig(), c.core.state)
+    [job] = c.core.state.jobs.values()
+    assert policy._left_s(job) == 2 * 13.0 + 2 * 1000 / 200e6  # two maps run already
