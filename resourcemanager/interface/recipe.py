@@ -47,6 +47,8 @@ class Recipe:
     shuffle: type[ShufflePolicy] = SlowStart
     copies: type[CopyPolicy] = Speculation
     flows: type[FlowPolicy] = EqualFlows
+    #: the flow scheduler that it goes with, unless somebody names another one
+    flow_scheduler: str = "maxmin"
     #: settings that differ from its policies' own defaults, such as {"delay.node_wait_s": 0}
     settings: Mapping[str, Option] = field(default_factory=dict)
 

@@ -11,9 +11,10 @@ from railyard.cluster.config import ClusterConfig, TransportKind
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
-from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
+from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.interface.recipe import Recipe, option_names, read_options
 from railyard.resourcemanager.schedulers import recipe_named
+from railyard.scripts.clusters.pairs import Pair
 from railyard.scripts.terminal.options import Settings
 
 V = TypeVar("V")
@@ -22,20 +23,19 @@ V = TypeVar("V")
 def cluster_config(
     topology: Topology,
     *,
-    scheduler: str,
-    flows: str,
+    pair: Pair,
     options: Settings = (),
     seed: int = 1,
     transport: TransportKind = "ipc",
     durability: Durability | None = None,
 ) -> ClusterConfig:
-    """A cluster's configuration; raises ``UsageError`` for what does not exist."""
-    recipe = recipe_named(scheduler)
+    """A cluster's configuration; raises ``UsageError`` for settings that do not exist."""
+    recipe = recipe_named(pair.scheduler)
     read_options(recipe, dict(options))
     return ClusterConfig(
         topology=topology,
         scheduler=recipe.name,
-        flow_scheduler=flow_scheduler(flows).name,
+        flow_scheduler=pair.flow_scheduler,
         seed=seed,
         transport=transport,
         durability=durability or "safe",

@@ -89,9 +89,16 @@ class ClusterRequest(TopologyRequest):
     """A cluster of real processes; None where nothing was typed."""
 
     scheduler: str | None = option(
-        "--scheduler", metavar="NAME", help="Default: fair; railyard schedulers."
+        "--scheduler",
+        metavar="NAME",
+        help='Default: fair; railyard schedulers lists them.  "delay + sjf" names a flow '
+        "scheduler, too.",
     )
-    flow_scheduler: str | None = option("--flow-scheduler", metavar="NAME", help="Default: maxmin.")
+    flow_scheduler: str | None = option(
+        "--flow-scheduler",
+        metavar="NAME",
+        help="Default: the one that the scheduler goes with, mostly maxmin.",
+    )
     scheduler_options: Settings = option(
         "--set",
         metavar="KEY=VALUE",
@@ -110,11 +117,11 @@ class ClusterRequest(TopologyRequest):
     def config(self) -> ClusterConfig:
         """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
         from railyard.scripts.clusters.config import cluster_config
+        from railyard.scripts.clusters.pairs import pair_of
 
         return cluster_config(
             self.place,
-            scheduler=self.scheduler or "fair",
-            flows=self.flow_scheduler or "maxmin",
+            pair=pair_of(self.scheduler or "fair", self.flow_scheduler),
             options=self.scheduler_options,
             seed=1 if self.seed is None else self.seed,
             transport=self.transport or "ipc",
@@ -123,9 +130,10 @@ class ClusterRequest(TopologyRequest):
 
     def require_like(self, running: ClusterConfig) -> None:
         """Raise ``UsageError`` if something else was asked for than the cluster that is up has."""
+        scheduler, flows = self._typed()
         pairs = {
-            "--scheduler": (self.scheduler, running.scheduler),
-            "--flow-scheduler": (self.flow_scheduler, running.flow_scheduler),
+            "--scheduler": (scheduler, running.scheduler),
+            "--flow-scheduler": (flows, running.flow_scheduler),
             "--transport": (self.transport, running.transport),
             "--durability": (self.durability, running.durability),
         }
@@ -136,6 +144,16 @@ class ClusterRequest(TopologyRequest):
         for key, value in self.scheduler_options:
             if running.scheduler_options.get(key) != value:
                 raise UsageError(f"--set {key}={value}: the cluster that is up was started without")
+
+    def _typed(self) -> tuple[str | None, str | None]:
+        """The scheduler and the flow scheduler that were typed; None where neither was."""
+        from railyard.scripts.clusters.pairs import pair_of, typed_pair
+
+        if self.scheduler is None:
+            return None, self.flow_scheduler
+        if self.flow_scheduler is None:
+            return typed_pair(self.scheduler)
+        return pair_of(self.scheduler, self.flow_scheduler)
 
     def _require_topology_like(self, running: Topology) -> None:
         if self.topology is None:

@@ -24,7 +24,8 @@ from railyard.scripts.clusters.config import (
     require_known_options,
     warn_of_missing_circuits,
 )
-from railyard.scripts.comparing.metrics import Contender, Row, Summary, compared
+from railyard.scripts.clusters.pairs import Pair, pairs_of
+from railyard.scripts.comparing.metrics import Contender, Row, Summary, compared, labelled
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.scripts.comparing.scatter import Emulated, scatter
 from railyard.scripts.results.folder import EVENTS
@@ -105,7 +106,7 @@ class Comparison:
         summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
         emulated = [run for run in self._runs if run.contender.clock == "wall"]
         for number, run in enumerate(emulated, start=1):
-            words = f"{number} of {len(emulated)}: {run.contender.scheduler}"
+            words = f"{number} of {len(emulated)}: {self._label(run.contender)}"
             summaries[run.contender].append(self._emulate(run, words))
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
         workloads = self._workloads_of(simulated)
@@ -115,23 +116,22 @@ class Comparison:
 
     def _all_runs(self) -> list[_Run]:
         request = self._request
-        schedulers = dict.fromkeys(request.schedulers or ("fair",))
-        require_known_options(schedulers, request.scheduler_options)
+        pairs = pairs_of(request.schedulers or ("fair",), request.flow_schedulers)
+        names = dict.fromkeys(pair.scheduler for pair in pairs)
+        require_known_options(names, request.scheduler_options)
         return [
             self._one_run(config, clock, seed)
             for clock in request.clocks
-            for scheduler in schedulers
-            for flows in dict.fromkeys(request.flow_schedulers or ("maxmin",))
-            for config in [self._config(scheduler, flows)]
+            for pair in pairs
+            for config in [self._config(pair)]
             for seed in request.every_seed
         ]
 
-    def _config(self, scheduler: str, flows: str) -> ClusterConfig:
+    def _config(self, pair: Pair) -> ClusterConfig:
         return cluster_config(
             self._topology,
-            scheduler=scheduler,
-            flows=flows,
-            options=own_options(scheduler, self._request.scheduler_options),
+            pair=pair,
+            options=own_options(pair.scheduler, self._request.scheduler_options),
             durability=self._request.durability,
         )
 
@@ -141,6 +141,9 @@ class Comparison:
         run = _Run(contender=contender, config=config, results=None)
         folder = self._request.results
         return run if folder is None else replace(run, results=folder / _folder_name(run))
+
+    def _label(self, contender: Contender) -> str:
+        return labelled([run.contender for run in self._runs])[contender]
 
     def _is_virtual_only(self) -> bool:
         """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""

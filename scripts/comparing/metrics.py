@@ -7,7 +7,7 @@ is what the others are measured against.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -82,6 +82,16 @@ class Contender:
     scheduler: str
     flow_scheduler: str
     clock: str  #: "wall" or "virtual"
+
+
+def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
+    """What each is called: with its flow scheduler if there are several."""
+    every = list(contenders)
+    several = len({each.flow_scheduler for each in every}) > 1
+    return {
+        each: f"{each.scheduler} + {each.flow_scheduler}" if several else each.scheduler
+        for each in every
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

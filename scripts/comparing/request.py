@@ -16,7 +16,7 @@ _CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
+    names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(f"{option.opts[0]} {text}: need names with commas between")
     return tuple(dict.fromkeys(names))
@@ -36,7 +36,8 @@ class CompareRequest(RunsRequest):
         default="fair,delay,capacity",
         metavar="NAME,...",
         callback=_names,
-        help="The others are measured against the first.  Default: fair,delay,capacity.",
+        help='The others are measured against the first.  "delay + sjf" is one with its flow '
+        "scheduler.  Default: fair,delay,capacity.",
     )
     clocks: tuple[str, ...] = option(
         "--clock",

@@ -13,6 +13,7 @@ from railyard.scripts.comparing.metrics import (
     Metric,
     OwnFigure,
     Row,
+    labelled,
     own_figures,
 )
 from railyard.scripts.terminal import tables
@@ -52,14 +53,8 @@ def show(rows: Sequence[Row], title: str) -> None:
 
 
 def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
-    """What each contender is called: with its flow scheduler if there are several."""
-    several = len({row.contender.flow_scheduler for row in rows}) > 1
-    return {
-        row.contender: f"{row.contender.scheduler} + {row.contender.flow_scheduler}"
-        if several
-        else row.contender.scheduler
-        for row in rows
-    }
+    """What each contender is called."""
+    return labelled(row.contender for row in rows)
 
 
 def shown(metric: Metric, cell: Cell) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from railyard.scripts.clusters.pairs import Pair, pair_of, typed_pair
 from railyard.scripts.reproduce.measures import Measure
 from railyard.scripts.terminal.options import TextPairs
 from railyard.simulator.nodes.behaviour import Behaviour
@@ -22,17 +23,22 @@ class Setup:
     workload: str  #: as ``railyard simulate --workload`` takes it
     topology: str
     scheduler: str
-    flow_scheduler: str = "maxmin"
+    flow_scheduler: str | None = None  #: None: the one that its scheduler goes with
     network: TextPairs = ()  #: figures of the topology that are changed
     scheduler_options: TextPairs = ()  #: of any of the schedulers that it is compared with
     behaviour: Behaviour = field(default_factory=Behaviour)
+    faults: str | None = None  #: as ``railyard simulate --faults`` takes them
+
+    @property
+    def pair(self) -> Pair:
+        """Its scheduler and flow scheduler; raises ``UsageError`` for what does not exist."""
+        return pair_of(self.scheduler, self.flow_scheduler)
 
     def under(self, contender: str) -> Setup:
         """The same jobs under "SCHEDULER" or "SCHEDULER + FLOWSCHEDULER"."""
-        scheduler, plus, flows = contender.partition(" + ")
-        return replace(
-            self, scheduler=scheduler, flow_scheduler=flows if plus else self.flow_scheduler
-        )
+        scheduler, flows = typed_pair(contender)
+        pair = pair_of(scheduler, flows or self.flow_scheduler)
+        return replace(self, scheduler=pair.scheduler, flow_scheduler=pair.flow_scheduler)
 
     def with_settings(self, settings: TextPairs) -> Setup:
         """With other settings of schedulers, where it has them."""

@@ -15,7 +15,7 @@ from railyard.scripts.reproduce.figures import Setup
 from railyard.scripts.reproduce.measures import Summary
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.simulating.sweep import sweep
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.scripts.simulating.virtual import VirtualRun, require_faults, run_virtually
 from railyard.scripts.simulating.workers import Workers
 from railyard.scripts.simulating.workloads import simulators_workload
 from railyard.scripts.terminal.options import TextPairs, as_number
@@ -54,7 +54,7 @@ def carry_out(
 def command(setup: Setup, seed: int) -> str:
     """The command that runs it alone."""
     words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
-    words += ["--scheduler", setup.scheduler, "--flow-scheduler", setup.flow_scheduler]
+    words += ["--scheduler", setup.pair.scheduler, "--flow-scheduler", setup.pair.flow_scheduler]
     pairs = (("--network", setup.network), ("--set", _own_options(setup)))
     usual = Behaviour()
     changed = tuple(
@@ -65,6 +65,8 @@ def command(setup: Setup, seed: int) -> str:
     for option, settings in (*pairs, ("--behaviour", changed)):
         for key, value in settings:
             words += [option, f"{key}={value}"]
+    if setup.faults is not None:
+        words += ["--faults", setup.faults]
     return shlex.join([*words, "--seed", str(seed)])
 
 
@@ -74,7 +76,7 @@ def save(found: Summaries, folder: Path) -> None:
     for number, (setup, summaries) in enumerate(found.items()):
         for summary in summaries:
             seed = summary["seed"]
-            name = f"{number:03}-{setup.scheduler}-{setup.flow_scheduler}-{seed}.json"
+            name = f"{number:03}-{'-'.join(setup.pair)}-{seed}.json"
             whole = summary | {"workload": setup.workload, "command": command(setup, seed)}
             write_json(whole, folder / name)
 
@@ -87,12 +89,15 @@ def _own_options(setup: Setup) -> TextPairs:
 def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
     config = cluster_config(
         load_topology(setup.topology, setup.network),
-        scheduler=setup.scheduler,
-        flows=setup.flow_scheduler,
+        pair=setup.pair,
         options=tuple((key, as_number(text)) for key, text in _own_options(setup)),
         seed=seed,
     )
     key = setup.workload, seed
     if key not in made:
         made[key] = simulators_workload(setup.workload, config.topology, seed)
-    return VirtualRun(config=config, workload=made[key], behaviour=setup.behaviour)
+    run = VirtualRun(
+        config=config, workload=made[key], behaviour=setup.behaviour, faults=setup.faults
+    )
+    require_faults(run)
+    return run

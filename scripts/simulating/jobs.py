@@ -17,6 +17,7 @@ from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.samples import is_sample, sample_workload
 from railyard.scripts.clusters.config import cluster_config, warn_of_missing_circuits
+from railyard.scripts.clusters.pairs import pairs_of
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.summary import (
     attempts_of,
@@ -42,8 +43,7 @@ def simulate_jobs(request: SimulateRequest) -> int:
     """Run a workload to its end and print the results; 1 if a job failed."""
     config = cluster_config(
         request.place,
-        scheduler=request.schedulers[0] if request.schedulers else "fair",
-        flows=request.flow_schedulers[0] if request.flow_schedulers else "maxmin",
+        pair=pairs_of(request.schedulers or ("fair",), request.flow_schedulers)[0],
         options=request.scheduler_options,
         seed=request.seed,
     )

@@ -42,7 +42,8 @@ class RunsRequest(JobsRequest):
         "--flow-scheduler",
         metavar="NAME",
         multiple=True,
-        help="Default: maxmin.  Repeat it to have each scheduler with each of several.",
+        help="Default: the one that the scheduler goes with, mostly maxmin.  Repeat it to have "
+        "each scheduler with each of several.",
     )
     scheduler_options: Settings = option(
         "--set",
@@ -78,7 +79,8 @@ class SimulateRequest(RunsRequest):
         "--scheduler",
         metavar="NAME",
         multiple=True,
-        help="Default: fair; railyard schedulers lists them.  Repeat it to compare several.",
+        help='Default: fair; railyard schedulers lists them.  "delay + sjf" names a flow '
+        "scheduler, too.  Repeat it to compare several.",
     )
     first: int | None = option(
         "--first", metavar="N", type=COUNT, help="Only the first N jobs or coflows."

@@ -83,6 +83,11 @@ def simulate(
     return Simulated(simulation=simulation, summary=summary, cpu_s=cpu_s)
 
 
+def require_faults(run: VirtualRun) -> None:
+    """Raise ``UsageError`` for faults that make no sense."""
+    _faults(run)
+
+
 def _faults(run: VirtualRun) -> Sequence[Fault]:
     if run.faults is None:
         return ()

@@ -1,5 +1,6 @@
 """Figures of several runs: means, confidence, ratios, and the sentences made of them."""
 
+import json
 import math
 
 import pytest
@@ -117,6 +118,36 @@ def test_flow_schedulers_are_reported_where_they_differ():
     varys = Contender("fair", "varys", "wall")
     rows = compared({FAIR: [summary()], varys: [summary()]})
     assert list(label_rows(rows).values()) == ["fair + maxmin", "fair + varys"]
+
+
+def test_pairs_stand_side_by_side(railyard, tmp_path):
+    said = railyard.ok(
+        *("compare", "terasort,size=1GB", "--clock", "virtual", "--topology", "flat-4x4"),
+        *("--schedulers", "fair, delay + sjf,delay", "--out", tmp_path / "out"),
+        *("--json", tmp_path / "c.json"),
+    )
+    for label in ("fair + maxmin", "delay + sjf", "delay + maxmin"):
+        assert label in said
+        assert label in (tmp_path / "out" / "index.html").read_text()
+    made = {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()}
+    assert made == {
+        "fair-maxmin-virtual-1",
+        "delay-sjf-virtual-1",
+        "delay-maxmin-virtual-1",
+        "plots",
+    }
+    rows = json.loads((tmp_path / "c.json").read_text())
+    assert [(row["scheduler"], row["flow_scheduler"]) for row in rows] == [
+        ("fair", "maxmin"),
+        ("delay", "sjf"),
+        ("delay", "maxmin"),
+    ]
+    for row in rows:
+        [run] = row["runs"]
+        assert (run["scheduler"], run["flow_scheduler"]) == (
+            row["scheduler"],
+            row["flow_scheduler"],
+        )
 
 
 def test_json_has_every_run():

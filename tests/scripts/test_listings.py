@@ -9,6 +9,7 @@ def test_schedulers_name_their_papers_and_settings(railyard):
     said = railyard.ok("schedulers")
     for words in ("delay\n    Zaharia et al., EuroSys 2010", "delay.node_wait_s", "maxmin"):
         assert words in said
+    assert "Without --flow-scheduler it is maxmin, unless it says above" in said
 
 
 def test_topologies_tell_their_figures(railyard):

@@ -12,6 +12,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import check_workload
+from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, reported
 from railyard.scripts.reproduce.measures import (
     CROSS_RACK,
@@ -29,8 +30,10 @@ from railyard.scripts.reproduce.runs import carry_out, command, save
 from railyard.scripts.reproduce.smaller import Coarser, fewer_jobs
 from railyard.scripts.reproduce.table import published_words, show
 from railyard.scripts.reproduce.values import as_json, values
+from railyard.simulator.nodes.behaviour import Behaviour
 
-JOBS = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
+OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
+JOBS = OPEN.under("fair")
 
 
 def summary(makespan_s=100.0, cross_rack=10, jobs=()):
@@ -117,7 +120,29 @@ def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
 def test_contenders_are_schedulers_with_flow_schedulers():
     both = JOBS.under("corral + varys")
     assert (both.scheduler, both.flow_scheduler) == ("corral", "varys")
+    assert both.under("delay").flow_scheduler == "varys", "as it says itself"
     assert both.under("fair + maxmin") == JOBS
+    assert OPEN.flow_scheduler is None
+    assert JOBS.flow_scheduler == OPEN.pair.flow_scheduler == recipe_named("fair").flow_scheduler
+    assert command(OPEN, 1) == command(JOBS, 1)
+    with pytest.raises(UsageError, match='unknown flow scheduler "vary": did you mean "varys"'):
+        JOBS.under("corral + vary")
+
+
+def test_a_setup_may_have_faults(tmp_path):
+    faulty = replace(JOBS, faults="link:r0.up*0.05@0s+9999s", behaviour=Behaviour(variance=0.1))
+    assert faulty != JOBS
+    found = carry_out([JOBS, faulty], [1])
+    assert found[faulty][0]["makespan_s"] > found[JOBS][0]["makespan_s"]
+    save(found, tmp_path / "runs")
+    plain, disturbed = (
+        json.loads(file.read_text())["command"] for file in sorted((tmp_path / "runs").iterdir())
+    )
+    assert "--faults" not in plain
+    assert "--behaviour variance=0.1 --faults 'link:r0.up*0.05@0s+9999s' --seed 1" in disturbed
+    for wrong, words in (("slow:r9n9*5@0s+9s", "r9n9"), ("slw:r0n0*5@0s+9s", "--faults slw")):
+        with pytest.raises(UsageError, match=words):
+            carry_out([JOBS, replace(faulty, faults=wrong)], [1])
 
 
 def test_a_setup_that_figures_share_is_one():

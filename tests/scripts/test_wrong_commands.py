@@ -27,6 +27,19 @@ CASES = {
         ["compare", "terasort", "--schedulers", "fair,deley"],
         'unknown scheduler "deley": did you mean "delay"?',
     ),
+    "no such flow scheduler of a pair": (
+        ["compare", "terasort", "--schedulers", "fair,delay + sfj"],
+        'unknown flow scheduler "sfj": did you mean "sjf"?',
+    ),
+    "a pair without spaces": (
+        ["simulate", "--workload", "terasort", "--scheduler", "delay+sjf"],
+        'delay+sjf: need spaces around the plus: "delay + sjf"',
+    ),
+    "half a pair": (["run", "terasort", "--scheduler", "delay +"], "FLOW SCHEDULER"),
+    "two flow schedulers": (
+        ["up", "--scheduler", "delay + sjf", "--flow-scheduler", "varys"],
+        '--flow-scheduler varys: "delay + sjf" has one: need one of the two',
+    ),
     "setting of none of them": (
         ["compare", "terasort", "--schedulers", "fair", "--set", "delay.node_wait_s=3"],
         'unknown setting of these schedulers "delay.node_wait_s"',
