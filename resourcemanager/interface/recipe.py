@@ -76,6 +76,11 @@ class Recipe:
         return moves or any(kind.uses_data for kind in self.classes())
 
     @property
+    def reserves(self) -> bool:
+        """Whether its tasks policy may propose attempts without slots."""
+        return self.tasks.propose is not Policy.propose
+
+    @property
     def uses_network(self) -> bool:
         """Whether any of its policies looks at the links between racks."""
         return any(

@@ -19,12 +19,20 @@ _RACK_BYTES = 25 * 10**6
 _ATTEMPT_BYTES = 10 * 10**6
 
 
-def require_memory(topology: Topology, what: str, tasks: int, up: RunFolder | None = None) -> None:
+def require_memory(
+    topology: Topology,
+    what: str,
+    tasks: int,
+    up: RunFolder | None = None,
+    *,
+    reserves: bool = False,
+) -> None:
     """Raise ``Exhausted`` if the processes of a run do not fit; ``tasks`` may run at once.
 
-    With ``up`` the daemons are there already.
+    With ``up`` the daemons are there already.  If the scheduler ``reserves``, attempts wait for
+    slots with what they have read: there may be more of them than slots.
     """
-    attempts = min(tasks, topology.slots)
+    attempts = tasks if reserves else min(tasks, topology.slots)
     daemons_bytes = 0 if up is not None else memory_of_daemons(topology)
     each_bytes = _ATTEMPT_BYTES + topology.stored_block_bytes  # an attempt holds its block
     need_bytes, free_bytes = daemons_bytes + attempts * each_bytes, free_memory_bytes()
@@ -37,7 +45,7 @@ def require_memory(topology: Topology, what: str, tasks: int, up: RunFolder | No
     takes = f"{processes} take about {format_size(need_bytes)} of memory"
     raise Exhausted(
         f"{what}: {takes}, but this machine has {format_size(free_bytes)} free: "
-        f"need {_what_fits(topology, fit, up)}"
+        f"need {_what_fits(topology, fit, up, reserves)}"
     )
 
 
@@ -46,11 +54,11 @@ def memory_of_daemons(topology: Topology) -> int:
     return _CENTRAL_BYTES + topology.racks.count * _RACK_BYTES
 
 
-def _what_fits(topology: Topology, attempts: int, up: RunFolder | None) -> str:
+def _what_fits(topology: Topology, attempts: int, up: RunFolder | None, reserves: bool) -> str:
     if not attempts and up is None:
         return "fewer racks, such as --network racks.count=4, or railyard simulate"
     fits = f"at most {attempts} at once: a smaller --size, fewer --reduces"
     slots = attempts // len(topology.nodes())
-    if slots and up is None:
+    if slots and up is None and not reserves:
         fits += f", or --network racks.slots={slots}"
     return fits

@@ -18,6 +18,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.jobs.workloads.model import Workload
+from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.config import (
     cluster_config,
     own_options,
@@ -65,7 +66,9 @@ class Comparison:
             defaults = Defaults(size_bytes=request.input_bytes, reduces=request.reduces)
             mix = read_mix(request.words, defaults, seed)
             if "wall" in request.clocks:
-                require_room_for_mix(None, mix, self._topology)
+                names = {run.contender.scheduler for run in self._runs}
+                reserves = any(recipe_named(name).reserves for name in names)
+                require_room_for_mix(None, mix, self._topology, reserves=reserves)
             self._works[seed] = SeveralJobs(mix, self._topology, seed)
 
     @property

@@ -22,7 +22,9 @@ _RESERVE_BYTES = 8 * 10**6
 _SHOWN_LETTERS_MAX = 80
 
 
-def require_room_for_mix(up: RunFolder | None, mix: Mix, topology: Topology) -> None:
+def require_room_for_mix(
+    up: RunFolder | None, mix: Mix, topology: Topology, *, reserves: bool = False
+) -> None:
     """The same for several jobs; equal inputs are made once."""
     for job in dict.fromkeys(job.job for job in mix.jobs):
         find(job)  # a wrong name comes first
@@ -37,7 +39,7 @@ def require_room_for_mix(up: RunFolder | None, mix: Mix, topology: Topology) -> 
     blocks = [-(-job.size_bytes // topology.storage.block) for job in mix.jobs]
     reduces = [job.reduces or n // 2 for job, n in zip(mix.jobs, blocks, strict=True)]
     what = printable(mix.name, _SHOWN_LETTERS_MAX)
-    require_memory(topology, what, sum(blocks) + sum(reduces), up)
+    require_memory(topology, what, sum(blocks) + sum(reduces), up, reserves=reserves)
 
 
 def require_room(

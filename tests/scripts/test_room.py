@@ -109,6 +109,15 @@ def test_processes_that_do_not_fit_are_refused_with_what_would(small_machine, to
     assert reason in str(caught.value)
 
 
+def test_attempts_that_wait_for_slots_take_memory_too(small_machine):
+    """32 slots and more tasks: only with reservations may there be a process for each."""
+    memory.require_memory(TOPOLOGY, "sort", tasks=200)
+    with pytest.raises(Exhausted) as caught:
+        memory.require_memory(TOPOLOGY, "sort", tasks=200, reserves=True)
+    assert "sort: 200 attempts at once" in str(caught.value)
+    assert str(caught.value).endswith("a smaller --size, fewer --reduces")
+
+
 @pytest.mark.parametrize(
     ("line", "files"),
     [

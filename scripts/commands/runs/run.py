@@ -9,6 +9,7 @@ from railyard.cluster.errors import RailyardError, Refused, UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
+from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.folders import current_folder
 from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.clusters.session import connected
@@ -75,7 +76,8 @@ def _single(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder
     blocks_of = None if up is None else partial(_blocks_of, up, config)
     plan = partial(prepare, request, topology, seed, blocks_of)
     prepared = survived(user_files(request.jobs), plan)
-    require_memory(topology, prepared.name, prepared.tasks, up)
+    reserves = recipe_named(config.scheduler).reserves
+    require_memory(topology, prepared.name, prepared.tasks, up, reserves=reserves)
     return SingleJob(prepared, Submitter(request.user, request.queue), request.fetch_to)
 
 
@@ -101,5 +103,6 @@ def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolde
         params=request.params,
     )
     mix = read_mix(request.jobs, defaults, seed)
-    require_room_for_mix(up, mix, config.topology)
+    reserves = recipe_named(config.scheduler).reserves
+    require_room_for_mix(up, mix, config.topology, reserves=reserves)
     return SeveralJobs(mix, config.topology, seed)
