@@ -12,14 +12,18 @@ from random import Random
 
 import msgspec
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.decisions import (
     Copy,
     Decision,
     MoveInput,
+    Place,
     Proposal,
+    Reserve,
     Take,
     Wait,
+    Withdraw,
 )
 from railyard.resourcemanager.interface.defaults import ClosestTasks, StoreDecides
 from railyard.resourcemanager.interface.policies import CopyPolicy
@@ -27,6 +31,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
+    FetchView,
     JobView,
     SlotView,
     TaskView,
@@ -96,13 +101,55 @@ class DiceCopies(CopyPolicy):
 
 
 class DiceTasks(ClosestTasks):
-    """Lets slots pass for a while, with luck, where little gets into the rack."""
+    """Reserves places, and lets slots pass for a while where little gets into the rack: with luck.
+
+    Counts the fetches that it hears of: each begins and ends once.
+    """
 
     uses_network = True
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._changed = False  #: whether links have, or slots are fewer, since it was asked last
+        self._fetches: dict[int, FetchView] = {}  #: {identity: fetch under way}
+
+    def propose(self) -> Iterable[Proposal]:
+        dice = self.cluster.random
+        if dice.random() < 0.6:
+            return
+        jobs = list(self.cluster.jobs.values())
+        stages = [stage for job in jobs for stage in job.stages.values()]
+        pending = [stage.tasks[index] for stage in stages for index in stage.pending]
+        reserved = [task.reserved for task in pending if task.reserved is not None]
+        if reserved and dice.random() < 0.1:
+            yield Withdraw(dice.choice(reserved), "by dice")
+        free = [task for task in pending if task.reserved is None]
+        nodes = [node for node in self.cluster.nodes.values() if node.alive]
+        if free and nodes:
+            task, node = dice.choice(free), dice.choice(nodes)
+            if node.id not in task.stage.job.avoid:
+                yield Reserve(task, node.id, "by dice")
+
+    def attempt_ready(self, attempt: AttemptView) -> None:
+        if attempt.task.reserved is not attempt or attempt.holds_slot:
+            raise InvariantError(f"{attempt.id} is ready, and is no reservation")
+
+    def reservation_ended(self, attempt: AttemptView) -> None:
+        if attempt.task.reserved is not None or attempt.ended_s != self.cluster.now_s:
+            raise InvariantError(f"{attempt.id} has ended, and is a reservation")
+
+    def fetch_started(self, fetch: FetchView) -> None:
+        if fetch.reader.ended_s is not None or id(fetch) in self._fetches:
+            raise InvariantError(f"a fetch was started for {fetch.reader.id}, which has ended")
+        self._fetches[id(fetch)] = fetch
+
+    def fetch_ended(self, fetch: FetchView) -> None:
+        if self._fetches.pop(id(fetch), None) is None:
+            raise InvariantError(f"a fetch of {fetch.reader.id} has ended that was not started")
+
+    def job_ended(self, job: JobView) -> None:
+        if any(fetch.reader.task.stage.job is job for fetch in self._fetches.values()):
+            raise InvariantError(f"{job.id} has ended, and is fetching")
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         self._changed |= bool(changed)
@@ -116,6 +163,10 @@ class DiceTasks(ClosestTasks):
         busy = link.free_bytes_per_s < link.capacity_bytes_per_s / 2
         if busy and self.cluster.random.random() < 0.3:
             return Wait(f"little gets into {slot.rack}", until_s=now_s + 1.0)
+        here = [attempt.task for attempt in slot.reserved.values()]
+        ready = [task for task in here if task.stage.job is job and task.stage.open]
+        if ready and self.cluster.random.random() < 0.7:
+            return Place(self.cluster.random.choice(ready), "its reservation, by dice")
         return super().offer(job, slot, now_s)
 
     def reconsider(self) -> Iterable[JobView]:

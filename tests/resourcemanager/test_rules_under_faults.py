@@ -7,7 +7,7 @@ import random
 import pytest
 
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.messages.execution import FlowFailed, StartFlow
+from railyard.cluster.messages.execution import AttemptFailed, FlowFailed, StartFlow
 from railyard.cluster.topology import Ocs
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names
@@ -86,6 +86,8 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
             slots = dice.randint(0, 2 * c.topology.racks.slots)
             c.at(dice.uniform(0, FAULTS_END_S), lambda n=node, slots=slots: set_slots(c, n, slots))
         c.at(FAULTS_END_S, lambda node=node: set_slots(c, node, c.topology.racks.slots))
+    for _ in range(dice.randint(0, 3)):
+        c.at(dice.uniform(0, FAULTS_END_S), lambda: fail_reservation(c))
     if dice.random() < 0.3:
         c.at(dice.uniform(5, 20), lambda: kill_if_running(c, "j1"))
 
@@ -93,6 +95,11 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
 def set_slots(c: TinyCluster, node: str, slots: int) -> None:
     if c.core.state.nodes[NodeId(node)].alive:
         c.set_slots(node, slots)
+
+
+def fail_reservation(c: TinyCluster) -> None:
+    for attempt in list(c.core.state.reserved)[:1]:
+        c.feed(AttemptFailed(attempt=attempt, reason="broke while it fetched"))
 
 
 def kill_if_running(c: TinyCluster, job: str) -> None:
