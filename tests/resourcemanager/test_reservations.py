@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -29,11 +30,11 @@ from railyard.resourcemanager.interface.decisions import (
     Take,
     Withdraw,
 )
-from railyard.resourcemanager.interface.defaults import ClosestTasks
+from railyard.resourcemanager.interface.defaults import ClosestTasks, SlowStart
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.toys import ReservesReduces, copying, reserving
@@ -152,6 +153,40 @@ def test_a_free_slot_of_its_node_is_offered_again_when_a_reservation_is_ready():
     c = tiny_cluster(nodes=2, slots=2, scheduler=reserving(ReservesReduces), flow_s=1.5)
     c.submit("j0", maps=2, reduces=2, map_s=1, reduce_s=1)
     assert c.run().launches("j0.r") == [("j0.r0", 2.5), ("j0.r1", 2.5)]
+
+
+def test_a_free_slot_of_its_node_is_offered_again_when_a_reservation_is_made():
+    class Later(ReservesReduces):
+        """Reserves a second after the map has ended, and runs nothing elsewhere."""
+
+        def wake_s(self) -> float | None:
+            return 2.0 if self.cluster.now_s < 2.0 else None
+
+        def likes(self, job: JobView, node: SlotView) -> bool:
+            return self.cluster.now_s >= 2.0
+
+        def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+            if slot.reserved:
+                return Place(next(iter(slot.reserved.values())).task)
+            return super().offer(job, slot, now_s)
+
+    c = tiny_cluster(nodes=2, slots=1, scheduler=reserving(Later), flow_s=1.5)
+    c.submit("j0", maps=1, reduces=1, map_s=1, reduce_s=1)
+    assert c.run().placements[-1] == ("j0.r0", "r0n1", 2.0)
+
+
+def test_reservations_fetch_once_the_shuffle_policy_lets_their_stage():
+    class AfterAllMaps(SlowStart):
+        def may_fetch(self, stage: StageView) -> bool:
+            return all(source.complete for source in stage.reads)
+
+    recipe = replace(reserving(ReservesReduces), shuffle=AfterAllMaps)
+    c = busy_second_node(9.0, recipe, flow_s=1.0)
+    c.submit("j0", maps=2, reduces=1, map_s=1, reduce_s=2)  # one after the other
+    c.run()
+    assert [(at_s, flow.reader, len(flow.outputs)) for at_s, flow in c.flows()] == [
+        (2.0, "j0.r0.0", 2)
+    ]
 
 
 # Ends --------------------------------------------------------------------------------------------
@@ -273,11 +308,11 @@ def test_reservations_that_fail_too_often_end_their_job():
 
 def test_a_node_that_a_job_comes_to_avoid_has_nothing_reserved_for_it():
     class Tasks(ReservesReduces):
-        nodes = ("r0n3", "r0n1")
+        nodes = ("r0n3", "r0n1", "r0n3")
 
     c = tiny_cluster(nodes=4, slots=1, scheduler=reserving(Tasks), flow_s=1.0)
     c.submit("j9", maps=4, map_s=20)
-    c.submit("j0", maps=1, reduces=2, map_s=1, reduce_s=1, max_attempts=9)
+    c.submit("j0", maps=1, reduces=3, map_s=1, reduce_s=1, max_attempts=9)
     for number in range(3):
         name = AttemptId(f"j0.r0.{number}")
         c.at(1.0 + number, lambda name=name: c.feed(AttemptFailed(attempt=name, reason="boom")))
@@ -287,6 +322,7 @@ def test_a_node_that_a_job_comes_to_avoid_has_nothing_reserved_for_it():
     assert [task.reserved and task.reserved.node.id for task in job.stages["r"].tasks] == [
         None,
         "r0n1",
+        None,
     ]
 
 
@@ -315,6 +351,22 @@ def test_tasks_that_are_not_needed_any_more_lose_their_reservations():
     run = c.run()
     assert run.ended_s["j0"] == 3.0
     assert (3.0, "KillAttempt", "j0.r1.0") in sent(c, KillAttempt)
+
+
+def test_a_stage_that_others_read_leaves_its_reservations_when_enough_is_done():
+    class Tasks(ReservesReduces):
+        nodes = ("r0n0", "r0n1")
+
+    stages = (
+        StagePlan(name="m", tasks=1),
+        StagePlan(name="b", reads=("m",), tasks=2, needed=1),
+        StagePlan(name="r", reads=("b",), tasks=1),
+    )
+    c = busy_second_node(9.0, reserving(Tasks))
+    c.submit("j0", stages=stages, durations={"m": 1.0, "b": 2.0, "r": 1.0})
+    run = c.run()
+    assert (3.0, "KillAttempt", "j0.b1.0") in sent(c, KillAttempt)
+    assert run.ended_s["j0"] == 4.0
 
 
 def test_slots_of_its_node_that_change_leave_a_reservation_alone():
