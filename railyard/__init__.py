@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         Pass,
         Place,
         Proposal,
+        Reserve,
         Take,
         Wait,
+        Withdraw,
     )
     from railyard.resourcemanager.interface.estimates import Estimates
     from railyard.resourcemanager.interface.policies import (
@@ -57,7 +59,7 @@ _MODULE_OF = {
         "netemu.schedulers.base": "FlowScheduler",
         "netemu.schedulers.filling": "fill serve_in_order",
         "resourcemanager.interface.decisions": (
-            "Copy Decision MoveInput Pass Place Proposal Take Wait"
+            "Copy Decision MoveInput Pass Place Proposal Reserve Take Wait Withdraw"
         ),
         "resourcemanager.interface.estimates": "Estimates",
         "resourcemanager.interface.policies": (
@@ -93,6 +95,7 @@ __all__ = [
     "Proposal",
     "Recipe",
     "Reduce",
+    "Reserve",
     "ShufflePolicy",
     "SlotView",
     "Stage",
@@ -101,6 +104,7 @@ __all__ = [
     "Take",
     "TaskPolicy",
     "Wait",
+    "Withdraw",
     "fill",
     "require",
     "serve_in_order",

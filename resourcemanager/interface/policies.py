@@ -203,7 +203,7 @@ class OrderPolicy(Policy):
 
 
 class TaskPolicy(Policy):
-    """Answers "tasks": a slot is offered to one job."""
+    """Answers "tasks": a slot is offered to one job; proposes reservations."""
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         """A free slot is offered to this job: place one of its tasks, wait or pass."""
