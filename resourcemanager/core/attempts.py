@@ -181,6 +181,7 @@ class Attempts:
             reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
+        stage.job.record.computed_s += event.computed_s
         if stage.job.state != "running" or task.state in ("done", "left"):
             self._end(attempt, "successful too late")  # the job or others were faster
             stage.job.record.killed += 1

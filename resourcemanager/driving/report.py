@@ -27,6 +27,7 @@ def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> di
     makespan_s = max(ends_s, default=now_s) - begin_s
     done = [record for record in records if record.ok]  # a job cut short has no completion time
     held_s = sum(record.slot_s for record in records)
+    computed_s = sum(record.computed_s for record in records)
     slot_s = slots.slot_s(begin_s, begin_s + makespan_s)
     return {
         "makespan_s": makespan_s,
@@ -40,6 +41,7 @@ def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> di
             for name in ("launched", "succeeded", "failed", "killed", "copies", "copies_chosen")
         },
         "slot_utilization": held_s / slot_s if slot_s else 0.0,
+        "compute_utilization": computed_s / slot_s if slot_s else 0.0,
         "jobs": [_job(record) for record in records],
     }
 
@@ -113,6 +115,7 @@ def _job(record: JobRecord) -> dict[str, Any]:
         "maps": record.maps,
         "reduces": record.reduces,
         "slot_s": record.slot_s,
+        "computed_s": record.computed_s,
         "reduce_s": record.reduce_s / record.reduced if record.reduced else None,
         "ok": record.ok,
     }

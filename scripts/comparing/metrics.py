@@ -48,6 +48,10 @@ def _shuffle_skew(summary: Summary) -> float | None:
     return spread.get("mean")
 
 
+def _computing(summary: Summary) -> float | None:
+    return summary.get("compute_utilization")
+
+
 METRICS = (
     Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), format_duration, True),
     Metric("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), format_duration, True),
@@ -65,6 +69,7 @@ METRICS = (
     Metric("node_local", "node-local maps", _node_local, _share, False),
     Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, lambda v: f"{v:.2f}", True),
     Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], _share, None),
+    Metric("compute_utilization", "computing", _computing, _share, None),
     Metric(
         "network_utilization",
         "links used",

@@ -117,9 +117,10 @@ def _verdict(result: Result) -> Text:
 
 
 def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Bytes that were moved, and the share of slots used."""
+    """Bytes that were moved, and the share of slots x time that was held, and computed in."""
     moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
-    return [("moved", moved), ("slots", f"{summary['slot_utilization']:.0%} used")]
+    used, computing = summary["slot_utilization"], summary["compute_utilization"]
+    return [("moved", moved), ("slots", f"{used:.0%} used, {computing:.0%} computing")]
 
 
 def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

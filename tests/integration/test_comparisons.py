@@ -49,7 +49,13 @@ def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
         summary = json.loads((folder / "summary.json").read_text())
         expected = skews_by_placement(folder / "events.jsonl")
         for job in summary["jobs"]:
+            # at 400 MB/s a slot, all that is read and all that is fetched
+            paced_s = (job["input_bytes"] + job["shuffle_bytes"]) / 400e6
+            assert paced_s * 0.999 <= job["computed_s"] <= job["slot_s"] * 1.001, clock
+            if clock == "virtual":
+                assert job["computed_s"] == pytest.approx(paced_s, rel=1e-6)
             assert job["shuffle_skew"] == pytest.approx(expected[job["id"]], rel=1e-9), clock
+        assert 0 < summary["compute_utilization"] < summary["slot_utilization"]
         assert summary["shuffle_skew"]["max"] == max(j["shuffle_skew"] for j in summary["jobs"])
         assert set(summary["figures"]["delay"]) == {"waits", "waits_node_local", "waited_s"}
         assert "figures_error" not in summary

@@ -12,6 +12,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import tiny_cluster
+from tests.resourcemanager.toys import CopyEach, copying
 
 
 def test_the_summary_of_two_jobs():
@@ -34,6 +35,7 @@ def test_the_summary_of_two_jobs():
         "copies_chosen": 0,
     }
     assert summary["slot_utilization"] == pytest.approx((4 * 1 + 2 * 1.5 + 2 * 3) / (4 * 13))
+    assert summary["compute_utilization"] == pytest.approx((4 * 1 + 2 * 1 + 2 * 3) / (4 * 13))
     fetched = summary["bytes"]
     assert fetched["local"] + fetched["rack"] + fetched["cross_rack"] == 4 * 2 * 5
     assert summary["jobs"][0] == {
@@ -51,6 +53,7 @@ def test_the_summary_of_two_jobs():
         "cross_rack_shuffle_bytes": 20,
         "shuffle_skew": 1.0,
         "slot_s": 7.0,
+        "computed_s": 6.0,
         "reduce_s": 1.5,
         "ok": True,
     }
@@ -110,6 +113,28 @@ def test_the_summary_of_a_job_that_runs():
     assert summary["makespan_s"] == 5.0
     assert summary["jobs"][0]["ok"] is None
     assert summary["jct_s"]["mean"] is None
+
+
+def test_all_attempts_that_succeed_have_computed():
+    """j0.m0 and a copy of it both succeed at 3 s: two slots computed, one output counts."""
+    c = tiny_cluster(nodes=2, slots=1, scheduler=copying(CopyEach), flow_s=0.0)
+    c.submit("j0", maps=1, map_s=3)
+    c.run()
+    record = c.core.records[JobId("j0")]
+    assert (record.launched, record.succeeded, record.killed) == (2, 1, 1)
+    summary = report([record], c.core.state.slot_history, now_s=3.0)
+    assert summary["slot_utilization"] == summary["compute_utilization"] == 1.0
+
+
+def test_slots_that_are_held_for_fetches_do_not_compute():
+    """One map of 2 s, then a reduce that waits 3 s for its only fetch and computes 1 s."""
+    c = tiny_cluster(nodes=1, slots=2, flow_s=3.0, options={"shuffle.slowstart": 1.0})
+    c.submit("j0", maps=1, reduces=1, map_s=2, reduce_s=1)
+    c.run()
+    summary = report([c.core.records[JobId("j0")]], c.core.state.slot_history, now_s=6.0)
+    assert summary["makespan_s"] == 6.0
+    assert summary["slot_utilization"] == pytest.approx((2 + 4) / (2 * 6))
+    assert summary["compute_utilization"] == pytest.approx((2 + 1) / (2 * 6))
 
 
 def test_completion_times_are_those_of_jobs_that_were_completed():

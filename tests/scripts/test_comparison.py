@@ -25,6 +25,7 @@ def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5):
         "bytes": {"cross_rack": cross},
         "locality": {"node": node, "rack": 0, "remote": 5},
         "slot_utilization": 0.5,
+        "compute_utilization": 0.4,
         "network_utilization": 0.25,
         "shuffle_skew": {"mean": 1.5},
     }

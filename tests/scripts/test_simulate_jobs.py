@@ -8,6 +8,7 @@ KEYS = {
     "scheduler", "flow_scheduler", "topology", "workload", "clock", "seed", "scale", "makespan_s",
     "jct_s", "cct_s", "bytes", "locality", "tasks", "link_skew", "slot_utilization",
     "network_utilization", "scheduling_s", "verified", "jobs", "figures", "shuffle_skew",
+    "compute_utilization",
 }  # fmt: skip
 
 

@@ -60,6 +60,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     copies: int = 0
     copies_chosen: int = 0
     slot_s: float = 0.0  #: seconds for which its attempts held slots, added up
+    #: seconds for which its attempts that succeeded computed, whether their output counts or not
+    computed_s: float = 0.0
     reduced: int = 0  #: attempts that read other stages and succeeded
     reduce_s: float = 0.0  #: seconds from launch to end of these, added up
     cct_s: list[float] = []  #: of each of its coflows
