@@ -46,6 +46,18 @@ def nodes(cluster):
     asked.transport.close()
 
 
+def test_nodes_and_racks_are_changed_together(cluster, nodes):
+    said = cluster.ok("slots", "set", "r1", "r0n1", "r1n0", "0")
+    assert said.splitlines() == [f"{n} has 0 slots, stated 1" for n in ("r1n0", "r1n1", "r0n1")]
+    assert {name for name, (slots, *_) in nodes().items() if not slots} == {"r0n1", "r1n0", "r1n1"}
+    wrong = cluster.run("slots", "set", "r1", "r9", "default")
+    assert wrong.returncode == 2
+    assert 'unknown node or rack "r9"' in wrong.stderr
+    assert nodes()["r1n0"][0] == 0, "nothing is changed if a name is wrong"
+    cluster.ok("slots", "set", "r0", "r1", "default")
+    assert {slots for slots, *_ in nodes().values()} == {1}
+
+
 def test_a_job_goes_on_with_other_slots(cluster, nodes, tmp_path):
     report = tmp_path / "t.json"
     said = cluster.ok("slots", "set", "r0n1", "3")
@@ -79,7 +91,7 @@ def test_slots_stay_as_they_were_set_when_a_nodemanager_comes_back(cluster, node
 
 def test_slots_that_are_none_are_refused(cluster):
     for arguments, words in (
-        (("set", "r0n9", "1"), 'unknown node "r0n9": did you mean "r0n'),
+        (("set", "r0n9", "1"), 'unknown node or rack "r0n9": did you mean "r0n'),
         (("set", "r0n0", "1.5"), "slots 1.5: need a whole number up to 65536, or default"),
         (("set", "r0n0", "65537"), "slots 65537: need a whole number up to 65536, or default"),
         (("sett", "r0n0", "1"), 'unknown slots command "sett": did you mean "set"?'),

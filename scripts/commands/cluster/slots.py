@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from railyard.cluster.errors import UsageError, unknown_name
@@ -25,23 +27,24 @@ def slots() -> None:
 
 
 @slots.command("set")
-@click.argument("node")
+@click.argument("nodes", metavar="NODE|RACK...", nargs=-1, required=True)
 @click.argument("number")
-def set_slots(node: str, number: str) -> None:
-    """Give NODE another number of slots from now on, while jobs run.
+def set_slots(nodes: tuple[str, ...], number: str) -> None:
+    """Give nodes another number of slots each from now on, while jobs run.
 
-    NODE is as r3n0; NUMBER as 2, 0 (it gets no more tasks), or default (as the topology states
-    it).  What runs there runs on: with more attempts than slots, a slot is free once enough of
-    them have ended.
+    NODE is as r3n0, RACK as r3 (all of its nodes); NUMBER as 2, 0 (no more tasks), or default (as
+    the topology states it).  What runs there runs on: with more attempts than slots, a slot is
+    free once enough of them have ended.
     """
     with running_session() as session:
         stated = _stated(session.config.topology)
-        name = NodeId(node)
-        if name not in stated:
-            raise unknown_name("node", node, stated)
-        wanted = stated[name] if number == _DEFAULT else _number(number)
-        session.link("resourcemanager").call(SetSlots(node=name, slots=wanted), Done)
-        click.echo(f"{name} has {format_count(wanted, 'slot')}, stated {stated[name]}")
+        chosen = _chosen(nodes, session.config.topology)
+        wanted = None if number == _DEFAULT else _number(number)
+        manager = session.link("resourcemanager")
+        for node in chosen:
+            count = stated[node] if wanted is None else wanted
+            manager.call(SetSlots(node=node, slots=count), Done)
+            click.echo(f"{node} has {format_count(count, 'slot')}, stated {stated[node]}")
 
 
 @slots.command()
@@ -70,6 +73,16 @@ def show() -> None:
 
 def _stated(topology: Topology) -> dict[NodeId, int]:
     return {node.id: node.slots for node in topology.nodes()}
+
+
+def _chosen(words: Iterable[str], topology: Topology) -> list[NodeId]:
+    """The nodes that are named, by themselves or by their racks, each once; ``UsageError``."""
+    known = {str(rack.id): [node.id for node in rack.nodes] for rack in topology.rack_list()}
+    known |= {str(node.id): [node.id] for node in topology.nodes()}
+    for word in words:
+        if word not in known:
+            raise unknown_name("node or rack", word, known)
+    return list(dict.fromkeys(node for word in words for node in known[word]))
 
 
 def _number(text: str) -> int:
