@@ -42,19 +42,22 @@ def apply_levels(
         applied[:] = levels
         return changed, np.nan
     changed, total_more, news = False, 0.0, memory.news[index]
-    numbers = np.empty(memory.sizes[index].max(), np.int64)
+    begins, sizes = memory.begins[index], memory.sizes[index]
+    # not taken out of a tuple or sliced row by row: each time, a count of references is changed
+    entries, known, firsts = lists.entries, lists.known, lists.firsts
+    rates, numbers = work[0], np.empty(sizes.max(), np.int64)
     for link in moved:
-        begin, size = memory.begins[index, link], memory.sizes[index, link]
-        _rates_on_link(lists.entries, begin, size, link, levels, work[0], work[2])
-        _rates_on_link(lists.entries, begin, size, link, applied, work[1], work[2])
-        for number in _different(work[0, :size], work[1, :size], numbers):
-            row = lists.entries[0, begin + number]
-            more = _set_rate(table, row, work[0, number], now_s, lists)
+        begin, size = begins[link], sizes[link]
+        _rates_on_link(entries, begin, size, link, levels, rates, work[2])
+        _rates_on_link(entries, begin, size, link, applied, work[1], work[2])
+        for number in _different(rates[:size], work[1, :size], numbers):
+            row = entries[0, begin + number]
+            more = _set_rate(table, row, rates[number], now_s, known, firsts)
             total_more, changed = total_more + more, changed or more != 0
     if news < count:
         _rates_of_rows(paths[:, news:], count - news, levels, work)
         for row in range(news, count):
-            more = _set_rate(table, row, work[0, row - news], now_s, lists)
+            more = _set_rate(table, row, rates[row - news], now_s, known, firsts)
             total_more, changed = total_more + more, changed or more != 0
     applied[:] = levels
     return changed, total_more
@@ -106,12 +109,14 @@ def _different(values: Floats, others: Floats, numbers: Numbers) -> Numbers:
 
 
 @njit(cache=True)
-def _set_rate(table: Floats, row: int, rate: float, now_s: float, lists: RowLists) -> float:
+def _set_rate(
+    table: Floats, row: int, rate: float, now_s: float, known: Floats, firsts: Floats
+) -> float:
     """Change a row's rate if it is another; returns how many bytes/s more that is."""
-    before, weight, block = table[RATE, row], lists.known[row], row // BLOCK
+    before, weight, block = table[RATE, row], known[row], row // BLOCK
     if weight == 0 or not differs(rate, before, STAYS):
         return 0.0
-    firsts, was_s = lists.firsts, table[FINISH_S, row]
+    was_s = table[FINISH_S, row]
     change_rate(table, row, rate, now_s)
     finish_s = table[FINISH_S, row]
     if finish_s <= firsts[block]:
@@ -125,9 +130,9 @@ def _set_rate(table: Floats, row: int, rate: float, now_s: float, lists: RowList
 @njit(cache=True)
 def _set_all(table: Floats, count: int, lists: RowLists, now_s: float, rates: Floats) -> bool:
     """Set the rates of all rows."""
-    changed = False
+    changed, known = False, lists.known
     for row in range(count):
-        if lists.known[row] > 0 and differs(rates[row], table[RATE, row], STAYS):
+        if known[row] > 0 and differs(rates[row], table[RATE, row], STAYS):
             change_rate(table, row, rates[row], now_s)
             changed = True
     lists.firsts[:] = np.nan
