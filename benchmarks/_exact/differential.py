@@ -20,6 +20,7 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.netemu.schedulers.base import Fast
 
@@ -189,7 +190,14 @@ def fabric_ends_s(scheduler: str, case: Case, fast: Fast | None) -> dict[str, fl
     def take(ended: list[Finished]) -> None:
         ends.update({one.flow: one.finished_s for one in ended})
 
+    def run(before_s: float) -> None:
+        """Many events at once where that can be, one by one where not."""
+        while (due_s := fabric.next_event_s()) < before_s:
+            ended = fabric.go_ahead(before_s)
+            take(fabric.advance(due_s) if ended is None else ended)
+
     for at_s, changes in case.moments:
+        run(float(at_s) - instant_s(float(at_s)))
         take(fabric.advance(float(at_s)))
         for change in changes:
             if isinstance(change, Start):
@@ -201,8 +209,7 @@ def fabric_ends_s(scheduler: str, case: Case, fast: Fast | None) -> dict[str, fl
                 fabric.set_capacity(change.link, float(change.bytes_per_s))
             else:
                 fabric.cancel(change.flow)
-    while (due_s := fabric.next_event_s()) < math.inf:
-        take(fabric.advance(due_s))
+    run(math.inf)
     return ends
 
 

@@ -17,6 +17,7 @@ Times that differ by rounding only are one instant (``instant_s``).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from math import inf
 from operator import attrgetter
 
@@ -208,11 +209,29 @@ class Fabric:
             context.now_s = due_s
             decided = now_s - due_s <= slack_s
             ended = self._take_ended(now_s + slack_s if decided else due_s)
-            self._ways.carried.book_ended(ended)
-            finished += self._finish(ended, due_s)
+            finished += self._finish(ended, repeat(due_s))
             self._rates.stale = True
         context.now_s = now_s
         return finished
+
+    def go_ahead(self, before_s: float) -> list[Finished] | None:
+        """Let several events happen before then, if that can be computed at once.
+
+        To be asked for when ``next_event_s`` is before then.  Returns what finished on the way, in
+        order; the time is that of the last event.  None if there is nothing that can be: then
+        ``advance``.
+        """
+        if self._instant or self._ways.plane is not None:
+            return None
+        self._refresh()
+        try:
+            ended = self._rates.go_ahead(before_s, self.together_s)
+        except InvariantError as error:
+            self._recent.add_to(error)
+            raise
+        if ended is None:
+            return None
+        return self._finish([flow for _, _, flow in ended], (at_s for at_s, _, _ in ended))
 
     # What can be seen -----------------------------------------------------------------------------
     def next_event_s(self) -> float:
@@ -355,10 +374,11 @@ class Fabric:
             ended += [flow for flow in due if not flow.more]
         return sorted(ended, key=attrgetter("sequence"))
 
-    def _finish(self, ended: list[Flow], now_s: float) -> list[Finished]:
-        """Close flows that have sent all."""
+    def _finish(self, ended: list[Flow], ends_s: Iterable[float]) -> list[Finished]:
+        """Count and close flows that have sent all, each at its time."""
+        self._ways.carried.book_ended(ended)
         flows, recent, finished = self._flows, self._recent, list[Finished]()
-        for flow in ended:
+        for flow, end_s in zip(ended, ends_s, strict=False):
             spec, coflow = flow.spec, flow.coflow
             name = spec.flow
             del flows[name]
@@ -366,10 +386,10 @@ class Fabric:
                 self._ways.forget(flow.group.key)
             else:
                 del coflow.flows[name]
-                coflow.finished_s = now_s
+                coflow.finished_s = end_s
             self.finished_bytes += flow.size_bytes
-            recent.add((now_s, "finish", name, spec.coflow))
-            finished.append(Finished(name, now_s, spec.coflow))
+            recent.add((end_s, "finish", name, spec.coflow))
+            finished.append(Finished(name, end_s, spec.coflow))
         return finished
 
     def _refresh(self) -> None:

@@ -49,6 +49,7 @@ class FlowGroup(ServedRows):
         self._serving = 0  #: rows that have flows
         self._ended: list[int] = []  #: rows that have ended and stay
         self._coming: list[Flow] = []  #: those that have no class yet
+        self._flows = 0  #: those that have one
 
     # What schedulers see -------------------------------------------------------------------------
     @property
@@ -89,6 +90,7 @@ class FlowGroup(ServedRows):
         if not self._coming:
             return
         coming, self._coming = self._coming, []
+        self._flows += len(coming)
         by_key, row = self._by_key, len(self._in_rows)
         first_row = row
         fresh: list[Row] = []
@@ -129,6 +131,7 @@ class FlowGroup(ServedRows):
         row = flow.row if left is ALONE else left.row
         flow.sent_bytes = flow.sent_at(self._settle(row))
         flow.flow_class = None
+        self._flows -= 1
         if left is not ALONE:
             left.release(flow)
             if left.members:
@@ -170,6 +173,7 @@ class FlowGroup(ServedRows):
             if found.class_key is not None:
                 del by_key[_key(found)]
             ended.append(row)
+        self._flows -= len(taken)
         for flow in taken:
             if flow.more or flow.pair is not None:
                 flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
@@ -191,6 +195,29 @@ class FlowGroup(ServedRows):
         """Bytes/s of one of its flows."""
         row = _row_of(flow)
         return 0.0 if row < 0 else float(self.rates[row]) * flow.weight
+
+    @property
+    def open_rows(self) -> int:
+        """How many rows have flows."""
+        return self._serving
+
+    @property
+    def has_shared_rows(self) -> bool:
+        """Whether any row has several flows."""
+        return self._flows != self._serving
+
+    def end_row(self, row: int) -> Flow:
+        """Take the only flow of a row that has ended, and been cleared (see ``went_ahead``)."""
+        found = self._in_rows[row]
+        flow = found if isinstance(found, Flow) else found.take_last()
+        if flow.more or flow.pair is not None:
+            flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
+        if found.class_key is not None:
+            del self._by_key[_key(found)]
+        self._ended.append(row)
+        self._serving -= 1
+        self._flows -= 1
+        return flow
 
     def limits_changed(self) -> None:
         """Find each class's limited links anew."""

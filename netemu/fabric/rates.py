@@ -20,6 +20,8 @@ from railyard.netemu.model.openflows import Carrier, Flow, ScheduledGroup
 from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 
+_NO_GROUPS: frozenset[ScheduledGroup] = frozenset()
+
 
 class Rates:
     """The rates of one network's groups of flows."""
@@ -109,6 +111,31 @@ class Rates:
         if circuits_s is not None:
             self.decide_s = min(self.decide_s, circuits_s)
         self._take(changed)
+
+    def go_ahead(self, before_s: float, together_s: float) -> list[tuple[float, int, Flow]] | None:
+        """Let happen what happens before then, as far as the scheduler can compute it at once.
+
+        Time goes on to the last of these events.  Returns the flows that have ended on the way, as
+        (when in seconds, sequence, flow), in order; None if nothing has happened.
+        """
+        groups = self._sending.keys()
+        traffic = Traffic(self._context.now_s, self.capacities, groups, _NO_GROUPS, self._is_port)
+        ahead = self.scheduler.go_ahead(traffic, before_s, together_s)
+        if ahead is None:
+            return None
+        self._context.now_s, self.decide_s = ahead.now_s, ahead.decide_s
+        self.decided += ahead.events
+        self._take(_NO_GROUPS)
+        end_row = [rows.end_row for group in groups if (rows := group.as_rows) is not None]
+        ended: list[tuple[float, int, Flow]] = []
+        for at_s, place, row in zip(
+            ahead.ends_s.tolist(), ahead.groups.tolist(), ahead.rows.tolist(), strict=True
+        ):
+            flow = end_row[place](row)
+            if not flow.more:
+                ended.append((at_s, flow.sequence, flow))
+        ended.sort()
+        return ended
 
     # Inside --------------------------------------------------------------------------------------
     def _take(self, changed: frozenset[ScheduledGroup]) -> None:

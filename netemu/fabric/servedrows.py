@@ -117,6 +117,23 @@ class ServedRows:
         self._few_times = 0  # they may have been given unlimited ones
         self._is_set()
 
+    def sent_as_of(self) -> tuple[float, float]:
+        """What all flows of the group had sent when it was last noted, and when that was."""
+        return self._sent_bytes, self._sent_s
+
+    def went_ahead(
+        self,
+        sent_bytes: float,
+        sent_s: float,
+        bytes_per_s: float,
+        first_finish_s: float,
+        load: Floats,
+    ) -> None:
+        """Note what has come of its rows, which have gone through several events at once."""
+        self._sent_bytes, self._sent_s = sent_bytes, sent_s
+        self.rate_bytes_per_s = bytes_per_s
+        self.timed(bytes_per_s, first_finish_s, load)
+
     def service(self) -> list[float]:
         """The service of each class by now, by row."""
         service: list[float] = self._served().tolist()

@@ -19,7 +19,7 @@ import msgspec
 from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.flows import Coflow, FlowSpec
 from railyard.netemu.model.links import Route
-from railyard.netemu.model.traffic import Group
+from railyard.netemu.model.traffic import Group, RowGroup
 
 #: Flows of one class finish together if their needs differ by less, which is rounding.
 ROUNDING = 1 + 1e-12
@@ -109,8 +109,19 @@ class Carrier(Protocol):
         """Bytes/s of one of its flows."""
 
 
+class RowsOfFlows(RowGroup, Protocol):
+    """Arrays, and the flows in their rows."""
+
+    def end_row(self, row: int) -> Flow:
+        """Take the only flow of a row that has ended while the group went ahead."""
+
+
 class ScheduledGroup(Group, Carrier, Protocol):
     """A group of which a flow scheduler sets the rates."""
+
+    @property
+    def as_rows(self) -> RowsOfFlows | None:
+        """Itself, for compiled loops; None if it has no arrays of its own."""
 
     def quiet(self) -> None:
         """Note that no flow of it has anything to send."""

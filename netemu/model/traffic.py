@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -91,6 +91,17 @@ class RowGroup(Group, Protocol):
     def rows(self) -> RowTable:
         """Its arrays, of the columns ``rows.COLUMNS``."""
 
+    @property
+    def open_rows(self) -> int:
+        """How many rows have flows; others have ended, and stay for a while."""
+
+    @property
+    def has_shared_rows(self) -> bool:
+        """Whether any row may have several flows."""
+
+    def sent_as_of(self) -> tuple[float, float]:
+        """What all flows of the group had sent when it was last noted, and when that was."""
+
     def timed(
         self,
         bytes_per_s: float,
@@ -103,6 +114,30 @@ class RowGroup(Group, Protocol):
         ``bytes_per_s`` are those of all rows together, ``load`` those on each link.  With
         ``sending``, only these rows will be looked at when some are due.
         """
+
+    def went_ahead(
+        self,
+        sent_bytes: float,
+        sent_s: float,
+        bytes_per_s: float,
+        first_finish_s: float,
+        load: Floats,
+    ) -> None:
+        """Note what has come of its rows, which have gone through several events at once.
+
+        ``sent_bytes`` is what its flows had sent at ``sent_s``; the rest is as in ``timed``.
+        """
+
+
+class Ahead(NamedTuple):
+    """What has come of many events that a flow scheduler has computed at once."""
+
+    now_s: float  #: when the last of them was
+    events: int
+    decide_s: float  #: when to decide again even if nothing happens by then
+    ends_s: Floats  #: when each of the rows ended that have
+    groups: Numbers  #: their groups' places among ``Traffic.groups``
+    rows: Numbers
 
 
 class Traffic(msgspec.Struct, frozen=True, gc=False):  # 0.1 us to make; a frozen dataclass: 1.4

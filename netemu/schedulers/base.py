@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.model.traffic import Ahead, Traffic
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,17 @@ class FlowScheduler(ABC):
         Returns the time, in seconds, at which to decide again even if nothing happens by then; inf:
         only when something has.
         """
+
+    def go_ahead(
+        self,
+        traffic: Traffic,  # noqa: ARG002 (for subclasses)
+        before_s: float,  # noqa: ARG002
+        together_s: float,  # noqa: ARG002
+    ) -> Ahead | None:
+        """End rows, and set rates anew, at one event after the other that is before then.
+
+        ``traffic`` has the rates of the last decision.  It ends before the first event at which a
+        group has nothing left to send.  Rows that end within ``together_s`` end at once.  None:
+        nothing has been done.  A flow scheduler need not be able to do it.
+        """
+        return None

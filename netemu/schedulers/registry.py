@@ -43,14 +43,14 @@ class Versions(NamedTuple):
 
 
 _VERSIONS = (
-    Versions(Aalo, "fairshares:CompiledAalo"),
+    Versions(Aalo, "aalo.scheduler:CompiledAalo"),
     Versions(AsFastAsPossible, "afap.scheduler:CompiledAsFastAsPossible"),
     Versions(Fifo, "fifo:CompiledFifo"),
     Versions(MaxMin, "fairshares:CompiledMaxMin"),
     Versions(ShortestFirst, "sjf.scheduler:CompiledShortestFirst"),
     Versions(Sunflow, "sunflow:CompiledSunflow"),
     Versions(Varys, "varys:CompiledVarys"),
-    Versions(WeightedAalo, "fairshares:CompiledWeightedAalo"),
+    Versions(WeightedAalo, "aalo.scheduler:CompiledWeightedAalo"),
 )
 #: The flow schedulers that come with Railyard.
 FLOW_SCHEDULERS = {versions.reference.name: versions for versions in _VERSIONS}

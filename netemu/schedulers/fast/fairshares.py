@@ -1,4 +1,4 @@
-"""``maxmin``, ``aalo`` and ``aalo+weighted``, compiled: groups in order share links max-min.
+"""``maxmin``, compiled; and how groups share links max-min one after the other, as in ``aalo``.
 
 Only rows that a change can reach get other rates (``loops.leveling``).
 """
@@ -18,8 +18,6 @@ from railyard.netemu.schedulers.fast.loops.levelorder import (
     share_in_order,
 )
 from railyard.netemu.schedulers.fast.loops.linklists import add_lists, new_lists, no_memory
-from railyard.netemu.schedulers.fast.queues import Queues
-from railyard.netemu.schedulers.reference.aalo import QUEUES, Aalo, WeightedAalo
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
@@ -37,45 +35,6 @@ class CompiledMaxMin(MaxMin):
         return np.inf
 
 
-class CompiledAalo(Aalo):
-    """Aalo's queues, served strictly one after the other."""
-
-    rows_stay = True
-
-    def __init__(self) -> None:
-        self._sharing = Sharing(passes=1)
-        self._queues = Queues()
-
-    def decide(self, traffic: Traffic) -> float:
-        """Serve coflows by queue, then by arrival."""
-        queues = self._queues
-        queues.update(traffic)
-        queues.take_rates(self._sharing.serve(queues.order, traffic), traffic.now_s)
-        return queues.next_move_s()
-
-
-class CompiledWeightedAalo(WeightedAalo):
-    """Aalo's queues, which share links by their weights."""
-
-    rows_stay = True
-
-    def __init__(self) -> None:
-        self._sharing = Sharing(passes=2)
-        self._queues = Queues()
-
-    def decide(self, traffic: Traffic) -> float:
-        """Serve each queue from its part of the links, then all from what is left."""
-        queues = self._queues
-        queues.update(traffic)
-        ends = queues.ends()
-        parts = np.array([QUEUES - queue for queue in ends], dtype=float)
-        served = self._sharing.serve_queues(
-            queues.order, np.array(list(ends.values())), parts / parts.sum(), traffic
-        )
-        queues.take_rates(served, traffic.now_s)
-        return queues.next_move_s()
-
-
 class Sharing:
     """Groups that share links in some order, in one pass or in two; see ``levelorder``."""
 
@@ -89,19 +48,19 @@ class Sharing:
         Returns the groups that have changed, or have other rates.
         """
         indices = self._update(order, traffic)
-        arrays = self._arrays
+        arrays = self.arrays
         touched = share_in_order(
             indices,
             arrays.tables,
             arrays.paths,
-            self._lists,
-            self._changes,
-            self._memory,
+            self.lists,
+            self.changes,
+            self.memory,
             arrays.rates,
             traffic.capacities.copy(),
             arrays.rounding,
             traffic.now_s,
-            self._work,
+            self.work,
         )
         return arrays.hand_over(touched)
 
@@ -114,7 +73,7 @@ class Sharing:
         of the links.  Returns the groups that have changed, or have other rates.
         """
         indices = self._update(order, traffic)
-        arrays = self._arrays
+        arrays = self.arrays
         touched = share_by_parts(
             indices,
             ends,
@@ -122,39 +81,39 @@ class Sharing:
             traffic.capacities,
             arrays.tables,
             arrays.paths,
-            self._lists,
-            self._changes,
-            self._memory,
+            self.lists,
+            self.changes,
+            self.memory,
             arrays.rates,
             arrays.rounding,
             traffic.now_s,
-            self._work,
+            self.work,
         )
         return arrays.hand_over(touched)
 
     # Inside --------------------------------------------------------------------------------------
     def _begin(self, links: int) -> None:
         """Start without groups, for so many links."""
-        self._arrays, self._lists = GroupArrays(links), new_lists()
-        self._memory = no_memory(self._passes, links)
-        self._work: Floats = np.empty((3, 0))
+        self.arrays, self.lists = GroupArrays(links), new_lists()
+        self.memory = no_memory(self._passes, links)
+        self.work: Floats = np.empty((3, 0))
 
     def _update(self, order: Sequence[Group], traffic: Traffic) -> Numbers:
         """Make room for all groups, and forget rows that have moved; returns their indices."""
         links = len(traffic.capacities)
-        if links != self._memory.sizes.shape[1]:
+        if links != self.memory.sizes.shape[1]:
             self._begin(links)
-        arrays = self._arrays
+        arrays = self.arrays
         arrays.update(traffic)
-        more = len(arrays.counts) - len(self._memory.linked)
+        more = len(arrays.counts) - len(self.memory.linked)
         if more:
-            self._memory = all_grown(self._memory, more)
-            add_lists(self._lists, more)
-        memory = self._memory
+            self.memory = all_grown(self.memory, more)
+            add_lists(self.lists, more)
+        memory = self.memory
         for index in arrays.moved:
             memory.linked[index] = memory.begins[index] = memory.sizes[index] = 0
             memory.anew[index] = True
-        if self._work.shape[1] < arrays.most_rows:
-            self._work = np.empty((3, 2 * arrays.most_rows))
-        self._changes = Changes(arrays.counts, arrays.changed, arrays.only_ended)
+        if self.work.shape[1] < arrays.most_rows:
+            self.work = np.empty((3, 2 * arrays.most_rows))
+        self.changes = Changes(arrays.counts, arrays.changed, arrays.only_ended)
         return arrays.indices(order)

@@ -32,9 +32,9 @@ FIRST_LIMIT_BYTES = 10e6
 NEXT_LIMIT_FACTOR = 10.0
 _SOURCE = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
 #: What a coflow has sent when it leaves each of the queues but the last.
-_LIMITS_BYTES = tuple(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**n for n in range(QUEUES - 1))
+LIMITS_BYTES = tuple(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR**n for n in range(QUEUES - 1))
 #: A limit is reached if no more than this many bytes are missing: rounding.
-_ROUNDING_BYTES = 1e-3
+ROUNDING_BYTES = 1e-3
 
 
 class Aalo(FlowScheduler):
@@ -88,7 +88,7 @@ def _next_move_s(traffic: Traffic) -> float:
 
 def queue_of(group: Group) -> int:
     """The queue that a coflow is in by now; 0 is served first."""
-    return bisect_right(_LIMITS_BYTES, group.sent_bytes() + _ROUNDING_BYTES)
+    return bisect_right(LIMITS_BYTES, group.sent_bytes() + ROUNDING_BYTES)
 
 
 def move_s(group: Group, queue: int, now_s: float) -> float:
@@ -99,12 +99,12 @@ def move_s(group: Group, queue: int, now_s: float) -> float:
 
 def reach_s(group: Group, queue: int, now_s: float) -> float:
     """When it lacks no more than rounding to its queue's limit: from then on it is in the next."""
-    return _limit_s(group, queue, now_s, _ROUNDING_BYTES)
+    return _limit_s(group, queue, now_s, ROUNDING_BYTES)
 
 
 def _limit_s(group: Group, queue: int, now_s: float, lacks_bytes: float) -> float:
     """When it lacks this many bytes to its queue's limit, in seconds; inf if never."""
     rate = group.rate_bytes_per_s
-    if not 0 < rate < np.inf or queue == len(_LIMITS_BYTES):
+    if not 0 < rate < np.inf or queue == len(LIMITS_BYTES):
         return np.inf
-    return now_s + (_LIMITS_BYTES[queue] - lacks_bytes - group.sent_bytes()) / rate
+    return now_s + (LIMITS_BYTES[queue] - lacks_bytes - group.sent_bytes()) / rate

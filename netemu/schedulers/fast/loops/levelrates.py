@@ -43,15 +43,15 @@ def apply_levels(
         return changed, np.nan
     changed, total_more, news = False, 0.0, memory.news[index]
     begins, sizes = memory.begins[index], memory.sizes[index]
-    # not taken out of a tuple or sliced row by row: each time, a count of references is changed
-    entries, known, firsts = lists.entries, lists.known, lists.firsts
+    # taken out of the tuple once: each time, a count of references is changed
+    linked, known, firsts = lists.entries, lists.known, lists.firsts
     rates, numbers = work[0], np.empty(sizes.max(), np.int64)
     for link in moved:
         begin, size = begins[link], sizes[link]
-        _rates_on_link(entries, begin, size, link, levels, rates, work[2])
-        _rates_on_link(entries, begin, size, link, applied, work[1], work[2])
+        _rates_on_link(linked, begin, size, link, levels, rates, work[2])
+        _rates_on_link(linked, begin, size, link, applied, work[1], work[2])
         for number in _different(rates[:size], work[1, :size], numbers):
-            row = entries[0, begin + number]
+            row = linked[0, begin + number]
             more = _set_rate(table, row, rates[number], now_s, known, firsts)
             total_more, changed = total_more + more, changed or more != 0
     if news < count:
