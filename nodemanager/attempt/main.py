@@ -102,6 +102,7 @@ class _Attempt:
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
         self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
         self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
+        self._reads_ahead = False
         #: when it was told to begin, if it is paced and had all that it reads by then
         self._begun_s: float | None = None
         umbilical.report_from(self._paced_share)
@@ -129,9 +130,11 @@ class _Attempt:
         """Get what the task reads, and wait for a slot; returns once it has one."""
         fall_back()
         self._umbilical.wait()
+        self._reads_ahead = True
         for split in self._task.splits:
             file = self._ahead[split.path] = self._block_file(split.path)
             file.read(split.stored_offset, split.stored_length)
+        self._reads_ahead = False
         had_all = self._umbilical.wait_for_slot(lambda: self._fetches.arrived)
         if had_all and self._paced:  # and makes up for what it takes to be told
             self._begun_s = self._umbilical.begun_s
@@ -218,7 +221,7 @@ class _Attempt:
 
     def _begin_to_compute(self) -> None:
         fall_back()
-        if self._umbilical.begun_s is not None:
+        if not self._reads_ahead:
             self._await_permit()
 
     def _await_permit(self) -> None:

@@ -16,6 +16,7 @@ from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
+    AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
     AttemptWaits,
@@ -409,13 +410,14 @@ def test_a_stranger_cannot_be_an_attempt(cluster, job):
     link.close()
 
 
-def test_permits_are_asked_for_by_attempts_themselves_only(cluster, job):
+def test_permits_and_slots_are_a_matter_of_attempts_themselves(cluster, job):
     cluster.load_package(job, package_of(elsewhere("time.sleep(0.5)"), cluster), rack="r0")
     attempt = f"{job}.m0.0"
     cluster.launch(attempt, partitions=1)
     cluster.pid(attempt)
     link = cluster.transport.link("nodemanager-r0")
-    for message in (AskToCompute(attempt=attempt), AttemptWaits(attempt=attempt)):
+    for kind in (AskToCompute, AttemptWaits, AttemptReady):
+        message = kind(attempt=attempt)
         with pytest.raises(Refused, match=f"{attempt} did not come from it"):
             link.call(message, Done)
     assert isinstance(cluster.ending(attempt), AttemptSucceeded)
