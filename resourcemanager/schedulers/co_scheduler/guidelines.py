@@ -114,8 +114,7 @@ class Guidelines(Policy):
     def task_done(self, task: TaskView) -> None:
         winner, stage = task.winner, task.stage
         assert winner is not None, f"{task.id} is not done"
-        if winner.ended_s is not None:
-            self.releases.task_took(stage.id, winner.ended_s - winner.launched_s)
+        self.releases.expect(stage.id, self._estimates.duration_s(stage).value)
         self._count(winner, +1)
         changed = False
         guides = self.jobs[stage.job.id]
@@ -202,6 +201,8 @@ class Guidelines(Policy):
     # Tasks and slots are counted -----------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
         stage, node = attempt.task.stage, attempt.node.id
+        if not self.releases.expects(stage.id):
+            self.releases.expect(stage.id, self._estimates.duration_s(stage).value)
         error = self._error(attempt.id, self._config.remaining_error)
         self.releases.launched(attempt.id, node, stage.id, self.cluster.now_s, error)
         self._count(attempt, +1)

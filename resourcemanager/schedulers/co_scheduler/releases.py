@@ -1,8 +1,8 @@
 """When slots will be free, estimated from the progress of the attempts that hold them.
 
 Source: Co-scheduler, section IV-F, equation 12: an attempt goes on as fast as it went so far.
-Left open there, chosen here: an attempt that has reported no progress is expected to take the mean
-time of its stage's done tasks; if none is done, its end is unknown.
+Left open there, chosen here: an attempt that has reported no progress is expected to take as long
+as a task of its stage is estimated to.
 """
 
 from __future__ import annotations
@@ -71,12 +71,10 @@ class Releases:
         self._launched_s = np.zeros(shape)
         self._ends_s = np.zeros(shape)  #: nan until the attempt has reported progress
         self._error = np.ones(shape)  #: factor of the estimate
-        self._stage = np.zeros(shape, np.intp)  #: index into ``_mean_s``
+        self._stage = np.zeros(shape, np.intp)  #: index into ``_task_s``
         self._stages: dict[StageId, int] = {}
-        #: of each stage: number of done tasks, and the sum of their times
-        self._took: list[tuple[int, float]] = []
         self._unused: list[int] = []  #: indices of stages that were forgotten
-        self._mean_s = np.full(1, np.nan)
+        self._task_s = np.full(1, np.nan)  #: of each stage, how long a task should take
 
     @property
     def attempts(self) -> int:
@@ -141,19 +139,21 @@ class Releases:
             for table in (self._launched_s, self._ends_s, self._error, self._stage):
                 table[row, column] = table[row, end]
 
-    def task_took(self, stage: StageId, seconds: float) -> None:
-        """A task of a stage took this many seconds."""
-        number = self._number(stage)
-        done, total_s = self._took[number]
-        self._took[number] = done + 1, total_s + seconds
-        self._mean_s[number] = (total_s + seconds) / (done + 1)
+    def expects(self, stage: StageId) -> bool:
+        """Whether it is known how long the stage's tasks should take."""
+        number = self._stages.get(stage)
+        return number is not None and not np.isnan(self._task_s[number])
+
+    def expect(self, stage: StageId, task_s: float) -> None:
+        """A task of a stage should take this many seconds, by the latest estimate."""
+        number = self._number(stage)  # which may make a longer array
+        self._task_s[number] = task_s
 
     def forget(self, stage: StageId) -> None:
         """A stage's job has ended."""
         number = self._stages.pop(stage, None)
         if number is not None:
-            self._mean_s[number] = np.nan
-            self._took[number] = (0, 0.0)
+            self._task_s[number] = np.nan
             self._unused.append(number)
 
     def release_s(self, now_s: float) -> Floats:
@@ -174,7 +174,7 @@ class Releases:
     def _left_s(self, now_s: float) -> Floats:
         """``[r, column]``: in how many seconds a slot of rack r is free; infinite = no slot."""
         ends_s = np.where(
-            np.isnan(self._ends_s), self._launched_s + self._mean_s[self._stage], self._ends_s
+            np.isnan(self._ends_s), self._launched_s + self._task_s[self._stage], self._ends_s
         )
         left_s = np.maximum(ends_s - now_s, 0.0) * self._error
         left_s[np.isnan(left_s)] = UNKNOWN_S
@@ -204,10 +204,9 @@ class Releases:
             if self._unused:
                 number = self._unused.pop()
             else:
-                number = len(self._took)
-                self._took.append((0, 0.0))
-                if number >= len(self._mean_s):
-                    self._mean_s = np.concatenate([self._mean_s, np.full(number, np.nan)])
+                number = len(self._stages)
+                if number >= len(self._task_s):
+                    self._task_s = np.concatenate([self._task_s, np.full(number, np.nan)])
             self._stages[stage] = number
         return number
 

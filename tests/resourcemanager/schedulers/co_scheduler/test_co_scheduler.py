@@ -450,3 +450,15 @@ def test_rules_hold_under_faults_with_circuits(scheduler: str, seed: int):
 def test_settings_are_checked(option: str, value: object, error: str):
     with pytest.raises(UsageError, match=error.replace("(", r"\(")):
         tiny_cluster(scheduler="co-scheduler", options={f"co-scheduler.{option}": value})
+
+
+def test_attempts_without_progress_end_when_their_stage_is_estimated_to():
+    """A forecast of 7 s a map; then done maps say 10."""
+    c = tiny_cluster(racks=1, nodes=2, slots=1, scheduler="co-scheduler")
+    maps = StageForecast(name="m", tasks=4, input_bytes=0, output_bytes=0, task_s=7.0)
+    c.submit("j0", maps=4, map_s=10.0, forecast=Forecast(name="daily", stages=(maps,)))
+    releases = c.core.state.policies.tasks.guidelines.releases
+    c.run(until_s=2.0)
+    assert releases.release_s(2.0)[0].tolist() == [5.0, 5.0]
+    c.run(until_s=12.0)
+    assert releases.release_s(12.0)[0].tolist() == [8.0, 8.0]

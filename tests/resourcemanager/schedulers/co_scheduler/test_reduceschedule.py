@@ -262,13 +262,16 @@ def test_an_attempt_goes_on_as_fast_as_it_went():
     assert slots.release_s(7.0)[0, 1] == 6.0
 
 
-def test_without_progress_the_mean_of_its_stage_counts_and_nothing_if_there_is_none():
+def test_without_progress_the_estimate_of_its_stage_counts():
     slots = two_racks()
     slots.launched(AttemptId("a"), N0, MAPS, now_s=0.0)
     slots.launched(AttemptId("b"), N0, REDUCES, now_s=0.0)
     assert slots.release_s(1.0)[0].tolist() == [UNKNOWN_S, UNKNOWN_S, np.inf]
-    slots.task_took(MAPS, 4.0)
-    slots.task_took(MAPS, 8.0)
+    assert not slots.expects(MAPS)
+    slots.expect(MAPS, 4.0)
+    slots.expect(MAPS, 6.0)
+    slots.expect(StageId("j7.m"), 1.0)
+    assert slots.expects(MAPS)
     assert slots.release_s(1.0)[0].tolist() == [5.0, UNKNOWN_S, np.inf]
     slots.ended(AttemptId("a"))
     assert slots.release_s(1.0)[0].tolist() == [0.0, UNKNOWN_S, np.inf]
