@@ -1,0 +1,79 @@
+"""Sites as Tetrium sees them: a rack each, with its free slots and its links."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import numpy as np
+
+from railyard.cluster.ids import NodeId, RackId
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.resourcemanager.interface.views import ClusterView, SlotView
+from railyard.resourcemanager.schedulers.placement.model import Sites
+
+#: What an unlimited link is taken for: so fast that it is never the one to wait for.
+_UNLIMITED_BYTES_PER_S = 1e15
+
+
+class SiteView:
+    """The cluster's sites; arrays are [sites], in the order of the topology's racks."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        racks = [rack.id for rack in cluster.topology.rack_list()]
+        self.names: list[RackId] = racks
+        self.number = {rack: number for number, rack in enumerate(racks)}
+        self._links: tuple[Floats, Floats] | None = None
+
+    def __len__(self) -> int:
+        """Number of sites."""
+        return len(self.names)
+
+    def free(self, avoid: Container[NodeId] = ()) -> Numbers:
+        """Free slots, but for nodes to avoid."""
+        found = np.zeros(len(self), np.int64)
+        for node in self._cluster.free_nodes():
+            if node.id not in avoid:
+                found[self.number[node.rack]] += node.free
+        return found
+
+    def slots(self, avoid: Container[NodeId] = ()) -> Numbers:
+        """Slots of nodes that are alive, but for nodes to avoid."""
+        found = np.zeros(len(self), np.int64)
+        for node in self._cluster.nodes.values():
+            if node.alive and node.id not in avoid:
+                found[self.number[node.rack]] += node.slots
+        return found
+
+    def links(self) -> tuple[Floats, Floats]:
+        """Bytes/s of the uplinks and of the downlinks, as observed last."""
+        if self._links is None:
+            self._links = self._capacities("up"), self._capacities("down")
+        return self._links
+
+    def look_at_links(self) -> bool:
+        """Links were observed to have changed; returns whether any site lost bandwidth."""
+        before, self._links = self.links(), None
+        return any(bool((now < was).any()) for now, was in zip(self.links(), before, strict=True))
+
+    def with_slots(self, slots: Numbers) -> Sites:
+        """The sites with these slots and the links as they are."""
+        up, down = self.links()
+        return Sites(slots.astype(float), up, down)
+
+    def of(self, nodes: tuple[NodeId, ...]) -> int:
+        """The site of the first of these nodes: where the primary replica is; -1 if none is."""
+        known = self._cluster.nodes
+        for node in nodes:
+            place: SlotView | None = known.get(node)
+            if place is not None and place.alive:
+                return self.number[place.rack]
+        return -1
+
+    def _capacities(self, way: str) -> Floats:
+        """Of each site's link of that way, or of its switch in a tree of switches."""
+        links = self._cluster.links
+        found = (links.get(f"{rack}.{way}") or links[f"{rack}.tor"] for rack in self.names)
+        capacities = np.array([link.capacity_bytes_per_s for link in found])
+        bounded: Floats = np.minimum(capacities, _UNLIMITED_BYTES_PER_S)
+        return bounded

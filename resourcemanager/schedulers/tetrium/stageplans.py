@@ -1,0 +1,243 @@
+"""What Tetrium knows of each stage that runs: where its tasks should run, and which go now.
+
+A stage that reads others is planned once these are complete: stage by stage, as Spark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+import numpy as np
+
+from railyard.cluster.ids import StageId
+from railyard.netemu.model.arrays import Numbers
+from railyard.resourcemanager.interface.estimates import Estimates
+from railyard.resourcemanager.interface.policies import Policy
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+)
+from railyard.resourcemanager.schedulers.placement import model, stages
+from railyard.resourcemanager.schedulers.placement.ksites import changed_at
+from railyard.resourcemanager.schedulers.placement.model import Plan, Sites, Solver, Stage
+from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
+from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
+from railyard.resourcemanager.schedulers.tetrium.sites import SiteView
+from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
+    Launches,
+    MapTasks,
+    reduces_in_order,
+    shuffle_at,
+)
+
+
+class _Known:
+    """A stage that runs."""
+
+    def __init__(self, error: float) -> None:
+        self.error = error  #: factor of its estimated task time
+        self.maps: MapTasks | None = None  #: if it reads files
+        self.order: list[int] = []  #: of its tasks, if it reads stages
+        #: [sites] how many of its pending tasks should run where, at the last instance
+        self.assigned: Numbers | None = None
+        self.holds = False  #: the assignment is to be kept, but for ``k_sites`` at a loss
+
+
+class StagePlans(Policy):
+    """Plans of stages, for the slots that are free."""
+
+    def __init__(
+        self, config: TetriumConfig, cluster: ClusterView, sites: SiteView, estimates: Estimates
+    ) -> None:
+        super().__init__(config, cluster)
+        self._config = config
+        self._sites = sites
+        self._estimates = estimates
+        self._solver = solver_called(config.solver)
+        self._known: dict[StageId, _Known] = {}
+        self._lost: dict[StageId, None] = {}  #: to be assigned anew, as capacity was lost
+        self._beyond: dict[StageId, None] = {}  #: stages that could not keep to their budget
+
+    # What is asked -------------------------------------------------------------------------------
+    def time_s(self, job: JobView, free: Numbers) -> float:
+        """T: seconds that the pending tasks of the job's open stages need with these slots."""
+        total_s = 0.0
+        for stage in job.stages.values():
+            if stage.pending.count and stage.open:
+                plan = self._plan(stage, free)
+                total_s += inf if plan is None else plan.time_s
+        return total_s
+
+    def launches(self, stage: StageView, free: Numbers, most: int) -> Launches:
+        """The tasks that start now at each site: d of them (3.1, 3.2), and ``most`` at most."""
+        if not all(source.complete for source in stage.reads):
+            return {}
+        planned = self._assignment(stage, free)
+        given = np.minimum(planned, free)
+        if given.sum() > most:
+            given = whole_tasks(given / given.sum(), most)
+        known = self._of(stage)
+        known.assigned = planned - given
+        if not given.any():
+            return {}
+        if known.maps is None:
+            return _dealt(stage, known.order, given)
+        if not known.maps.held_bytes.any():
+            return _dealt(stage, stage.pending, given)
+        return known.maps.choose(planned, given, self._sites.links()[0], self._config)
+
+    def reassign(self) -> None:
+        """Slots or bandwidth were lost: assign stages anew that had been assigned to sites."""
+        self._lost = {
+            stage: None for stage, known in self._known.items() if known.assigned is not None
+        }
+
+    @property
+    def beyond_budget(self) -> int:
+        """How many stages could not keep to their WAN budget, as data is at sites without slots."""
+        return len(self._beyond)
+
+    # Plans ---------------------------------------------------------------------------------------
+    def _assignment(self, stage: StageView, free: Numbers) -> Numbers:
+        """How many of the pending tasks should run at each site [sites]."""
+        known, count = self._of(stage), stage.pending.count
+        slots = self._sites.slots(stage.job.avoid)
+        before = known.assigned
+        usable = before is not None and int(before.sum()) == count
+        if stage.id in self._lost and usable:
+            del self._lost[stage.id]
+            ideal = self._counts(stage, self._plan(stage, slots), slots)
+            assert before is not None
+            changed = changed_at(before, ideal, self._config.k_sites)
+            known.holds = not changed[slots == 0].any()
+            return changed if known.holds else ideal
+        if known.holds and usable and before is not None and not before[slots == 0].any():
+            return before
+        known.holds = False
+        return self._counts(stage, self._plan(stage, free), free)
+
+    def _counts(self, stage: StageView, plan: Plan | None, slots: Numbers) -> Numbers:
+        if plan is not None:
+            return whole_tasks(plan.shares, stage.pending.count)
+        if self._has_input(stage) or not slots.any():
+            return np.zeros(len(slots), np.int64)  # what it reads is cut off: it waits
+        return whole_tasks(slots / slots.sum(), stage.pending.count)
+
+    def _has_input(self, stage: StageView) -> bool:
+        return bool(self._stage(stage).held_bytes.any())
+
+    def _plan(self, stage: StageView, free: Numbers) -> Plan | None:
+        """The best plan with these slots; None if nothing is to be read, or can't be."""
+        todo = self._stage(stage)
+        if not todo.held_bytes.any():
+            return None
+        slots = self._sites.slots(stage.job.avoid)
+        if self._config.slots == "free":
+            plan = self._placed(stage, todo, self._sites.with_slots(free))
+            if plan is not None and plan.in_budget:
+                return plan
+        plan = self._placed(stage, todo, self._sites.with_slots(slots))
+        if plan is not None and not plan.in_budget:
+            self._beyond[stage.id] = None
+        return plan
+
+    def _placed(self, stage: StageView, todo: Stage, sites: Sites) -> Plan | None:
+        if stage.reads:
+            return self._solver.place_reduces(sites, todo)
+        reader = _only_reader(stage)
+        if not self._config.reverse or reader is None:
+            return self._solver.place_maps(sites, todo)
+        shuffled_bytes = self._estimates.output_bytes(stage).value * todo.size_bytes
+        shuffled_bytes /= max(1.0, self._estimates.input_bytes(stage).value)
+        later = Stage(todo.held_bytes * shuffled_bytes / todo.size_bytes, self._work_s(reader))
+        if not shuffled_bytes:
+            return self._solver.place_maps(sites, todo)
+        best = stages.best(self._solver, sites, todo, later)
+        return None if best is None else best.maps
+
+    def _stage(self, stage: StageView) -> Stage:
+        """The pending tasks of a stage, in the numbers of ``placement``."""
+        known = self._of(stage)
+        if known.maps is None:
+            held = shuffle_at(stage, self._sites) * (stage.pending.count / stage.size)
+            budget_bytes = model.reduce_budget_bytes
+        else:
+            held, budget_bytes = known.maps.held_bytes, model.map_budget_bytes
+        todo = Stage(held, self._work_s(stage))
+        if not held.any():
+            return todo
+        return Stage(held, todo.work_s, budget_bytes(todo, self._config.rho))
+
+    def _work_s(self, stage: StageView) -> float:
+        task_s = self._estimates.computed_s(stage).value * self._of(stage).error
+        return stage.pending.count * task_s
+
+    # What is known of stages ---------------------------------------------------------------------
+    def _of(self, stage: StageView) -> _Known:
+        known = self._known.get(stage.id)
+        if known is None:
+            error = self._config.estimate_error
+            factor = 1.0 + error * self.cluster.random.uniform(-1, 1) if error else 1.0
+            known = self._known[stage.id] = _Known(factor)
+        if not stage.reads:
+            if known.maps is None or not known.maps.is_current():
+                known.maps = MapTasks(stage, self._sites)
+        elif not known.order and all(source.complete for source in stage.reads):
+            known.order = reduces_in_order(stage, self._config, self.cluster.random)
+        return known
+
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        known = self._known.get(attempt.task.stage.id)
+        if known is not None and known.maps is not None and len(attempt.task.live) == 1:
+            known.maps.launched(attempt.task, self._sites.of(attempt.task.input.nodes))
+
+    def node_joined(self, node: SlotView) -> None:
+        self._look_again()
+
+    def node_lost(self, node: SlotView) -> None:
+        self._look_again()
+
+    def input_moved(self, path: str, block: int) -> None:
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Where input lies has changed."""
+        for known in self._known.values():
+            known.maps = None
+
+    def job_ended(self, job: JobView) -> None:
+        for stage in job.stages.values():
+            self._known.pop(stage.id, None)
+            self._lost.pop(stage.id, None)
+
+
+def solver_called(name: str) -> Solver:
+    """A solver by its name; loads what it needs."""
+    from railyard.resourcemanager.schedulers.placement import exact, general
+
+    return exact if name == "exact" else general
+
+
+def _only_reader(stage: StageView) -> StageView | None:
+    """The stage that reads this one and no other, if it is the only one that does."""
+    readers = list(stage.readers)
+    return readers[0] if len(readers) == 1 and len(readers[0].reads) == 1 else None
+
+
+def _dealt(stage: StageView, order: Iterable[int], given: Numbers) -> Launches:
+    """Pending tasks in this order, one for each site in turn."""
+    waiting = (stage.tasks[index] for index in order if index in stage.pending)
+    found: Launches = {int(site): [] for site in np.flatnonzero(given)}
+    left = given.copy()
+    while left.any():
+        for site in np.flatnonzero(left):
+            task = next(waiting, None)
+            if task is None:
+                return found
+            found[int(site)].append(task)
+            left[site] -= 1
+    return found

@@ -1,0 +1,173 @@
+"""Where Tetrium runs tasks, and whose turn it is."""
+
+from collections import Counter
+
+import pytest
+
+from railyard.cluster.errors import UsageError
+from railyard.resourcemanager.interface.events import StagePlan
+from railyard.resourcemanager.schedulers import recipe_named
+from tests.harness import tiny_cluster
+
+MB = 10**6
+NODES = ("r0n0", "r1n0", "r2n0")
+
+
+def sites(scheduler="tetrium", slots=2, **settings):
+    """Three sites of one node each; a map of 100 MB takes 2 s, and .1 s on its link."""
+    c = tiny_cluster(racks=3, nodes=1, slots=slots, scheduler=scheduler, **settings)
+    c.flow_s = 0.1
+    return c
+
+
+def store(c, name, *at, blocks=12):
+    c.store(name, blocks=[[at[number % len(at)]] for number in range(blocks)], block_bytes=100 * MB)
+
+
+def at_nodes(run, prefix):
+    return Counter(run.nodes_of(prefix))
+
+
+def test_maps_leave_a_site_with_all_of_the_data_for_slots_elsewhere():
+    c = sites()
+    store(c, "in", "r0n0")
+    c.submit("j0", input="in", map_s=2.0)
+    assert at_nodes(c.run(), "j0.m") == dict.fromkeys(NODES, 4)
+
+
+def test_without_a_budget_maps_stay_where_their_data_is():
+    c = sites(rho=0.0)
+    store(c, "in", "r0n0")
+    c.submit("j0", input="in", map_s=2.0)
+    run = c.run()
+    assert at_nodes(run, "j0.m") == {"r0n0": 12}
+    assert run.unfinished == []
+
+
+def test_data_at_a_site_without_slots_leaves_it_even_without_a_budget():
+    c = sites(rho=0.0)
+    store(c, "in", "r0n0", "r1n0")
+    c.set_slots("r0n0", 0)
+    c.submit("j0", input="in", map_s=2.0)
+    run = c.run()
+    assert run.unfinished == []
+    assert "r0n0" not in at_nodes(run, "j0.m")
+    assert c.core.state.policies.order.figures() == {"stages_beyond_wan_budget": 1}
+
+
+def test_reduces_go_where_slots_are():
+    c = sites()
+    store(c, "in", "r0n0", "r1n0")
+    c.submit("j0", input="in", reduces=6, map_s=2.0, partition_bytes=10, reduce_s=5.0)
+    run = c.run()
+    assert at_nodes(run, "j0.r") == dict.fromkeys(NODES, 2)
+    maps_end_s = max(when for _, when in run.launches("j0.m")) + 2.0
+    assert min(when for _, when in run.launches("j0.r")) >= maps_end_s, "stage by stage"
+
+
+def test_fewest_remaining_stages_first_then_least_time():
+    c = sites(slots=1)
+    for name, blocks in (("three", 3), ("nine", 9), ("six", 6)):
+        store(c, name, *NODES, blocks=blocks)
+    c.submit("busy", input="three", map_s=5.0)
+    c.at(1.0, lambda: c.submit("staged", input="three", reduces=1, map_s=2.0))
+    c.at(1.0, lambda: c.submit("long", input="nine", map_s=2.0))
+    c.at(1.0, lambda: c.submit("short", input="six", map_s=2.0))
+    run = c.run()
+    first = {name: run.launches(f"{name}.m")[0][1] for name in ("staged", "long", "short")}
+    assert first["short"] < first["long"] < first["staged"]
+
+
+def test_fair_parts_keep_a_long_job_running():
+    def first_s(epsilon):
+        c = sites(slots=1, epsilon=epsilon)
+        store(c, "three", *NODES, blocks=3)
+        store(c, "many", *NODES, blocks=60)
+        c.submit("busy", input="three", map_s=5.0)
+        c.at(1.0, lambda: c.submit("long", input="many", map_s=2.0))
+        for number in range(6):
+            name = f"short{number}"
+            c.at(1.0, lambda name=name: c.submit(name, input="three", map_s=2.0))
+        return c.run().launches("long.m")[0][1]
+
+    assert first_s(0.0) < first_s(1.0)
+
+
+@pytest.mark.parametrize("scheduler", ["tetrium", "delay"])
+def test_work_leaves_a_site_that_lost_its_slots_only_under_tetrium(scheduler):
+    c = sites(scheduler, slots=4, seed=2)
+    store(c, "in", *NODES, blocks=90)
+    c.submit("j0", input="in", map_s=2.0)
+    c.at(3.0, lambda: c.set_slots("r1n0", 1))
+    run = c.run()
+    before = Counter(task[1] for task in run.placements if task[2] < 3.0)
+    assert before["r1n0"] == before["r0n0"]
+    after = at_nodes(run, "j0.m")
+    moved = after["r1n0"] < after["r0n0"] / 2
+    assert moved == (scheduler == "tetrium"), after
+    assert run.unfinished == []
+
+
+def test_no_more_than_k_sites_are_assigned_other_work_after_a_loss():
+    def tasks_at(k_sites):
+        c = sites(slots=4, k_sites=k_sites)
+        store(c, "in", *NODES, blocks=90)
+        c.submit("j0", input="in", map_s=2.0)
+        c.at(3.0, lambda: c.set_slots("r1n0", 1))
+        return at_nodes(c.run(), "j0.m")
+
+    assert tasks_at(1)["r1n0"] == 30, "its site keeps what it was assigned"
+    one, two = tasks_at(2), tasks_at(3)
+    assert one["r1n0"] == two["r1n0"] < 30
+    assert sorted(number == 30 for number in one.values()) == [False, False, True]
+    assert abs(two["r0n0"] - two["r2n0"]) <= 1
+
+
+def test_freed_slots_are_collected_before_they_are_given():
+    def launched_s(batch):
+        c = sites(slots=1, batch=batch)
+        store(c, "in", *NODES, blocks=9)
+        c.submit("j0", input="in", map_s=2.0)
+        return sorted({when for _, when in c.run().launches("j0.m")})[:2]
+
+    assert launched_s(0.0) == [0.0, 2.0]
+    assert launched_s(0.5) == [0.0, 3.0], "half of a task's duration later"
+
+
+def test_a_tree_of_stages_and_input_free_stages_run():
+    c = sites()
+    stages = (
+        StagePlan(name="a", tasks=4),
+        StagePlan(name="b", tasks=3),
+        StagePlan(name="c", reads=("a", "b"), tasks=5),
+    )
+    c.submit("j0", stages=stages, durations={"a": 1.0, "b": 1.0, "c": 1.0})
+    assert c.run().unfinished == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "right"),
+    [
+        ("rho", 1.2, "a number in [0, 1]"),
+        ("epsilon", -1.0, "a number in [0, 1]"),
+        ("k_sites", 0, "a whole number above 0"),
+        ("local_share", 1.0, "a share in [0, 1)"),
+        ("batch", -0.5, "a number in [0, 10]"),
+        ("estimate_error", 2.0, "a number in [0, 1]"),
+        ("solver", "gurobi", "'gurobi'"),
+    ],
+)
+def test_settings_that_cannot_be(option, value, right):
+    with pytest.raises(UsageError) as refused:
+        sites(**{option: value})
+    assert f"tetrium.{option}" in str(refused.value)
+    assert right in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["reverse", "local-first", "random-reduces", "local-first-random-reduces"]
+)
+def test_variants_are_the_same_scheduler_with_other_settings(name):
+    recipe, variant = recipe_named("tetrium"), recipe_named(f"tetrium:{name}")
+    assert variant.classes() == recipe.classes()
+    assert dict(variant.settings) != dict(recipe.settings)
