@@ -2,7 +2,7 @@
 
 At the paper's scale: 60 racks of 10 nodes of 20 slots, all of them held, and 1,000 jobs in the
 system, half of them shuffle-heavy.  CPU time of this process; one decision after the other, as a
-core makes them.
+core makes them.  And what proposals cost a scheduler that makes none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from railyard.benchmarks._common.proposing import idle_proposals
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages.execution import (
     AttemptProgressed,
@@ -57,7 +58,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     offer, event = "slot offer, mean; reference: fair", "map that ends, whole core; reference: fair"
     rows.append(_row(offer, _offer_s(core, times), OFFER_S_BOUND, _offer_s(fair, times)))
     rows.append(_row(event, _event_s(core, times), None, _event_s(fair, times)))
-    return rows
+    return rows + idle_proposals(1 if quick else 5)
 
 
 # The pure parts ----------------------------------------------------------------------------------

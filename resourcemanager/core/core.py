@@ -136,7 +136,7 @@ class Core:
             handler(event)
             if state.empty_since_s is not None:
                 self._outage.review()
-            if self._proposals.are_made:
+            if state.freed and self._proposals.are_made:
                 self._copies.keep_promises()
             self._offers.make()
         except InvariantError as error:

@@ -59,7 +59,7 @@ class Proposals:
         moves: Moves,
     ) -> None:
         self._state = state
-        self._attempts = attempts
+        self._attempts, self._keeping = attempts, state.keeping
         self._kinds: dict[type, _Kind] = {
             Copy: _Kind("copies", copies.copy),
             Take: _Kind("copies", copies.take),
@@ -77,8 +77,8 @@ class Proposals:
     def make(self, offer: Callable[[], None]) -> None:
         """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
         for _ in range(ROUNDS_MAX):
-            proposing = [policy for policy in self._asked if self._proposes(policy)]
-            if not proposing and not self._attempts.take_what_is_left():
+            proposing = [each for each in self._asked if self._proposes(each)]
+            if not proposing and not (self._keeping and self._attempts.take_what_is_left()):
                 return
             offer()
         who = " and ".join(map(str, proposing))

@@ -102,12 +102,13 @@ class Policies:
         except Exception as error:
             raise self._broken(question, about, error) from error
 
-    def ask_each(self, question: Callable[..., Iterable[T]], *about: object) -> Iterator[T]:
+    def ask_each(self, question: Callable[[], Iterable[T]]) -> Iterable[T]:
         """The items of a policy's answer, one by one as it makes them."""
         try:
-            yield from question(*about)
+            items = question()
         except Exception as error:
-            raise self._broken(question, about, error) from error
+            raise self._broken(question, (), error) from error
+        return self._each(items, question) if items != () else ()  # as most often: 0.3 us less
 
     def ask_number(self, question: Callable[..., float], *about: object) -> float:
         """A policy's answer that has to be a number."""
@@ -126,6 +127,12 @@ class Policies:
         what = f"{type(error).__name__}: {error}"
         text = f"{self.name}/{who} failed at {self._cluster.now_s:.3f} s, {doing}: {what}"
         return InvalidDecision(text, map(_subject, about))
+
+    def _each(self, items: Iterable[T], question: Callable[[], Iterable[T]]) -> Iterator[T]:
+        try:
+            yield from items
+        except Exception as error:
+            raise self._broken(question, (), error) from error
 
     def _broken(
         self, question: Callable[..., Any], about: tuple[object, ...], error: Exception
