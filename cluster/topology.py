@@ -18,12 +18,13 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from random import Random
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
-from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
+from railyard.cluster.ids import AttemptId, NodeId, RackId, node_id, rack_id
 from railyard.cluster.overrides import Change, apply_changes, split_changes
 from railyard.cluster.tomlfile import Duration, Rate, Size, build, read_toml, warn_of_renamed
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
@@ -178,11 +179,19 @@ class Compute(_Table, frozen=True, kw_only=True):
     #: when paced, computing times of a stage's tasks are spread evenly over 1 - skew to 1 + skew
     #: times the rate's; the same tasks are slow in every run and on both clocks
     skew: float = 0.0
+    #: when paced, the share of attempts that compute ``straggler_factor`` times as long: which, the
+    #: seed and the attempt's name say.  A copy of a straggler is no more likely to be one
+    stragglers: float = 0.0
+    straggler_factor: float = 5.0
     #: limit on the memory of one attempt with all processes that it starts, in real bytes
     memory: Size = 2_000_000_000
 
     def __post_init__(self) -> None:
         require(0 <= self.skew < 1, "compute.skew", self.skew, "a share in [0, 1) (0: no skew)")
+        share, factor = self.stragglers, self.straggler_factor
+        require(0 <= share <= 1, "compute.stragglers", share, "a share in [0, 1]")
+        right = "a number from 1 to 10**6"
+        require(1 <= factor <= 10**6, "compute.straggler_factor", factor, right)
         require(self.map_rate > 0, "compute.map_rate", self.map_rate, "a rate above 0")
         require(self.reduce_rate > 0, "compute.reduce_rate", self.reduce_rate, "a rate above 0")
         require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
@@ -191,6 +200,12 @@ class Compute(_Table, frozen=True, kw_only=True):
         """The factor of a task's computing time, from its index: 1 - skew to 1 + skew."""
         # Multiples of the golden ratio: evenly spread for any number of tasks, without near-equals.
         return 1.0 + self.skew * (2 * ((task + 1) * _GOLDEN % 1) - 1)
+
+    def straggle(self, attempt: AttemptId, seed: int) -> float:
+        """The factor of an attempt's computing time: ``straggler_factor`` for a straggler, or 1."""
+        if not self.stragglers or Random(f"{seed} {attempt}").random() >= self.stragglers:
+            return 1.0
+        return self.straggler_factor
 
 
 class Liveness(_Table, frozen=True, kw_only=True):

@@ -90,6 +90,8 @@ class _Attempt:
         self._job = job
         self._order = order
         self._task = order.task
+        seed = daemon.config.seed
+        self._straggle = self._topology.compute.straggle(order.attempt, seed)
         self._transport = transport
         self._umbilical = umbilical
         self._paced = self._topology.compute.mode == "paced"
@@ -115,7 +117,7 @@ class _Attempt:
             fall_back()
         result = run_task(self._job, self._task, self)
         output = result.output
-        owed_s = paced_s(self._topology, self._task, result.input_bytes)
+        owed_s = paced_s(self._topology, self._task, result.input_bytes, self._straggle)
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
         partition_bytes = self._hand_on(result)  # which takes no time in the model
@@ -239,7 +241,7 @@ class _Attempt:
     # Pacing ------------------------------------------------------------------------------------
     def _paced_share(self) -> float:
         """The share that is done, no further than the configured rate would have got by now."""
-        owed_s = paced_s(self._topology, self._task, self._input_bytes)
+        owed_s = paced_s(self._topology, self._task, self._input_bytes, self._straggle)
         if owed_s <= 0 or not self._fetches.complete:
             return self._share
         timed = min(1.0, self._clock.elapsed_s / owed_s)

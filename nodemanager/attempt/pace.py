@@ -10,7 +10,8 @@ start a process, to find a block and to read it from the own disk is no part of 
 nor is what it needs to end one, see ``ENDING_S``.  An attempt that was launched without a slot, and
 had all that it reads before it had one, begins to compute with the order to begin.
 What it reads or fetches is ``bytes``, times the topology's scale; ``rate`` is compute.map_rate, or
-compute.reduce_rate for a task that fetches; with compute.skew it differs from task to task.
+compute.reduce_rate for a task that fetches; with compute.skew it differs from task to task,
+with compute.stragglers from attempt to attempt.
 With compute.mode = "real" there is no rate, and nothing to make up for the start of the process or
 a wait for a permit: neither counts, nor does the time in which output is written as it is made.
 """
@@ -48,10 +49,13 @@ class ComputeClock:
         return now_s() - self._start_s - self._waited_s
 
 
-def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int) -> float:
-    """The least seconds for computing over ``stored_bytes``; 0 if there is no configured rate."""
+def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int, straggle: float = 1.0) -> float:
+    """The least seconds for computing over ``stored_bytes``; 0 if there is no configured rate.
+
+    ``straggle`` is the attempt's own factor, see ``Compute.straggle``.
+    """
     compute = topology.compute
     if compute.mode == "real":
         return 0.0
     rate = compute.reduce_rate if task.reads else compute.map_rate
-    return stored_bytes * topology.scale / rate * compute.stretch(task.index)
+    return stored_bytes * topology.scale / rate * compute.stretch(task.index) * straggle

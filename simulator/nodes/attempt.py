@@ -190,6 +190,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         workers, work = self._workers, self._work
         deviation = workers.deviation or draw_deviation(self.id, workers.behaviour, workers.seed)
         base_s = work.computing_s(self.task.index, self._input_bytes)
+        base_s *= work.straggle(self.id, workers.seed)
         self._began_s = workers.heap.now_s
         self._computing_s = base_s * deviation.stretch * workers.slowness.get(self.node, 1.0)
         if deviation.fails_at is None:

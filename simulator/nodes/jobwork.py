@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from railyard.cluster.ids import AttemptId
 from railyard.cluster.topology import Compute, Topology
 from railyard.dfs.messages import BlockId
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage, split_by
@@ -23,6 +24,7 @@ class StageWork:
         self.rate_bytes_per_s = _rate(stage, compute)
         self.blocks = blocks  #: each task's (block, bytes), if the stage reads files
         self._stretch = compute.stretch if compute.skew else None
+        self._straggle = compute.straggle if compute.stragglers else None
         self._reader = reader  #: the first stage that fetches its output, if any
         shares = [size_bytes for _, size_bytes in blocks] if blocks else stage.weights
         #: each task's output: for readers to fetch, or written to a file
@@ -35,6 +37,10 @@ class StageWork:
         """Seconds for which a task computes over its input on an ideal node."""
         even_s = self.task_s + input_bytes / self.rate_bytes_per_s
         return even_s * self._stretch(task) if self._stretch else even_s
+
+    def straggle(self, attempt: AttemptId, seed: int) -> float:
+        """The factor of an attempt's computing time, see ``Compute.straggle``."""
+        return self._straggle(attempt, seed) if self._straggle else 1.0
 
     def partition_bytes(self, task: int) -> tuple[int, ...]:
         """Bytes of a task's output for each reading task; equal outputs share a tuple."""

@@ -5,6 +5,7 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import TaskId, attempt_id
 from railyard.cluster.topology import Compute, load_topology, topology_names
 
 SOUND = """
@@ -104,6 +105,12 @@ def test_figures_become_bytes_and_seconds(write):
         ("[links]", "[compute]\nskew = 1\n[links]", "compute.skew = 1.0: need a share in [0, 1)"),
         ("[racks]", "[compute]\nskew = -0.1\n[racks]", "compute.skew = -0.1: need a share in"),
         ("[storage]", "[compute]\nskew = nan\n[storage]", "compute.skew = nan: need a share in"),
+        ("[links]", "[compute]\nstragglers = 2\n[links]", "compute.stragglers = 2.0: need a share"),
+        (
+            "[links]",
+            "[compute]\nstraggler_factor = 0.5\n[links]",
+            "compute.straggler_factor = 0.5: need a number from 1 to 10**6",
+        ),
     ],
     ids=lambda text: text[:24],
 )
@@ -280,3 +287,17 @@ def test_changes_by_keys_of_the_release_before_are_made_with_a_warning(caplog):
 def test_a_key_is_not_given_by_both_of_its_names(write):
     with pytest.raises(UsageError, match=r"liveness\.expiry_s: is there twice"):
         load_topology(write(f"{SOUND}\n[liveness]\nexpiry = 9\nexpiry_s = 9\n"))
+
+
+def test_stragglers_are_a_share_of_the_attempts_by_seed():
+    compute = Compute(stragglers=0.05, straggler_factor=8.0)
+    names = [attempt_id(TaskId(f"j1.m{task}"), number) for task in range(4000) for number in (0, 1)]
+    factors = {name: compute.straggle(name, seed=3) for name in names}
+    slow = {name for name, factor in factors.items() if factor == 8.0}
+    assert set(factors.values()) == {1.0, 8.0}
+    assert len(slow) == pytest.approx(0.05 * 8000, rel=0.2)
+    both = sum(name[:-1] + "1" in slow for name in slow if name.endswith(".0"))
+    assert both < 0.15 * len(slow), "a second attempt is no more likely to be one"
+    assert {name for name in names if compute.straggle(name, seed=4) > 1} != slow
+    assert Compute().straggle(names[0], seed=3) == 1.0
+    assert Compute(stragglers=1.0).straggle(names[0], seed=3) == 5.0

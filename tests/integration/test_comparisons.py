@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
-from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.driving.eventlog import read_log, replay
 from tests.command_line import interrupt, wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -62,6 +62,27 @@ def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
     assert "The schedulers' own figures" in page
     assert "waits_node_local" in said
     assert railyard.nothing_left()
+
+
+def test_stragglers_straggle_on_both_clocks(railyard, tmp_path):
+    """The share of attempts that says so computes three times as long as the rate demands."""
+    out = tmp_path / "out"
+    railyard.ok(
+        *("compare", "terasort,size=1500MB", "--schedulers", "fair", "--topology", SMALL),
+        *("--network", "compute.stragglers=0.4", "--network", "compute.straggler_factor=3"),
+        *("--seed", "2", "--out", out),
+    )
+    for clock in ("wall", "virtual"):
+        config, events = read_log(out / f"fair-maxmin-{clock}-2" / "events.jsonl")
+        factors = set()
+        for event in (logged.event for logged in events):
+            if isinstance(event, AttemptSucceeded) and event.input_bytes:
+                paced_s = event.input_bytes / 400e6
+                factors.add(straggle := config.topology.compute.straggle(event.attempt, 2))
+                assert event.computed_s >= paced_s * straggle * 0.999
+                if clock == "virtual":
+                    assert event.computed_s == pytest.approx(paced_s * straggle)
+        assert factors == {1.0, 3.0}
 
 
 def skews_by_placement(events: Path) -> dict[str, float]:

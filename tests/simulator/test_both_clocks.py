@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import StartFlow, TaskSpec
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
 from railyard.dfs.messages import BlockLocation, FileBlocks
@@ -40,6 +41,21 @@ def test_a_task_computes_for_the_same_time(compute: dict[str, object], reads: tu
         order = TaskSpec(stage="s", index=task, reads=reads)
         in_processes_s = paced_s(place, order, stored_bytes=3_000_000)
         assert work.computing_s(task, 3_000_000) == pytest.approx(in_processes_s)
+
+
+def test_a_straggler_is_one_on_both_clocks():
+    place = topology(stragglers=0.3, straggler_factor=4.0)
+    work = StageWork(WorkStage(name="m", tasks=40, output_bytes=0), None, (), place.compute)
+    factors = set()
+    for task in range(40):
+        attempt = AttemptId(f"j1.m{task}.0")
+        straggle = place.compute.straggle(attempt, 7)
+        order = TaskSpec(stage="m", index=task)
+        in_processes_s = paced_s(place, order, 3_000_000, straggle)
+        simulated_s = work.computing_s(task, 3_000_000) * work.straggle(attempt, 7)
+        assert simulated_s == pytest.approx(in_processes_s)
+        factors.add(simulated_s / 1.5)
+    assert factors == {1.0, 4.0}
 
 
 class Asked(Exception):
