@@ -20,7 +20,14 @@ from importlib.metadata import EntryPoint
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.plugins import with_plugins
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.schedulers import capacity, delay, fair, in_place, shufflewatcher
+from railyard.resourcemanager.schedulers import (
+    capacity,
+    delay,
+    fair,
+    in_place,
+    iridium,
+    shufflewatcher,
+)
 from railyard.resourcemanager.schedulers.co_scheduler import scheduler as co_scheduler
 from railyard.resourcemanager.schedulers.corral import scheduler as corral
 from railyard.resourcemanager.schedulers.tetrium import scheduler as tetrium
@@ -33,6 +40,7 @@ OWN = (
     delay.RECIPE,
     fair.RECIPE,
     in_place.RECIPE,
+    iridium.RECIPE,
     shufflewatcher.RECIPE,
     *tetrium.RECIPES,
 )

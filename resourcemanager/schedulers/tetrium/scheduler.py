@@ -33,9 +33,9 @@ from railyard.resourcemanager.interface.views import (
     SlotView,
     TaskView,
 )
+from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
 from railyard.resourcemanager.schedulers.tetrium.sharing import FairParts
-from railyard.resourcemanager.schedulers.tetrium.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.stageplans import StagePlans
 
 #: "recently finished tasks" (5)

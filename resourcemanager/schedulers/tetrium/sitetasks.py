@@ -17,8 +17,8 @@ import numpy as np
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.views import StageView, TaskView
 from railyard.resourcemanager.schedulers.placement.rounding import tasks_between
+from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
-from railyard.resourcemanager.schedulers.tetrium.sites import SiteView
 
 #: {site: the tasks that start there}
 Launches = dict[int, list[TaskView]]
@@ -91,17 +91,6 @@ def _in_turn(numbers: Numbers, sources: Numbers, site: int) -> Iterator[int]:
         if left[source] > 0:
             left[source] -= 1
             yield source
-
-
-def shuffle_at(stage: StageView, sites: SiteView) -> Floats:
-    """Bytes that the stages which ``stage`` reads have left at each site [sites]: Q."""
-    found = np.zeros(len(sites))
-    for source in stage.reads:
-        for node, outputs in source.outputs.items():
-            site = sites.of((node,))
-            if site >= 0:
-                found[site] += sum([output.shuffle_bytes for output in outputs])
-    return found
 
 
 def reduces_in_order(stage: StageView, config: TetriumConfig, dice: Random) -> list[int]:

@@ -25,13 +25,12 @@ from railyard.resourcemanager.schedulers.placement import model, stages
 from railyard.resourcemanager.schedulers.placement.ksites import changed_at
 from railyard.resourcemanager.schedulers.placement.model import Plan, Sites, Solver, Stage
 from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
+from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
-from railyard.resourcemanager.schedulers.tetrium.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
     Launches,
     MapTasks,
     reduces_in_order,
-    shuffle_at,
 )
 
 
@@ -163,7 +162,7 @@ class StagePlans(Policy):
         """The pending tasks of a stage, in the numbers of ``placement``."""
         known = self._of(stage)
         if known.maps is None:
-            held = shuffle_at(stage, self._sites) * (stage.pending.count / stage.size)
+            held = self._sites.shuffle_at(stage) * (stage.pending.count / stage.size)
             budget_bytes = model.reduce_budget_bytes
         else:
             held, budget_bytes = known.maps.held_bytes, model.map_budget_bytes

@@ -1,4 +1,4 @@
-"""Sites as Tetrium sees them: a rack each, with its free slots and its links."""
+"""Sites as schedulers of wide-area jobs see them: a rack each, with its slots and its links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.interface.views import ClusterView, SlotView
+from railyard.resourcemanager.interface.views import ClusterView, SlotView, StageView
 from railyard.resourcemanager.schedulers.placement.model import Sites
 
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
@@ -69,6 +69,16 @@ class SiteView:
             if place is not None and place.alive:
                 return self.number[place.rack]
         return -1
+
+    def shuffle_at(self, stage: StageView) -> Floats:
+        """Bytes that the stages which ``stage`` reads have left at each site [sites]: Q."""
+        found = np.zeros(len(self))
+        for source in stage.reads:
+            for node, outputs in source.outputs.items():
+                site = self.of((node,))
+                if site >= 0:
+                    found[site] += sum([output.shuffle_bytes for output in outputs])
+        return found
 
     def _capacities(self, way: str) -> Floats:
         """Of each site's link of that way, or of its switch in a tree of switches."""

@@ -1,0 +1,127 @@
+"""Iridium: maps where their input is, reduces so that the shuffle is as short as can be.
+
+Source: Pu et al., "Low Latency Geo-distributed Data Analytics", SIGCOMM 2015, as Tetrium's authors
+describe and compare with it (Hung et al., EuroSys 2018, sections 2.2, 3.2 and 6.1): jobs in fair
+order and delay scheduling as in ``in_place``; a stage's reduces are spread over sites by the linear
+program of 3.2 without its computing time, as if each site had slots for all.
+Left open there, chosen here: of several such placements, that with the least bytes between sites,
+which is the one of their example.  Reduces are placed when all that they read is done, and anew
+when a site has lost all its slots.  Moving data ahead of queries is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from railyard.cluster.ids import JobId, StageId
+from railyard.netemu.model.arrays import Numbers
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
+from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.placement.model import Stage
+from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
+from railyard.resourcemanager.schedulers.shared.sites import SiteView
+
+
+class IridiumTasks(TaskPolicy):
+    """Answers "tasks"."""
+
+    Config = DelayConfig
+    section = "delay"
+    uses_network = True
+
+    def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._delay = DelayTasks(config, cluster)
+        self.parts = (self._delay,)
+        self._sites = SiteView(cluster)
+        #: [sites] how many pending reduces of a stage are yet to start at each site
+        self._planned: dict[StageId, Numbers] = {}
+        self._changed: dict[JobId, JobView] = {}  #: jobs with other plans since the last event
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        rerun = job.next_rerun()
+        if rerun is not None:
+            return Place(rerun)
+        reduce = self._reduce_at(job, self._sites.number[slot.rack])
+        if reduce is not None:
+            return Place(reduce)
+        task, level = job.closest_pending_map(slot)
+        if task is None:
+            return Pass("its reduces are for other sites")
+        return self._delay.offer_map(job, task, level, now_s)
+
+    def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
+        """A pending reduce that should run at this site."""
+        for stage in job.stages.values():
+            if stage.reads and stage.pending.count:
+                reduce = stage.next_reduce()
+                if reduce is not None and self._plan(stage)[site] > 0:
+                    return reduce
+        return None
+
+    def _plan(self, stage: StageView) -> Numbers:
+        """How many pending reduces should start at each site [sites]."""
+        planned = self._planned.get(stage.id)
+        if planned is None or int(planned.sum()) != stage.pending.count:
+            planned = self._planned[stage.id] = self._placed(stage)
+        return planned
+
+    def _placed(self, stage: StageView) -> Numbers:
+        from railyard.resourcemanager.schedulers.placement import exact  # which loads numba
+
+        slots, held = self._sites.slots(stage.job.avoid), self._sites.shuffle_at(stage)
+        if held.any():
+            plan = exact.place_reduces(self._sites.with_slots(slots), Stage(held, work_s=0.0))
+            if plan is not None:
+                return whole_tasks(plan.shares, stage.pending.count)
+        return whole_tasks(slots / max(1, slots.sum()), stage.pending.count)
+
+    # What happens --------------------------------------------------------------------------------
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        planned = self._planned.get(attempt.task.stage.id)
+        if planned is not None and len(attempt.task.live) == 1:
+            planned[self._sites.number[attempt.node.rack]] -= 1
+
+    def job_ended(self, job: JobView) -> None:
+        for stage in job.stages.values():
+            self._planned.pop(stage.id, None)
+        self._changed.pop(job.id, None)
+
+    def node_lost(self, node: SlotView) -> None:
+        self._plan_anew()
+
+    def node_joined(self, node: SlotView) -> None:
+        self._plan_anew()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):
+            self._plan_anew()
+
+    def _plan_anew(self) -> None:
+        """A site may have no slots left, or some again."""
+        self._planned.clear()
+        self._changed = dict(self.cluster.jobs)
+
+    def reconsider(self) -> Iterable[JobView]:
+        changed, self._changed = self._changed, {}
+        return list(changed.values())
+
+
+RECIPE = Recipe(
+    name="iridium",
+    source="Pu et al., SIGCOMM 2015, as in Hung et al., EuroSys 2018",
+    order=FairOrder,
+    tasks=IridiumTasks,
+    settings={"shuffle.slowstart": 1.0},
+)
