@@ -62,9 +62,10 @@ class _Attempt:
     """An attempt that was launched and has not ended yet."""
 
     order: LaunchAttempt
+    received_s: float  #: when its order came
     reported_s: float  #: when it last sent anything
-    begun_s: float | None  #: when it was told that it has a slot; None: it has none
-    hello_s: float = 0.0  #: when its process reported
+    has_slot: bool
+    launch_s: float = 0.0  #: from its order until its process reported
     asked_s: float = 0.0  #: when it asked for a permit to compute
     permit_s: float = 0.0  #: for how long it has waited for permits, since it runs
     pid: int | None = None  #: None until its process was forked
@@ -138,16 +139,18 @@ class Attempts:
             self._report(AttemptFailed(attempt=order.attempt, reason=reason))
             return
         received_s = now_s()
-        begun_s = received_s if order.begins else None
-        self._running[order.attempt] = _Attempt(order, reported_s=received_s, begun_s=begun_s)
+        self._running[order.attempt] = _Attempt(
+            order, received_s, reported_s=received_s, has_slot=order.begins
+        )
         self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
 
     def begin(self, order: BeginAttempt) -> None:
         """Have an attempt without a slot compute, unless it has ended."""
         attempt = self._running.get(order.attempt)
-        if attempt is not None and attempt.begun_s is None:
-            attempt.begun_s = attempt.reported_s = now_s()
-            begin = msgspec.structs.replace(order, received_s=attempt.begun_s)
+        if attempt is not None and not attempt.has_slot:
+            attempt.has_slot = True
+            attempt.reported_s = now_s()
+            begin = msgspec.structs.replace(order, received_s=attempt.reported_s)
             self._deliver(order.attempt, begin)
 
     def kill(self, order: KillAttempt) -> None:
@@ -242,7 +245,8 @@ class Attempts:
         if attempt.pid not in (None, sender_pid):
             raise PeerError(f"{message.attempt} is process {attempt.pid}, not {sender_pid}")
         attempt.peer, attempt.peer_pid = request.peer, sender_pid
-        attempt.reported_s = attempt.hello_s = now_s()
+        attempt.reported_s = now_s()
+        attempt.launch_s = attempt.reported_s - attempt.received_s
         self._by_peer[request.peer] = message.attempt
         undelivered, attempt.undelivered = attempt.undelivered, []
         for order in undelivered:
@@ -252,7 +256,7 @@ class Attempts:
     def _ready(self, request: Request) -> None:
         message = request.message
         assert isinstance(message, AttemptReady)
-        if self._own(request, message.attempt).begun_s is None:
+        if not self._own(request, message.attempt).has_slot:
             self._report(message)
 
     def _progressed(self, request: Request) -> None:
@@ -265,7 +269,7 @@ class Attempts:
         message = request.message
         assert isinstance(message, AttemptSucceeded | AttemptFailed)
         attempt = self._own(request, message.attempt)
-        if isinstance(message, AttemptSucceeded) and attempt.begun_s is None:
+        if isinstance(message, AttemptSucceeded) and not attempt.has_slot:
             raise PeerError(f"{message.attempt} has no slot, so it can't have done its task")
         attempt.claim = message
         return Done()
@@ -285,7 +289,7 @@ class Attempts:
         message = request.message
         assert isinstance(message, AskToCompute)
         running = self._own(request, message.attempt)
-        if running.begun_s is None:
+        if not running.has_slot:
             raise PeerError(f"{message.attempt} has no slot to compute in")
         running.asked_s = now_s()
 
@@ -333,9 +337,9 @@ class Attempts:
 
     def _succeed(self, attempt: AttemptId, fact: AttemptSucceeded) -> None:
         running = self._running[attempt]
-        assert running.begun_s is not None, "its claim would have been refused"
-        launch_s = max(0.0, running.hello_s - running.begun_s)  # 0: it was there when it began
-        delays = AttemptDelayed(attempt=attempt, launch_s=launch_s, permit_s=running.permit_s)
+        delays = AttemptDelayed(
+            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
+        )
         self._report(delays)
         self._finish(attempt, fact)
 
@@ -361,7 +365,7 @@ class Attempts:
         """Kill attempts that have reported nothing for too long."""
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
-            waits_for_slot = running.begun_s is None and running.pid is not None
+            waits_for_slot = not running.has_slot and running.pid is not None
             if waits_for_slot or self._containers.waits_for_permit(attempt):
                 running.reported_s = now_s()
             if running.reported_s > silent_since_s or running.timed_out:

@@ -126,7 +126,7 @@ def test_it_fetches_says_that_it_has_all_and_runs_no_code_before_it_is_told(clus
     [started] = reading.facts(AttemptStarted)
     assert started.pid == pid, "it is one process"
     [delayed] = [known for known in cluster.delayed if known.attempt == reading.attempt]
-    assert delayed.launch_s == 0, "it was there when it got its slot"
+    assert delayed.launch_s > 0, "whoever waits until it is ready waits for its start"
 
 
 @pytest.mark.parametrize("fetched", [0, 1])
@@ -246,10 +246,17 @@ def test_waiting_for_a_slot_takes_no_cpu_no_permit_and_is_no_silence(start_clust
     for attempt in attempts:
         cluster.fact(AttemptReady, attempt=attempt)
     processes = [psutil.Process(cluster.pid(attempt)) for attempt in attempts]
-    cluster.idle(0.3)
-    before = [process.num_ctx_switches().voluntary for process in processes]
-    cluster.idle(1.2)  # longer than the time-out
-    assert [process.num_ctx_switches().voluntary for process in processes] == before
+
+    def woken():
+        return [process.num_ctx_switches().voluntary for process in processes]
+
+    for _ in range(8):  # on a busy machine they go to sleep when they can
+        before = woken()
+        cluster.idle(1.2)  # longer than the time-out
+        if woken() == before:
+            break
+    else:
+        pytest.fail("they wake up while they wait")
     cluster.launch(f"j1.r{many}.0")
     assert isinstance(cluster.ending(f"j1.r{many}.0"), AttemptSucceeded)
     for attempt in attempts:
