@@ -10,7 +10,7 @@ import zmq
 
 from railyard.benchmarks._network.emulated import EmulatedNetwork, Transfer
 from railyard.benchmarks._network.scenarios import predict
-from railyard.benchmarks.fidelity import errors_percent
+from railyard.benchmarks.fidelity.networks import errors_percent
 from railyard.cluster.errors import Refused
 from railyard.cluster.messages.execution import FlowFailed
 from railyard.cluster.messaging.frames import FRAME_BYTES_MAX

@@ -12,7 +12,7 @@ from railyard.benchmarks._network.scenarios import (
     packet_batches,
     predict,
 )
-from railyard.benchmarks.fidelity import CIRCUITS, PACKETS
+from railyard.benchmarks.fidelity.networks import CIRCUITS, PACKETS
 from railyard.cluster.ids import rack_of
 from railyard.cluster.topology import load_topology
 
