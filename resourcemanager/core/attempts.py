@@ -207,12 +207,14 @@ class Attempts:
         if attempt.killing:  # it broke on its way out, say because its fetches were cancelled
             self.killed(AttemptKilled(attempt=event.attempt))
             return
+        job = attempt.task.stage.job
         if attempt.state == "reserved":
             self._end_reservation(attempt, "failed")
+            job.record.launched += 1  # so that each that failed is one that was launched
         else:
             self._end(attempt, "failed")
-        if attempt.task.stage.job.state == "running":
-            attempt.task.stage.job.record.failed += 1
+        if job.state == "running":
+            job.record.failed += 1
             self._blame.count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
             self._requeue(attempt.task)
 

@@ -147,6 +147,8 @@ def test_whatever_happens_to_reservations_jobs_end_and_nothing_is_left(actions, 
     assert not c.core.fetches
     assert not any(node.reserved for node in state.nodes.values())
     assert_each_begins_once(c)
+    for record in c.core.records.values():
+        assert record.launched == record.succeeded + record.failed + record.killed
 
 
 def assert_each_begins_once(c: TinyCluster) -> None:
