@@ -30,30 +30,30 @@ def fill_levels(
     """
     links, none = len(left), len(left) - 1
     rest, rising, rows = left.copy(), np.zeros(links), sizes.copy()
-    fixed = np.zeros(links, np.bool_)
+    fixed, entries, weights = np.zeros(links, np.bool_), lists.entries, lists.weights
     load[:] = 0.0
     for link in range(none):
         levels[link] = np.inf if left[link] > 0 else 0.0
         for place in range(begins[link], begins[link] + sizes[link]):
-            rising[link] += lists.weights[place]
+            rising[link] += weights[place]
     levels[none] = np.inf
     for link in range(none):
         if levels[link] == 0:
-            _fix(lists, begins, sizes, link, 0.0, fixed, rest, rising, rows, load)
+            _fix(entries, weights, begins, sizes, link, 0.0, fixed, rest, rising, rows, load)
     heap, share, size = _by_share(rest, rising, rows, fixed)
     summed = rising.copy()
     while size > 0:
         link = heap[0]
         if rows[link] > 0:
             if rising[link] < summed[link] * _CANCELS:
-                rising[link] = summed[link] = _weight(lists, begins, sizes, link, fixed)
+                rising[link] = summed[link] = _weight(entries, weights, begins, sizes, link, fixed)
             expected, rate = share[0], rest[link] / rising[link]
             if rate > expected * _ROUNDING:
                 share[0] = rate
                 sift_down(heap, share, size, _0)
                 continue
             levels[link] = rate
-            _fix(lists, begins, sizes, link, rate, fixed, rest, rising, rows, load)
+            _fix(entries, weights, begins, sizes, link, rate, fixed, rest, rising, rows, load)
         size -= _1
         heap[0], share[0], share[size] = heap[size], share[size], np.inf
         sift_down(heap, share, size, _0)
@@ -80,7 +80,8 @@ def _by_share(
 
 @njit(cache=True)
 def _fix(
-    lists: RowLists,
+    entries: Indices,
+    weights: Floats,
     begins: Numbers,
     sizes: Numbers,
     link: int,
@@ -92,7 +93,7 @@ def _fix(
     load: Floats,
 ) -> None:
     """Have the rows of a link that still rise stay at this rate."""
-    entries, weights, carries = lists.entries, lists.weights, 0.0
+    carries = 0.0
     fixed[link] = True
     for place in range(begins[link], begins[link] + sizes[link]):
         rises = True
@@ -113,13 +114,15 @@ def _fix(
 
 
 @njit(cache=True)
-def _weight(lists: RowLists, begins: Numbers, sizes: Numbers, link: int, fixed: Bools) -> float:
+def _weight(
+    entries: Indices, weights: Floats, begins: Numbers, sizes: Numbers, link: int, fixed: Bools
+) -> float:
     """Sum of the weights of those rows of a link that still rise."""
     weight = 0.0
     for place in range(begins[link], begins[link] + sizes[link]):
         rises = True
-        for position in range(1, len(lists.entries)):
-            rises &= not fixed[lists.entries[position, place]]
+        for position in range(1, len(entries)):
+            rises &= not fixed[entries[position, place]]
         if rises:
-            weight += lists.weights[place]
+            weight += weights[place]
     return weight

@@ -59,6 +59,7 @@ def level_rows(
             queue[waiting] = link
             waiting, entries = waiting + 1, entries + sizes[link]
     first, seen, all_entries = 0, 0, sizes.sum()
+    linked, all_weights = lists.entries, lists.weights
     if entries > all_entries * _MANY_AMISS:
         fill_levels(lists, begins, sizes, left, levels, load)
         return True
@@ -69,12 +70,12 @@ def level_rows(
         begin, end, before = begins[link], begins[link] + sizes[link], levels[link]
         elsewhere = work[: sizes[link]]
         elsewhere[:] = np.inf
-        for position in range(1, len(lists.entries)):
-            lower_to(lists.entries[position, begin:end], levels, elsewhere)
-        weights = lists.weights[begin:end]
+        rows, weights = linked[:, begin:end], all_weights[begin:end]
+        for position in range(1, len(rows)):
+            lower_to(rows[position], levels, elsewhere)
         levels[link], load[link] = _level(elsewhere, weights, left[link], before)
         others = _spread(
-            lists.entries[:, begin:end],
+            rows,
             weights,
             elsewhere,
             before,
@@ -88,7 +89,8 @@ def level_rows(
         if others < 0 or seen > all_entries * _MANY_ENTRIES:
             fill_levels(lists, begins, sizes, left, levels, load)
             return True
-        for other in touched[:others]:  # noted as amiss so far; now it is known
+        for number in range(others):  # noted as amiss so far; now it is known
+            other = touched[number]
             amiss[other] = other < links - 1 and _is_amiss(
                 room[other], rounding[other], levels[other]
             )

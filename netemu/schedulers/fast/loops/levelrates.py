@@ -45,20 +45,22 @@ def apply_levels(
     begins, sizes = memory.begins[index], memory.sizes[index]
     # taken out of the tuple once: each time, a count of references is changed
     linked, known, firsts = lists.entries, lists.known, lists.firsts
-    rates, numbers = work[0], np.empty(sizes.max(), np.int64)
+    rates, rows = work[0], np.empty(max(sizes.max(), count - news), np.uint32)
     for link in moved:
         begin, size = begins[link], sizes[link]
         _rates_on_link(linked, begin, size, link, levels, rates, work[2])
         _rates_on_link(linked, begin, size, link, applied, work[1], work[2])
-        for number in _different(rates[:size], work[1, :size], numbers):
-            row = linked[0, begin + number]
-            more = _set_rate(table, row, rates[number], now_s, known, firsts)
-            total_more, changed = total_more + more, changed or more != 0
+        many = _keep_different(linked[0, begin : begin + size], rates, work[1], rows)
+        is_new, total_more = _set_rates(table, rows[:many], rates, now_s, known, firsts, total_more)
+        changed |= is_new
     if news < count:
         _rates_of_rows(paths[:, news:], count - news, levels, work)
-        for row in range(news, count):
-            more = _set_rate(table, row, rates[row - news], now_s, known, firsts)
-            total_more, changed = total_more + more, changed or more != 0
+        for number in range(count - news):
+            rows[number] = news + number
+        is_new, total_more = _set_rates(
+            table, rows[: count - news], rates, now_s, known, firsts, total_more
+        )
+        changed |= is_new
     applied[:] = levels
     return changed, total_more
 
@@ -99,32 +101,51 @@ def _moved(levels: Floats, applied: Floats, sizes: Numbers) -> tuple[Numbers, in
 
 
 @njit(cache=True)
-def _different(values: Floats, others: Floats, numbers: Numbers) -> Numbers:
-    """Which of these values differ; ``numbers`` has room for all."""
+def _keep_different(entries: Indices, rates: Floats, others: Floats, rows: Indices) -> int:
+    """Keep those of these rows, and of their ``rates``, with others than before.
+
+    They are moved to the front of ``rows`` and ``rates``; returns how many they are.
+    """
     count = 0
-    for number in range(len(values)):  # no branch: half of them would be guessed wrong
-        numbers[count] = number
-        count += values[number] != others[number]
-    return numbers[:count]
+    for number in range(len(entries)):  # no branch: half of them would be guessed wrong
+        differs_here = rates[number] != others[number]
+        rows[count], rates[count] = entries[number], rates[number]
+        count += differs_here
+    return count
 
 
 @njit(cache=True)
-def _set_rate(
-    table: Floats, row: int, rate: float, now_s: float, known: Floats, firsts: Floats
-) -> float:
-    """Change a row's rate if it is another; returns how many bytes/s more that is."""
-    before, weight, block = table[RATE, row], known[row], row // BLOCK
-    if weight == 0 or not differs(rate, before, STAYS):
-        return 0.0
-    was_s = table[FINISH_S, row]
-    change_rate(table, row, rate, now_s)
-    finish_s = table[FINISH_S, row]
-    if finish_s <= firsts[block]:
-        firsts[block] = finish_s
-    elif was_s == firsts[block]:
-        firsts[block] = np.nan
-    more: float = (rate - before) * weight
-    return more
+def _set_rates(
+    table: Floats,
+    rows: Indices,
+    rates: Floats,
+    now_s: float,
+    known: Floats,
+    firsts: Floats,
+    total_more: float,
+) -> tuple[bool, float]:
+    """Change the rates of these rows where they are others.
+
+    All in one call: for each call, references to the arrays are counted, which took a sixth of the
+    time of ``aalo+weighted``.  Returns whether any is another, and how many bytes/s more that is,
+    added to ``total_more``.
+    """
+    changed = False
+    for number in range(len(rows)):
+        row, rate = rows[number], rates[number]
+        before, weight, block = table[RATE, row], known[row], row // BLOCK
+        if weight == 0 or not differs(rate, before, STAYS):
+            continue
+        was_s = table[FINISH_S, row]
+        change_rate(table, row, rate, now_s)
+        finish_s = table[FINISH_S, row]
+        if finish_s <= firsts[block]:
+            firsts[block] = finish_s
+        elif was_s == firsts[block]:
+            firsts[block] = np.nan
+        total_more += (rate - before) * weight
+        changed |= rate != before
+    return changed, total_more
 
 
 @njit(cache=True)
