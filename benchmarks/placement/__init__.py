@@ -11,6 +11,6 @@ from typing import Any
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
     """Run all parts."""
-    from railyard.benchmarks.placement import changes, solvers
+    from railyard.benchmarks.placement import changes, instances, solvers
 
-    return [*solvers.run(quick), *changes.run(quick)]
+    return [*solvers.run(quick), *changes.run(quick), *instances.run(quick)]

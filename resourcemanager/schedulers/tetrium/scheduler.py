@@ -75,6 +75,8 @@ class Tetrium(OrderPolicy, TaskPolicy):
         """Give slots to the job with the least remaining time, then the next, as there are any."""
         self._launches = {}
         free = self._sites.free()
+        if not free.any():
+            return
         tasks = {job.id: _pending(job) for job in self._wanting.values()}
         parts = FairParts(self._config.epsilon, int(free.sum()), tasks)
         for job in self._by_remaining_time(free):
