@@ -1,7 +1,7 @@
-"""One process's client of the network emulator: requests flows and passes on their grants.
+"""A process's connection to the network emulator: opens flows and passes on their grants.
 
-Callers give and get stored (real) bytes; the emulator counts the model's bytes, which are
-``topology.scale`` times as many.  Nobody sends a byte of a flow before ``on_grant`` permits it.
+Callers count stored (real) bytes, the emulator the model's bytes, ``topology.scale`` times as many.
+Nobody sends a byte of a flow before ``on_grant`` permits it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class _Waiting:
 
     stored_bytes: int  #: its size so far
     more: bool  #: whether it will grow
-    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another process opened it
+    #: source and target; None: another process opened it
+    ends: tuple[NodeId, NodeId] | None
     on_grant: OnGrant
     on_refused: OnRefused
     is_known: bool = False  #: the emulator has confirmed it
@@ -48,9 +49,9 @@ class _Waiting:
 class NetworkClient:
     """Opens and attaches to flows.  All callbacks come from the reactor, never from within a call.
 
-    A flow is forgotten once all its bytes are granted.  If the emulator refuses a flow, its
+    A flow is forgotten once all its bytes are granted.  If the emulator refuses a flow,
     ``on_refused`` is called (by default the reason is logged).  While the emulator can't be
-    reached, flows wait: they are requested again once there is a connection.
+    reached, flows wait; once there is a connection again, they are requested again.
     """
 
     def __init__(self, transport: Transport, topology: Topology) -> None:
@@ -70,12 +71,12 @@ class NetworkClient:
         *,
         more: bool = False,
     ) -> None:
-        """Start a flow of this process; its name must be new to the whole cluster.
+        """Start a flow that this process sends; no other flow of the cluster may have its name.
 
         ``on_grant(total)`` is called until ``total == stored_bytes``, and at least once even if
         that is 0.  With ``src == dst`` all is granted at once, without the network.
 
-        With ``more``, the flow goes on until ``grow`` says that there are no more bytes.
+        With ``more``, the flow stays open until a call of ``grow`` says that there is no more.
         """
         self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=(src, dst))
         if src == dst:
@@ -84,9 +85,10 @@ class NetworkClient:
             self._request(flow, self._order(flow))
 
     def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
-        """Add bytes to a flow of this process that was begun with ``more``.
+        """Add bytes to a flow that was begun with ``more``.
 
-        Nothing happens if it was cancelled or refused; ``ValueError`` if it is complete.
+        Nothing happens if it was cancelled or refused; ``ValueError`` if it was not begun so, or
+        has all its bytes.
         """
         waiting = self._flows.get(flow)
         if waiting is None:
@@ -99,8 +101,8 @@ class NetworkClient:
             self._grant_local(flow)
         else:
             order = GrowFlow(flow=flow, by_bytes=by_stored_bytes * self._scale, more=more)
-            # a flow that another process opened is attached to without its size after a reconnect,
-            # so this order must arrive
+            # After a reconnect, a flow that another process opened is attached to without its size,
+            # so this order has to arrive.
             send = self._link.insist if waiting.ends is None else self._link.request
             send(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
@@ -113,10 +115,10 @@ class NetworkClient:
         *,
         more: bool = False,
     ) -> None:
-        """Get the grants of a flow that the ResourceManager opened, or is about to open.
+        """Get the grants of a flow that the ResourceManager has opened, or is about to open.
 
-        Bytes that the flow could have sent before this call are granted at once.  If it was opened
-        with ``more``, say so here too, and ``grow`` it from here once it is open.
+        What the flow could have sent before this call is granted at once.  If it is opened with
+        ``more``, say so here, too, and ``grow`` it from here once it is open.
         """
         self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=None)
         self._request(flow, self._order(flow))
@@ -167,7 +169,7 @@ class NetworkClient:
         )
 
     def _grant_local(self, flow: FlowId) -> None:
-        """Grant all bytes of a flow within a node, but not from within this call."""
+        """Grant all bytes of a flow within a node, once the caller has returned to the reactor."""
         waiting = self._flows[flow]
 
         def grant() -> None:
@@ -184,7 +186,7 @@ class NetworkClient:
         """The order that requests a flow; ``again``: over a new connection."""
         waiting = self._flows[flow]
         if waiting.ends is None:
-            # the first request may be lost: then this one is the first
+            # if the first request was lost, this one is the first to arrive
             return AttachFlow(flow=flow, again=again and waiting.is_known)
         return OpenFlow(
             flow=flow,

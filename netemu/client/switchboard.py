@@ -1,8 +1,8 @@
 """All transfers over one socket: passes each message to the transfer that it belongs to.
 
-Make one ``LinkTransfers`` for a link, or one ``ServerTransfers`` for a server, before the first
-message arrives.  The process that requests a transfer chooses its name, which must be unique
-between the two processes while the transfer lasts, in both directions.
+Make one ``LinkTransfers`` for each link, or one ``ServerTransfers`` for each server, before the
+first message arrives.  The process that requests a transfer names it.  While it lasts, no other
+transfer between the two processes may have that name, in either direction.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Transfers:
             end.failed(reason)
 
     def probe(self) -> None:
-        """Have transfers without progress find out whether the other process is alive."""
+        """Have transfers without progress since the last probe find out if the peer is alive."""
         before, self._progress = self._progress, {}
         for name, end in list(self._ends.items()):
             if before.get(name) == end.progress:
@@ -100,7 +100,7 @@ class Transfers:
         elif isinstance(message, ChunkTaken) and isinstance(end, OutgoingTransfer):
             end.take(message)
         else:
-            reason = "the other side knows of no such transfer"
+            reason = "the other side has no transfer of that name"
             self._send(TransferFailed(transfer=message.transfer, reason=reason), None)
 
     def failed(self, message: TransferFailed) -> None:

@@ -1,9 +1,8 @@
 """The two ends of a transfer: the only way in which bulk bytes move between processes.
 
-The sender never sends more than it was granted, nor more than a window ahead of what the receiver
-took.  It is done when the receiver has acknowledged everything: a message in a socket may still be
-lost.  Neither end knows sockets; ``netemu.client.switchboard`` does.  All bytes are stored (real)
-bytes.
+The sender sends no more than it was granted, and is at most a window ahead of what the receiver has
+taken.  It is done when the receiver has acknowledged all: a message in a socket may still be lost.
+Neither end has a socket (``netemu.client.switchboard`` has).  All bytes are stored (real) bytes.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ Buffer = bytes | bytearray | memoryview
 #: Sends a message to the other end; False if that is gone.
 Send = Callable[[Message, bytes | memoryview | None], bool]
 
-#: The largest payload frame; the fastest size that was measured for ZeroMQ without copies.
+#: The largest payload frame: measured to be the fastest for ZeroMQ without copies.
 CHUNK_BYTES = 2**20
-#: How far the sender may be ahead of what the receiver took; it covers the round trip.
+#: How far the sender may be ahead of what the receiver has taken: enough for the round trip.
 WINDOW_BYTES = 8 * 2**20
 #: The receiver acknowledges at least every so many bytes.
 ACKNOWLEDGE_BYTES = 2 * 2**20
@@ -46,7 +45,7 @@ class Source(Protocol):
 
 
 class _End:
-    """The end of a transfer, which is the same for sender and receiver.
+    """What both ends of a transfer have in common.
 
     ``on_done`` or ``on_failed`` is called once, except after ``drop``.
     """
@@ -124,7 +123,8 @@ class OutgoingTransfer(_End):
         if self.over:
             return
         if message.stored_bytes > self.sent:
-            self.fail(f"the receiver claims {message.stored_bytes} bytes of {self.sent} sent")
+            took = f"{message.stored_bytes} bytes, but {self.sent} were sent"
+            self.fail(f"the receiver says that it took {took}")
             return
         self.progress = max(self.progress, message.stored_bytes)
         if self._begun and self.progress == self.total:
@@ -152,7 +152,7 @@ class OutgoingTransfer(_End):
             source.close()
 
     def _begin(self) -> None:
-        # an empty transfer has a chunk too, or the receiver would never know of it
+        # An empty transfer has a chunk, too: otherwise the receiver would wait for it forever.
         if not self._begun and not self.over:
             self._begun = True
             if self.total == 0:
@@ -254,7 +254,7 @@ class IncomingTransfer(_End):
         if message.stored_offset != self.progress:
             return f"a chunk at {message.stored_offset}, after {self.progress} bytes"
         if self.total is not None and message.stored_total != self.total:
-            return f"a chunk of {message.stored_total} bytes in all: need {self.total}"
+            return f"a chunk of a transfer of {message.stored_total} bytes: need {self.total}"
         if end > message.stored_total:
             return f"a chunk that ends at {end} of {message.stored_total} bytes"
         return ""

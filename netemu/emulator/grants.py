@@ -1,14 +1,15 @@
 """Turns the fabric's rates into grants for the processes that send.  Pure, like the fabric.
 
-A grant is a total: the bytes that a flow may have sent by now.  It follows the fabric's clock, so
-a late grant delays a flow but never slows it down for good.  The last grant of a flow is due
-exactly when the flow finishes in the model; so is the grant of all bytes so far to a flow that
-waits for more.  Before that, a grant is due when it has enough bytes to be worth a message.  A
-flow with a rate of 0 (its circuit is being set up) gets its first bytes at once afterwards, or it
-would seem to have waited for longer.
+A grant is a total: how many bytes of a flow may have been sent by now.  It follows the fabric's
+clock, so after a late grant the sender catches up.  The last grant of a flow is due exactly when
+the flow finishes in the model.  A flow that will grow gets a grant of all its bytes so far exactly
+when the model has sent them.  Before that, a grant is due once it adds enough bytes to be worth a
+message.  A flow whose rate was 0, since its circuit was being set up, gets a grant as soon as it
+has a rate; otherwise setting up would seem to take longer than it does.
 
-A flow and its sender may come in either order.  A sender that lost its connection returns as
-another peer: it attaches to its flows again, and gets their grants from the beginning.
+The order to open a flow and the message of its sender may arrive in either order.  A sender that
+has connected again is another peer: it attaches to its flows again, and gets their grants from the
+beginning.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ TICK_S_MIN = 0.005
 TICK_S_MAX = 0.05
 #: A grant before the end of a flow has at least so many stored bytes ...
 GRANT_STORED_BYTES = 64 * 2**10
-#: ... or comes after this time, to a slow flow.  Only so many slow flows get grants in one check,
-#: those first that have waited longest: all messages of one check compete for the same few cores.
+#: ... or comes after this time, for a slow flow.  At most so many slow flows get grants in one
+#: check, those that have waited longest first: the receivers of all messages compete for few cores.
 GRANT_AFTER_S = 0.5
 SLOW_AT_ONCE = 8
-#: Idle flows are checked this long after an event: at least, and for each of them, so that the
-#: checks take a tenth of the time.
+#: Idle flows are checked this long after an event: a fixed time, and some for each of them, so that
+#: the checks take at most about a tenth of the emulator's time.
 IDLE_CHECK_AFTER_S = 0.0001
 IDLE_CHECK_AFTER_S_EACH = 5e-6
 #: How long a finished flow waits for its sender, and a sender for its flow, before it is dropped.
@@ -47,7 +48,7 @@ class _Sender:
     """A process that gets a flow's grants."""
 
     peer: Peer
-    owner: bool  #: it opened the flow as well: the flow ends with it
+    owner: bool  #: whether it opened the flow, too: then the flow ends when the process is gone
     granted_s: float
     granted_bytes: int = 0
 
@@ -87,16 +88,16 @@ class Ledger:
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
         self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
-        #: flows that could send nothing new at their last check, or had none:
-        #: {flow: whether it had one}
+        #: flows that had nothing new to send at their last check, or were not checked yet:
+        #: {flow: whether it was checked}
         self._idle: dict[FlowId, bool] = {}
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when all flows are checked next
         self._idle_check_s = math.inf  #: when the idle flows are checked next
-        #: idle flows that may have something to send already, as their circuit is ready or their
-        #: sender has come late: they are checked at once
+        #: idle flows to be checked at once: they may have bytes to send already, since their
+        #: circuit is ready or their sender came late
         self._check_now: dict[FlowId, None] = {}
 
     # Orders and time ---------------------------------------------------------------------------
@@ -108,7 +109,7 @@ class Ledger:
             passed_s = now_s - self.fabric.now_s
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
-        if self._idle and now_s > self.fabric.now_s:  # rates are read last at an instant
+        if self._idle and now_s > self.fabric.now_s:  # within an instant, more may change
             lit_s = self.next_lit_s()
             if min(self.fabric.next_event_s(), lit_s) <= now_s:
                 self._check_idle_soon(now_s)
@@ -128,14 +129,14 @@ class Ledger:
     def open(self, spec: FlowSpec, sender: Peer | None, again: bool = False) -> None:
         """Start a flow now; ``ValueError`` if that can't be.
 
-        With ``again`` the flow may be open: then its sender has returned as this peer.
+        With ``again`` the flow may be open already: its sender has connected again, as this peer.
         """
         if again and (spec.flow in self._unclaimed or self.fabric.is_open(spec.flow)):
             if sender is not None:
                 self._come_back(spec, sender)
             return
         if spec.flow in self._unclaimed:
-            raise ValueError(f'flow "{spec.flow}" was opened before')
+            raise ValueError(f'flow "{spec.flow}" was opened before, and is over')
         if sender is not None and spec.flow in self._early:
             raise ValueError(f'flow "{spec.flow}" has a sender already')
         self.fabric.start(spec)
@@ -157,9 +158,10 @@ class Ledger:
             del self._growing[flow]
 
     def attach(self, flow: FlowId, sender: Peer, again: bool = False) -> None:
-        """Send a flow's grants to this peer; ``ValueError`` if it has a sender.
+        """Send a flow's grants to this peer; ``ValueError`` if it has a sender already.
 
-        With ``again`` its sender has returned as this peer; ``ValueError`` if the flow is over.
+        With ``again`` its sender has connected again, as this peer; ``ValueError`` if the flow is
+        over.
         """
         if again:
             was_early = self._early.pop(flow, None) is not None
@@ -195,7 +197,7 @@ class Ledger:
         self._check_idle_soon(self.fabric.now_s)
 
     def peer_gone(self, peer: Peer) -> None:
-        """Forget a sender.  Its own flows end with it; those that others opened go on."""
+        """Forget a sender that is gone: flows that it opened end, those of others go on."""
         for flow, sender in list(self._senders.items()):
             if sender.peer == peer:
                 self._remove_sender(flow)
@@ -206,7 +208,7 @@ class Ledger:
                 del self._early[flow]
 
     def drop_forgotten(self) -> None:
-        """Drop flows and senders that have waited too long for each other."""
+        """Drop flows whose sender never came, and senders whose flow was never opened."""
         oldest_s = self.fabric.now_s - KEEP_S
         early = [flow for flow, (_, since_s) in self._early.items() if since_s < oldest_s]
         late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
@@ -225,9 +227,9 @@ class Ledger:
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def next_lit_s(self) -> float:
-        """When the next circuit that a flow waits for is ready.
+        """When the next circuit is ready that a flow waits for.
 
-        That is no event of the fabric if the circuit alone limits the flow.
+        For the fabric that is no event if nothing but the circuit limits the flow.
         """
         return self.fabric.next_lit_s() if self._idle else math.inf
 
@@ -251,7 +253,10 @@ class Ledger:
 
     # Helpers -----------------------------------------------------------------------------------
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """The sender of its own flow is another peer now; meanwhile the flow may have ended."""
+        """A process that opened a flow has connected again, as another peer.
+
+        The flow may have ended meanwhile.
+        """
         if self._unclaimed.pop(spec.flow, None) is not None:
             self._outbox(sender).finished.append(spec.flow)
             return
@@ -263,7 +268,7 @@ class Ledger:
         self._check_at_once(spec.flow)
 
     def _check_at_once(self, flow: FlowId) -> None:
-        self._idle[flow] = True  # its sender knows of no grant
+        self._idle[flow] = True  # as if a check had found nothing: the next one grants at once
         self._check_now[flow] = None
 
     def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
@@ -283,7 +288,7 @@ class Ledger:
         self._idle_check_s = min(self._idle_check_s, now_s + after_s)
 
     def _check_idle(self, flows: list[FlowId]) -> None:
-        """Grant their first bytes to those of these idle flows that can send now."""
+        """Grant bytes to those of these idle flows that can send some now."""
         for flow, sent_bytes in zip(flows, self.fabric.sent_bytes_of(flows), strict=True):
             sender = self._senders[flow]
             if sent_bytes - sender.granted_bytes < self._scale:
@@ -292,7 +297,7 @@ class Ledger:
                 self._grant(flow, sender, sent_bytes)
 
     def _tick(self, now_s: float) -> None:
-        """Send the grants that are worth it; check again when the fastest flow has one."""
+        """Make the grants that are worth a message; check again when the fastest flow has one."""
         self._note_lag(now_s - self._tick_s)
         fastest_bytes_per_s = 0.0
         slow: list[tuple[float, FlowId, _Sender, int]] = []
@@ -300,7 +305,9 @@ class Ledger:
         for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
             more_bytes = sent_bytes - sender.granted_bytes
             waited_s = now_s - sender.granted_s
-            if waited_s and more_bytes > fastest_bytes_per_s * waited_s:  # not a flow that is new
+            if (
+                waited_s and more_bytes > fastest_bytes_per_s * waited_s
+            ):  # so not of a flow that has just begun
                 fastest_bytes_per_s = more_bytes / waited_s
             if more_bytes >= self._worth_bytes:
                 self._grant(flow, sender, sent_bytes)
@@ -317,7 +324,7 @@ class Ledger:
         self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
 
     def _grant_all_so_far(self) -> None:
-        """Grant all bytes so far to the flows that have sent them and wait for more."""
+        """Grant flows that will grow all their bytes so far, once the model has sent these."""
         for flow, size_bytes in self._growing.items():
             sender = self._senders.get(flow)
             if sender is None or sender.granted_bytes == size_bytes:

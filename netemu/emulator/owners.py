@@ -40,7 +40,7 @@ class Owners:
             self.check(order.flow, sender)
 
     def opened(self, flow: FlowId, sender: Sender) -> None:
-        """Note the owner of a flow that was opened; earlier, anybody could claim others' flows."""
+        """Note the owner of a flow, once it is open: a refused order must not make an owner."""
         self._by_flow[flow] = _JOBS if sender.may(_OF_JOBS) else sender.key
 
     def check(self, flow: FlowId, sender: Sender) -> None:

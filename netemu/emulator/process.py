@@ -1,10 +1,10 @@
 """The network emulator's process: drives the fabric with real time and sends the grants.
 
-A late grant makes a transfer late.  So the emulator runs before all other processes where the
-system permits it (``cluster.processes.priority``).  Elsewhere grants are late while every core is
-busy, and the statistics show by how much.  250 flows of a shuffle take a fifth of a core.
+A late grant makes a transfer late.  So the emulator has priority over all other processes where the
+system permits it (``cluster.processes.priority``).  Elsewhere grants are late while all cores are
+busy; the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
 
-It decides nothing: the flow scheduler sets rates, the ledger makes grants.
+Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
-#: Orders within this time count as given at once; so do orders within this share of the emulator's
-#: lateness, or it could fall behind more and more.
+#: Orders within this time of each other count as one instant.  If the emulator is late, so do
+#: orders within this share of its lateness: otherwise it could fall further and further behind.
 _TOGETHER_S = 0.0002
 _TOGETHER_LATE = 0.1
 #: Rates are computed this long before a circuit is ready, so that its grants are sent in time.
 _AHEAD_S = 0.0004
-#: The most changes of circuits in one answer, so that grants never wait for long.
+#: Changes of circuits in one answer at most, so that grants do not wait long for it.
 _CHANGES_MAX = 1000
 
 M = TypeVar("M", bound=Message)
@@ -156,9 +156,10 @@ class NetworkEmulator:
     def _catch_up(self, given_s: float | None = None) -> None:
         """Bring the model up to now, and send grants once the waiting messages are handled.
 
-        An order that was given earlier brings the model up to that time only.  Messages that are
-        handled before the grants are sent count as one instant, so that rates are computed once.
-        An order that was given later still counts from its own time, unless that is too close.
+        An order brings the model up to the time at which it was given (``given_s``), if that is
+        earlier.  All messages that are handled before the grants are sent count as one instant, so
+        that rates are computed once; but an order that was given clearly later than the last one
+        counts from its own time.
         """
         now_s = self._now_s()
         at_s = now_s if given_s is None else min(now_s, given_s - self._began_s)
@@ -172,7 +173,7 @@ class NetworkEmulator:
                 self._ledger.advance(at_s)
 
     def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
-        """Set the timer to this call, instead of the one before."""
+        """Have this called then, in place of what the timer was set to."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
@@ -196,9 +197,9 @@ class NetworkEmulator:
             self._call_at(lit_s - _AHEAD_S, partial(self._compute_ahead, lit_s))
 
     def _compute_ahead(self, lit_s: float) -> None:
-        """Compute the rates for when a circuit will be ready, so that only sending is left then.
+        """Compute now which rates there will be once a circuit is ready, and only send grants then.
 
-        Orders that come meanwhile count from that time.
+        Orders that arrive in between count from that time.
         """
         self._ledger.advance(lit_s)
         self._send_grants_at(lit_s)
@@ -247,7 +248,7 @@ class NetworkEmulator:
 def main(daemon: Daemon) -> None:
     """Run the emulator until SIGTERM, in a process of its own."""
     if not take_priority(CLOCK):
-        log.info("no permission to run before other processes: grants may be late under load")
+        log.info("no permission to take priority over others: grants may be late under load")
     transport = Transport.of(daemon)
     scheduler = flow_scheduler(daemon.config.flow_scheduler)
     NetworkEmulator(transport, daemon.config.topology, scheduler)
@@ -259,6 +260,6 @@ def main(daemon: Daemon) -> None:
 
 def _cpu_percent() -> float:
     """How busy all CPUs were since the last call."""
-    import psutil  # here, since the other daemons are forked from the same parent without it
+    import psutil  # not above: the other daemons are forked of the same parent, without it
 
     return psutil.cpu_percent()

@@ -1,6 +1,6 @@
 """Sends subscribers the state of the network: bandwidth of links, circuits, rates of flows.
 
-A subscriber gets it when it has changed, and never more often than it asked for.
+It is sent when something has changed, and at most once in the period that a subscriber asked for.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Publisher:
     def _subscribe(
         self, request: Request, period_s: float, report: Callable[[], Event | None]
     ) -> None:
-        """Report from now on, in place of what the peer asked for before."""
+        """Report from now on; what the peer asked for by such a message before is void."""
         key = request.peer, type(request.message)
         before = self._subscriptions.get(key)
         if before is not None:

@@ -68,7 +68,7 @@ def test_a_receiver_whose_sender_forgot_the_transfer_is_told(ends):
     ends.at_link.outgoing("t", b"bytes", ends.noting("sent"), ends.noting("send-failed"))
     ends.at_link.drop("t")
     ends.until(lambda: len(ends.events) == 1)
-    assert ends.events == [("receive-failed", "the other side knows of no such transfer")]
+    assert ends.events == [("receive-failed", "the other side has no transfer of that name")]
     assert len(ends.at_server) == 0
 
 
@@ -76,7 +76,7 @@ def test_a_sender_whose_receiver_forgot_the_transfer_is_told(ends):
     sending = ends.at_link.outgoing("t", b"bytes", ends.noting("sent"), ends.noting("send-failed"))
     sending.allow(5)
     ends.until(lambda: len(ends.events) == 1)
-    assert ends.events == [("send-failed", "the other side knows of no such transfer")]
+    assert ends.events == [("send-failed", "the other side has no transfer of that name")]
 
 
 def test_a_receiver_finds_out_that_its_sender_is_gone(ends):

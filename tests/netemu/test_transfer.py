@@ -198,7 +198,7 @@ def test_a_full_disk_fails_both_ends(small):
     [
         (5, 30, b"x", "a chunk at 5, after 10 bytes"),
         (0, 30, b"x", "a chunk at 0, after 10 bytes"),
-        (10, 31, b"x", "a chunk of 31 bytes in all: need 30"),
+        (10, 31, b"x", "a chunk of a transfer of 31 bytes: need 30"),
         (10, 30, bytes(21), "a chunk that ends at 31 of 30 bytes"),
         (10, 30, None, "a chunk without its payload frame"),
     ],
@@ -217,7 +217,9 @@ def test_a_receiver_that_claims_too_much_fails_the_transfer(small):
     wire = Wire(bytes(30))
     wire.out.allow(10)
     wire.out.take(ChunkTaken(transfer="t", stored_bytes=11))
-    assert wire.events == [("send-failed", "the receiver claims 11 bytes of 10 sent")]
+    assert wire.events == [
+        ("send-failed", "the receiver says that it took 11 bytes, but 10 were sent")
+    ]
 
 
 class Numbers:
