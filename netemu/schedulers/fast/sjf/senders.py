@@ -1,18 +1,22 @@
-"""The rows that send under ``sjf``, the shortest first: a record for each, at its *place*.
+"""The rows that send under ``sjf``, the shortest first: each has a numbered record.
 
-``facts[place]`` are the floats of a record, ``marks[place]`` its whole numbers.  Rows that have
-equally much left are served together, as a *tie*.
+A record keeps its number as long as its row sends.  Rows that have equally much left are served
+together, as a *tie*.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
+from railyard.netemu.model.ties import SAME_SHARE
 from railyard.netemu.schedulers.fast.loops.filling import Indices, fill
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, sent_since
+from railyard.netemu.schedulers.reference.sjf import SAME_BYTES
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
@@ -21,171 +25,268 @@ _STAYS = 1e-13
 LEFT, WERE_LEFT, AS_OF_S, SENDS, ENDS_S, LINKS = range(6)
 #: Columns of ``marks``: the row; its tie's number (-1: none yet) and number of rows; then its path.
 ROW, TIE, SIZE, PATH = range(4)
+#: Of ``lists``: records in the order of what rows have left, and the same as it is being found;
+#: those that are paused; those that are free, the next one last; and the rows of the first list.
+ORDER, NEXT, PAUSED, FREE, ROWS = LISTS = range(5)
+
+
+class Senders(NamedTuple):
+    """The records, with room for one for each row of the group."""
+
+    facts: Floats  #: [record, column]
+    marks: Numbers  #: [record, column]
+    lists: Numbers  #: [list, place]: numbers of records, or rows
+
+
+def no_senders(positions: int) -> Senders:
+    """No records, and no room for any, of rows that cross so many links."""
+    none = np.empty((0, PATH + positions), dtype=np.int64)
+    return Senders(np.empty((0, LINKS + 2 * positions)), none, np.empty((len(LISTS), 0), np.int64))
+
+
+def with_room(senders: Senders, count: int, room: int) -> Senders:
+    """The same ``count`` records, with ``room`` for so many."""
+    before = len(senders.facts)
+    facts = np.empty((room, senders.facts.shape[1]))
+    marks = np.empty((room, senders.marks.shape[1]), dtype=np.int64)
+    lists = np.empty((len(LISTS), room), dtype=np.int64)
+    facts[:before], marks[:before] = senders.facts, senders.marks
+    lists[ORDER, :count] = senders.lists[ORDER, :count]
+    lists[FREE, : room - before] = np.arange(room - 1, before - 1, -1)
+    lists[FREE, room - before : room - count] = senders.lists[FREE, : before - count]
+    return Senders(facts, marks, lists)
 
 
 @njit(cache=True)
 def in_order(
     table: Floats,
     paths: Numbers,
-    facts: Floats,
-    marks: Numbers,
+    senders: Senders,
     count: int,
     first_new: int,
     row_count: int,
     now_s: float,
-) -> Numbers:
+) -> int:
     """Bring the records up to now, and add rows from the ``first_new`` on that have not ended.
 
-    Returns the places of the records in the order of what rows have left.
+    Returns how many records there are now, in the order of what rows have left.
     """
-    order, kept = np.empty(count + row_count - first_new, np.int64), 0
+    facts, marks, order, free = (
+        senders.facts,
+        senders.marks,
+        senders.lists[ORDER],
+        senders.lists[FREE],
+    )
+    free_count, kept, last = len(free) - count, 0, -1.0
     for place in range(count):
-        if table[WEIGHT, marks[place, ROW]] == 0:
+        record = order[place]
+        if table[WEIGHT, marks[record, ROW]] == 0:
+            free[free_count] = record
+            free_count += 1
             continue
-        mine, passed_s = facts[place, WERE_LEFT], now_s - facts[place, AS_OF_S]
+        mine, passed_s = facts[record, WERE_LEFT], now_s - facts[record, AS_OF_S]
         if passed_s > 0:
-            mine = max(mine - facts[place, SENDS] * passed_s, 0.0)
-        facts[place, LEFT] = mine
+            mine = max(mine - facts[record, SENDS] * passed_s, 0.0)
+        facts[record, LEFT] = mine
         at = kept
-        while at > 0 and facts[order[at - 1], LEFT] > mine:  # most are in order already
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = place
+        if mine >= last:  # most are in order already
+            last = mine
+        else:
+            while at > 0 and facts[order[at - 1], LEFT] > mine:
+                order[at] = order[at - 1]
+                at -= 1
+        order[at] = record
         kept += 1
-    end = count
+    end = kept
     for row in range(first_new, row_count):
         if table[WEIGHT, row] > 0:
-            enter(table, paths, facts, marks, end, row, now_s)
+            free_count -= 1
+            enter(table, paths, senders, free[free_count], row, now_s)
+            order[end] = free[free_count]
             end += 1
-    if end == count:
-        return order[:kept]
-    new = count + np.argsort(facts[count:end, LEFT], kind="mergesort")
-    before, later = kept - 1, len(new) - 1
-    for at in range(kept + len(new) - 1, -1, -1):
-        if before < 0 or (later >= 0 and facts[order[before], LEFT] <= facts[new[later], LEFT]):
-            order[at] = new[later]
+    if end > kept:
+        _merge(facts, order, kept, end)
+    return end
+
+
+@njit(cache=True)
+def _merge(facts: Floats, order: Numbers, kept: int, end: int) -> None:
+    """Bring the records from the place ``kept`` on into the order of those before."""
+    more = order[kept:end].copy()
+    left_bytes = np.empty(len(more))
+    for number in range(len(more)):
+        left_bytes[number] = facts[more[number], LEFT]
+    ranked = np.argsort(left_bytes, kind="mergesort")
+    before, later = kept - 1, len(more) - 1
+    for at in range(end - 1, -1, -1):
+        if later < 0:
+            break
+        if before < 0 or facts[order[before], LEFT] <= left_bytes[ranked[later]]:
+            order[at] = more[ranked[later]]
             later -= 1
         else:
             order[at] = order[before]
             before -= 1
-    return order[: kept + len(new)]
 
 
 @njit(cache=True)
 def enter(
-    table: Floats,
-    paths: Numbers,
-    facts: Floats,
-    marks: Numbers,
-    place: int,
-    row: int,
-    now_s: float,
+    table: Floats, paths: Numbers, senders: Senders, record: int, row: int, now_s: float
 ) -> None:
-    """Write a row's record at a place."""
-    weight = table[WEIGHT, row]
+    """Write a row's record."""
+    facts, marks, weight = senders.facts, senders.marks, table[WEIGHT, row]
     served = table[SERVED, row] + sent_since(table, row, now_s)
     left_bytes = max(table[TOTAL, row] - served * weight, 0.0)
-    facts[place, LEFT] = facts[place, WERE_LEFT] = left_bytes
-    facts[place, AS_OF_S], facts[place, SENDS] = now_s, table[RATE, row] * weight
-    facts[place, ENDS_S] = table[FINISH_S, row]
-    marks[place, ROW], marks[place, TIE], marks[place, SIZE] = row, -1, 0
+    facts[record, LEFT] = facts[record, WERE_LEFT] = left_bytes
+    facts[record, AS_OF_S], facts[record, SENDS] = now_s, table[RATE, row] * weight
+    facts[record, ENDS_S] = table[FINISH_S, row]
+    marks[record, ROW], marks[record, TIE], marks[record, SIZE] = row, -1, 0
     for position in range(len(paths)):
-        marks[place, PATH + position] = paths[position, row]
-
-
-@njit(cache=True)
-def with_double_room(facts: Floats, marks: Numbers) -> tuple[Floats, Numbers]:
-    """The same records with room for twice as many."""
-    room = 2 * len(facts)
-    more_facts = np.empty((room, facts.shape[1]))
-    more_marks = np.empty((room, marks.shape[1]), np.int64)
-    more_facts[: len(facts)], more_marks[: len(marks)] = facts, marks
-    return more_facts, more_marks
+        marks[record, PATH + position] = paths[position, row]
 
 
 @njit(cache=True, inline="always")
-def is_closed(marks: Numbers, place: int, left: Floats) -> bool:
-    """Whether some link on the path of the row at this place has nothing left."""
+def is_longer(left_bytes: float, than: float) -> bool:
+    """Whether two rows' bytes differ by more than rounding, the first being larger."""
+    return left_bytes > than * (1 + SAME_SHARE) + SAME_BYTES
+
+
+@njit(cache=True, inline="always")
+def is_closed(marks: Numbers, record: int, left: Floats) -> bool:
+    """Whether some link on the path of a record's row has nothing left."""
     least = np.inf
     for column in range(PATH, marks.shape[1]):
-        least = min(least, left[marks[place, column]])
+        least = min(least, left[marks[record, column]])
     return least == 0
 
 
 @njit(cache=True, inline="always")
+def has_as_much(facts: Floats, marks: Numbers, record: int, left: Floats, rounding: Floats) -> bool:
+    """Whether as much is left of a record's links as when its tie was last served."""
+    as_much = True
+    for position in range(marks.shape[1] - PATH):
+        link, was = marks[record, PATH + position], facts[record, LINKS + position]
+        as_much &= left[link] == was or abs(left[link] - was) <= rounding[link]
+    return as_much
+
+
+@njit(cache=True, inline="always")
 def is_as_before(
-    facts: Floats, marks: Numbers, first: int, end: int, left: Floats, rounding: Floats
+    facts: Floats, marks: Numbers, tie: Numbers, left: Floats, rounding: Floats
 ) -> bool:
-    """Whether these rows were a tie at the last decision, with as much left of their links."""
-    number, positions = marks[first, TIE], marks.shape[1] - PATH
-    if number < 0 or marks[first, SIZE] != end - first:
-        return False
-    for place in range(first, end):
-        if marks[place, TIE] != number:
-            return False
-        for position in range(positions):
-            link, was = marks[place, PATH + position], facts[place, LINKS + position]
-            if left[link] != was and not abs(left[link] - was) <= rounding[link]:
-                return False
-    return True
+    """Whether these records were a tie at the last decision, with as much left of their links."""
+    number = marks[tie[0], TIE]
+    same: bool = number >= 0 and marks[tie[0], SIZE] == len(tie)
+    for place in range(len(tie)):
+        if not same:
+            break
+        same = marks[tie[place], TIE] == number and has_as_much(
+            facts, marks, tie[place], left, rounding
+        )
+    return same
+
+
+@njit(cache=True, inline="always")
+def size_as_before(
+    facts: Floats,
+    marks: Numbers,
+    order: Numbers,
+    place: int,
+    end: int,
+    left: Floats,
+    rounding: Floats,
+) -> int:
+    """How many records the tie at this place of the order has, if it is as it was; otherwise 0.
+
+    The rows must be in the same tie again as long as no other row joins it, and have as much left
+    of their links.
+    """
+    number, last = marks[order[place], TIE], facts[order[place], LEFT]
+    size: int = marks[order[place], SIZE]
+    if number < 0 or place + size > end:
+        size = 0
+    for at in range(place, place + size):
+        record = order[at]
+        if (
+            marks[record, TIE] != number
+            or is_longer(facts[record, LEFT], last)
+            or not has_as_much(facts, marks, record, left, rounding)
+        ):
+            size = 0
+            break
+        last = facts[record, LEFT]
+    if size and place + size < end and not is_longer(facts[order[place + size], LEFT], last):
+        size = 0
+    return size
 
 
 @njit(cache=True)
 def share(
     table: Floats,
-    facts: Floats,
-    marks: Numbers,
-    first: int,
-    end: int,
+    senders: Senders,
+    tie: Numbers,
     left: Floats,
     rounding: Floats,
     now_s: float,
     floats: Floats,
     numbers: Indices,
 ) -> None:
-    """Share what is ``left`` (bytes/s by link) among the rows at these places.
+    """Share what is ``left`` (bytes/s by link) among the rows of a tie's records.
 
     ``floats`` and ``numbers`` come from ``filling.scratch``.
     """
-    positions, some = marks.shape[1] - PATH, end - first
-    ways, weights, rates = np.empty((positions, some), np.int64), np.empty(some), np.empty(some)
-    for number in range(some):
-        weights[number] = table[WEIGHT, marks[first + number, ROW]]
+    facts, marks = senders.facts, senders.marks
+    positions = marks.shape[1] - PATH
+    ways, weights = np.empty((positions, len(tie)), np.int64), np.empty(len(tie))
+    rates = np.empty(len(tie))
+    for number in range(len(tie)):
+        weights[number] = table[WEIGHT, marks[tie[number], ROW]]
         for position in range(positions):
-            link = ways[position, number] = marks[first + number, PATH + position]
-            facts[first + number, LINKS + position] = left[link]
-    _take(ways, weights, left, rates, floats, numbers)
-    for number in range(some):
-        place, row = first + number, marks[first + number, ROW]
-        if differs(rates[number], table[RATE, row], _STAYS):
-            change_rate(table, row, rates[number], now_s)
-            facts[place, SENDS] = rates[number] * weights[number]
-            facts[place, WERE_LEFT], facts[place, AS_OF_S] = facts[place, LEFT], now_s
-            facts[place, ENDS_S] = table[FINISH_S, row]
-        for position in range(positions):
-            link = ways[position, number]
-            if left[link] <= rounding[link]:
-                left[link] = 0.0
-            facts[place, LINKS + positions + position] = left[link]
+            link = ways[position, number] = marks[tie[number], PATH + position]
+            facts[tie[number], LINKS + position] = left[link]
+    fill(ways, weights, left, np.empty(len(left)), rates, floats, numbers)
+    for number in range(len(tie)):
+        _serve_at(table, facts, marks, tie[number], rates[number], left, rounding, now_s)
 
 
 @njit(cache=True)
-def _take(
-    ways: Numbers,
-    weights: Floats,
-    left: Floats,
-    rates: Floats,
-    floats: Floats,
-    numbers: Indices,
+def take(
+    table: Floats, senders: Senders, record: int, left: Floats, rounding: Floats, now_s: float
 ) -> None:
-    """Hand out what is ``left``; ``rates`` gets bytes/s per unit of weight."""
-    if len(weights) > 1:
-        fill(ways, weights, left, np.empty(len(left)), rates, floats, numbers)
-        return
-    least = np.inf
-    for position in range(len(ways)):
-        least = min(least, left[ways[position, 0]])
-    rates[0] = least / weights[0]
+    """Give a record's row, which ties with none, all that is ``left`` on its path."""
+    facts, marks, least = senders.facts, senders.marks, np.inf
+    positions = marks.shape[1] - PATH
+    for position in range(positions):
+        link = marks[record, PATH + position]
+        facts[record, LINKS + position] = left[link]
+        least = min(least, left[link])
     if least < np.inf:
-        for position in range(len(ways)):
-            left[ways[position, 0]] -= least
+        for position in range(positions):
+            left[marks[record, PATH + position]] -= least
+    rate = least / table[WEIGHT, marks[record, ROW]]
+    _serve_at(table, facts, marks, record, rate, left, rounding, now_s)
+
+
+@njit(cache=True, inline="always")
+def _serve_at(
+    table: Floats,
+    facts: Floats,
+    marks: Numbers,
+    record: int,
+    rate: float,
+    left: Floats,
+    rounding: Floats,
+    now_s: float,
+) -> None:
+    """Serve a record's row at this rate per unit of weight, and note what is left of its links."""
+    row, positions = marks[record, ROW], marks.shape[1] - PATH
+    if differs(rate, table[RATE, row], _STAYS):
+        change_rate(table, row, rate, now_s)
+        facts[record, SENDS] = rate * table[WEIGHT, row]
+        facts[record, WERE_LEFT], facts[record, AS_OF_S] = facts[record, LEFT], now_s
+        facts[record, ENDS_S] = table[FINISH_S, row]
+    for position in range(positions):
+        link = marks[record, PATH + position]
+        if left[link] <= rounding[link]:
+            left[link] = 0.0
+        facts[record, LINKS + positions + position] = left[link]

@@ -1,7 +1,8 @@
 """Rows that wait under ``sjf``: for each link a list of those that cross it, the shortest first.
 
-All lists are in two arrays: ``keys``, bytes left to send, and ``rows``.  The list of a link begins
-at ``begins[link]``, is ``sizes[link]`` long, and has room up to where the next one begins.
+All lists are in two arrays: ``keys``, bytes left to send, and ``rows``.  The list of a link is
+``sizes[link]`` long and ends before ``ends[link]``, with room in front of it down to where the
+list of the link before ends: the rows that come and go are short ones, so that few others move.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from railyard.netemu.model.rows import WEIGHT
 
 
 @njit(cache=True)
-def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
+def place_after(keys: Floats, end: int, size: int, key: float) -> int:
     """The place of the first row in a list that has more than ``key`` bytes left."""
-    end: int = begin + size
+    begin: int = end - size
     while begin < end:
         middle = (begin + end) // 2
         if keys[middle] <= key:
@@ -27,9 +28,9 @@ def place_after(keys: Floats, begin: int, size: int, key: float) -> int:
 
 
 @njit(cache=True)
-def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, row: int) -> int:
+def _place_of(keys: Floats, rows: Numbers, end: int, size: int, key: float, row: int) -> int:
     """The place of a row, or where it belongs: rows of equal length are ordered by number."""
-    end: int = begin + size
+    begin: int = end - size
     while begin < end:
         middle = (begin + end) // 2
         if keys[middle] < key or (keys[middle] == key and rows[middle] < row):
@@ -41,49 +42,56 @@ def _place_of(keys: Floats, rows: Numbers, begin: int, size: int, key: float, ro
 
 @njit(cache=True)
 def insert(
-    keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
+    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> None:
     """Add a row to a link's list, which must have room for it."""
-    begin, size = begins[link], sizes[link]
-    at = _place_of(keys, rows, begin, size, key, row)
-    for place in range(begin + size, at, -1):
-        keys[place], rows[place] = keys[place - 1], rows[place - 1]
+    size = sizes[link]
+    at = _place_of(keys, rows, ends[link], size, key, row) - 1
+    for place in range(ends[link] - size, at + 1):
+        keys[place - 1], rows[place - 1] = keys[place], rows[place]
     keys[at], rows[at] = key, row
     sizes[link] = size + 1
 
 
 @njit(cache=True)
 def remove(
-    keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, link: int, key: float, row: int
+    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, link: int, key: float, row: int
 ) -> int:
-    """Remove a row, which must be there, from a link's list; returns its place."""
-    begin, size = begins[link], sizes[link]
-    at = _place_of(keys, rows, begin, size, key, row)
-    for place in range(at, begin + size - 1):
-        keys[place], rows[place] = keys[place + 1], rows[place + 1]
+    """Remove a row, which must be there, from a link's list; returns its place.
+
+    Those before it move up by one.
+    """
+    size = sizes[link]
+    at = _place_of(keys, rows, ends[link], size, key, row)
+    for place in range(at, ends[link] - size, -1):
+        keys[place], rows[place] = keys[place - 1], rows[place - 1]
     sizes[link] = size - 1
     return at
 
 
 @njit(cache=True)
+def has_room(ends: Numbers, sizes: Numbers, more: Numbers) -> bool:
+    """Whether there is room for ``more`` rows in each link's list."""
+    enough, end = True, 0
+    for link in range(len(sizes)):
+        enough &= ends[link] - sizes[link] - more[link] >= end
+        end = ends[link]
+    return enough
+
+
+@njit(cache=True)
 def make_room(
-    keys: Floats, rows: Numbers, begins: Numbers, sizes: Numbers, more: Numbers
+    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, more: Numbers
 ) -> tuple[Floats, Numbers]:
     """Make room for ``more`` rows in each link's list; returns ``keys`` and ``rows``."""
-    enough = True
-    for link in range(len(sizes)):
-        enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]
-    if enough:
-        return keys, rows
     total = 2 * (sizes.sum() + more.sum())
-    new_keys, new_rows, begin = np.empty(total), np.empty(total, np.int64), 0
+    new_keys, new_rows, end = np.empty(total), np.empty(total, np.int64), 0
     for link in range(len(sizes)):
-        old, size = begins[link], sizes[link]
-        new_keys[begin : begin + size] = keys[old : old + size]
-        new_rows[begin : begin + size] = rows[old : old + size]
-        begins[link] = begin
-        begin += 2 * (size + more[link])
-    begins[-1] = begin
+        old, size = ends[link], sizes[link]
+        end += 2 * (size + more[link])
+        new_keys[end - size : end] = keys[old - size : old]
+        new_rows[end - size : end] = rows[old - size : old]
+        ends[link] = end
     return new_keys, new_rows
 
 
@@ -102,8 +110,7 @@ def first_reopened(
     paths: Numbers,
     keys: Floats,
     rows: Numbers,
-    begins: Numbers,
-    sizes: Numbers,
+    ends: Numbers,
     reopened: Numbers,
     at: Numbers,
     reopened_count: int,
@@ -117,7 +124,7 @@ def first_reopened(
     kept, chosen, least = 0, -1, np.inf
     for number in range(reopened_count):
         link = reopened[number]
-        place, end = at[link], begins[link] + sizes[link]
+        place, end = at[link], ends[link]
         if left[link] == 0:
             continue
         while place < end and (
