@@ -87,8 +87,9 @@ def _book(index: int, state: MatchState, matrices: List, gaps: Gaps) -> bool:
     for number in range(len(gaps.ending)):
         ended = gaps.ending[number]
         holder, src, dst = ended[0], ended[1], ended[2]
-        if not gaps.seen[holder] or state.ports[OUT, HOLDER, src] != holder:
-            continue  # later ones' ports are its own already, if it wants them
+        held_by, held_with = state.ports[OUT, HOLDER, src], state.ports[OUT, PARTNER, src]
+        if not (gaps.seen[holder] and held_by == holder and held_with == dst):
+            continue  # later ones' ports are its own already, if it wants them; or it was cut
         put(free[OUT], src, True)
         put(free[IN], dst, True)
         if not (has(ends[OUT], src) or has(ends[IN], dst)):
