@@ -26,6 +26,7 @@ _HERE = Path(__file__).parent
 _ROOMS = (
     "netemu/model",
     "netemu/schedulers",
+    "netemu/circuits/fast",
     "netemu/circuits/policies/fast",
     "resourcemanager/schedulers/placement/loops",
 )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from railyard.netemu.model.openflows import Flow, OnCircuit
+from railyard.netemu.model.openflows import CircuitCarrier, Flow
 
 
 class Detach(msgspec.Struct, frozen=True, gc=False):
@@ -16,10 +16,10 @@ class Detach(msgspec.Struct, frozen=True, gc=False):
 
 
 class Attach(msgspec.Struct, frozen=True, gc=False):
-    """Let flows, which send nothing, send through a circuit; its group must be filled then."""
+    """Let flows, which send nothing, send through circuits; their group must be filled then."""
 
     flows: Collection[Flow]
-    group: OnCircuit
+    group: CircuitCarrier
 
 
 class SendByPackets(msgspec.Struct, frozen=True, gc=False):

@@ -27,9 +27,9 @@ class Pipe(ServedClass, eq=False, kw_only=True):
     route: Route = _NO_ROUTE  #: that of a flow: others' have the same limited links, its two ports
     stale: bool = False
     first_finish_s: float = math.inf
-    _bytes_per_s: float = 0.0
-    _from_s: float = 0.0
-    _settled_s: float = 0.0
+    bytes_per_s: float = 0.0  #: of its circuit; 0 without one
+    from_s: float = 0.0  #: when the circuit begins to carry
+    settled_s: float = 0.0  #: its service is as of then
 
     # What can be seen -----------------------------------------------------------------------------
     @property
@@ -57,11 +57,6 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         self._settle()
         return super().left_bytes()
 
-    def service(self) -> list[float]:
-        """Bytes per unit of weight by now, of its one class."""
-        self._settle()
-        return [self.served]
-
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
         if flow.flow_class is None:
@@ -76,15 +71,15 @@ class Pipe(ServedClass, eq=False, kw_only=True):
     # What the network does -----------------------------------------------------------------------
     def carry(self, bytes_per_s: float, from_s: float) -> None:
         """Send through a circuit of this rate, which carries from ``from_s`` on; it had none."""
-        self._bytes_per_s = bytes_per_s
-        self._from_s = from_s
+        self.bytes_per_s = bytes_per_s
+        self.from_s = from_s
         if self.members:
             self.fill()
 
     def halt(self) -> bool:
         """Send nothing, as the circuit is gone; the flows stay, and go on with the next one."""
         self._settle()
-        self._bytes_per_s = self.rate = 0.0
+        self.bytes_per_s = self.rate = 0.0
         self.first_finish_s = math.inf
         return True
 
@@ -93,15 +88,15 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         if self.rate:
             self._settle()
         else:
-            self._settled_s = self.context.now_s
+            self.settled_s = self.context.now_s
         self.stale = False
-        if not (self.members and self._bytes_per_s):
+        if not (self.members and self.bytes_per_s):
             self.rate = 0.0
             self.first_finish_s = math.inf
             return
-        rate = self.rate = self._bytes_per_s / self.weight
+        rate = self.rate = self.bytes_per_s / self.weight
         needed = self.first().needs - self.served
-        began_s = self._settled_s if self._settled_s > self._from_s else self._from_s
+        began_s = self.settled_s if self.settled_s > self.from_s else self.from_s
         self.first_finish_s = began_s + needed / rate if needed > 0 else began_s
         self.context.retimed.append(self)
 
@@ -139,13 +134,13 @@ class Pipe(ServedClass, eq=False, kw_only=True):
     # Inside --------------------------------------------------------------------------------------
     @property
     def _carries(self) -> bool:
-        return self.context.now_s >= self._from_s
+        return self.context.now_s >= self.from_s
 
     def _settle(self) -> None:
         """Bring the service up to now."""
-        now_s, began_s = self.context.now_s, self._settled_s
-        if began_s < self._from_s:
-            began_s = self._from_s
+        now_s, began_s = self.context.now_s, self.settled_s
+        if began_s < self.from_s:
+            began_s = self.from_s
         if now_s > began_s:
             self.served += self.rate * (now_s - began_s)
-        self._settled_s = now_s
+        self.settled_s = now_s

@@ -34,9 +34,12 @@ from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.order import in_order
 from railyard.netemu.circuits.pipe import Pipe
 from railyard.netemu.circuits.policies import circuit_policy, compiled
+from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.circuits import CircuitState
 from railyard.netemu.model.context import GroupContext
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.openflows import Circuit, CoflowDemand, Flow, OnCircuit, RackPairDemand
@@ -56,26 +59,26 @@ class CircuitPlane:
     ) -> None:
         assert topology.ocs is not None
         self.switch = OpticalSwitch(topology, has_log=has_log)
-        self._policy = circuit_policy(policy, self.switch)
-        self._network = network
-        self._context = context
-        self._elephant_bytes = topology.ocs.elephant_bytes
+        self.policy = circuit_policy(policy, self.switch)
+        self.network = network
+        self.context = context
+        self.elephant_bytes = topology.ocs.elephant_bytes
         racks = self.switch.racks
         names = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in racks]
         #: numbers of links: the ports out of the racks, then those into them
-        self._ports = np.array([network.number[name] for name in names])
-        self._port_bytes_per_s: Floats = network.capacities[self._ports]
-        self._alone = True  #: whether nothing but their circuit limits flows on circuits
-        self._limits_changed = True
-        self._demands: dict[str, CoflowDemand] = {}
-        self._on_circuits: dict[CoflowDemand, None] = {}  #: those that have, or want, circuits
+        self.ports = np.array([network.number[name] for name in names])
+        self.port_bytes_per_s: Floats = network.capacities[self.ports]
+        self.alone = True  #: whether nothing but their circuit limits flows on circuits
+        self.limits_have_changed = True
+        self.demands: dict[str, CoflowDemand] = {}
+        self.on_circuits: dict[CoflowDemand, None] = {}  #: those that have, or want, circuits
         self._small: dict[RackPairDemand, None] = {}  #: pairs by packets with more to send
         #: pairs by circuit that have more, or less, to send
-        self._grown: dict[RackPairDemand, None] = {}
+        self.grown: dict[RackPairDemand, None] = {}
         #: coflows with pairs that began to wait since the last choice
         self._fresh: dict[CoflowDemand, None] = {}
-        self._reorder = False  #: whether the order of coflows may have changed
-        self._rematch = False  #: whether other pairs may get circuits now
+        self.reorder = False  #: whether the order of coflows may have changed
+        self.rematch = False  #: whether other pairs may get circuits now
         #: heap of (when it will carry, number, pair, circuit), where groups are no pipes
         self._dark: list[tuple[float, int, RackPairDemand, Circuit]] = []
         self._numbers = count()
@@ -91,70 +94,87 @@ class CircuitPlane:
         if not pair.by_circuit:
             self._small[pair] = None
             return None
-        self._grown[pair] = None
+        self.grown[pair] = None
         return pair.group
 
-    def stop(self, flow: Flow) -> None:
-        """Forget a flow that has nothing to send, or is closed; it is in no class."""
+    def stop(self, flow: Flow) -> bool:
+        """Forget a flow that has nothing to send, or is closed; it is in no class.
+
+        Returns whether the flow was known here.
+        """
         pair = flow.pair
         if pair is None:
-            return
+            return False
         flow.pair = None
         del pair.flows[flow]
         if pair.flows:
             if pair.group is not None:
                 pair.group.fill()
             if pair.by_circuit and pair.circuit is None:
-                self._grown[pair] = None
+                self.grown[pair] = None
             elif pair.circuit is not None and flow.sent_bytes < flow.size_bytes:
                 self._expect_end(pair, pair.circuit, _left_bytes(pair))
-            return
+            return True
         pair.group = None
         if pair.by_circuit:
-            self._grown.pop(pair, None)
+            self.grown.pop(pair, None)
             self._take_off(pair)
         else:
             self._small.pop(pair, None)
         demand = pair.demand
         demand.drop(pair)
         if not demand.size:
-            del self._demands[demand.key]
+            del self.demands[demand.key]
+        return True
 
     # Decisions -----------------------------------------------------------------------------------
     def limits_changed(self) -> None:
         """Note that links have other capacities."""
-        self._limits_changed = True
+        self.limits_have_changed = True
 
     def compile(self) -> None:
         """Choose circuits by compiled loops from now on."""
-        self._policy = compiled(self._policy, self._demands.values())
+        self.policy = compiled(self.policy, self.demands.values())
+
+    def may_be_compiled(self) -> bool:
+        """Whether ``netemu.circuits.fast`` can take over, now that all has been decided."""
+        is_sunflow = type(self.policy) is SunflowCircuits and self.switch.wavelengths == 1
+        return is_sunflow and self.alone and not self.switch.has_log
 
     def decide(self, capacities: Floats) -> Iterator[Move]:
         """Bring circuits, and the flows on them, up to now.
 
         Each move must be applied before the next one is requested.
         """
-        now_s = self._context.now_s
-        if self._limits_changed:
-            self._limits_changed = False
+        now_s = self.context.now_s
+        if self.limits_have_changed:
+            self.limits_have_changed = False
             yield from self._look_at_limits(capacities)
         if self._small:
             yield from self._sort_out()
-        if self._grown:
+        if self.grown:
             self._count_grown()
-        look_again = self._policy.look_again_s <= now_s + instant_s(now_s)
-        if self._reorder or self._rematch or look_again:
+        look_again = self.policy.look_again_s <= now_s + instant_s(now_s)
+        if self.reorder or self.rematch or look_again:
             yield from self._match()
         yield from self._light_up()
 
     def decide_again_s(self) -> float:
         """When a circuit will begin to carry, or the policy wants to choose again."""
-        return min(self._dark[0][0] if self._dark else math.inf, self._policy.look_again_s)
+        return min(self._dark[0][0] if self._dark else math.inf, self.policy.look_again_s)
+
+    def circuits(self) -> list[CircuitState]:
+        """All circuits, by the rack that sends."""
+        return self.switch.circuits()
+
+    def next_ready_s(self) -> float:
+        """When the first dark circuit will carry, in seconds; inf if none is dark."""
+        return self.switch.next_ready_s(self.context.now_s)
 
     def load_of_pipes(self) -> Floats:
         """[link]: bytes/s of the pipes, which no flow scheduler looks at."""
-        load = np.zeros(self._context.links)
-        for demand in self._demands.values() if self._alone else ():
+        load = np.zeros(self.context.links)
+        for demand in self.demands.values() if self.alone else ():
             for pair in demand.serving:
                 if pair.group is not None:
                     load += pair.group.load
@@ -162,12 +182,12 @@ class CircuitPlane:
 
     # Inside: pairs -------------------------------------------------------------------------------
     def _pair_of(self, flow: Flow) -> RackPairDemand:
-        spec, rack = flow.spec, self._network.rack_number
-        key = spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
-        demand = self._demands.get(key)
+        spec, rack = flow.spec, self.network.rack_number
+        key = coflow_key(spec)
+        demand = self.demands.get(key)
         if demand is None:
-            now_s, racks = self._context.now_s, len(self.switch.racks)
-            demand = self._demands[key] = CoflowDemand(key, now_s, racks)
+            now_s, racks = self.context.now_s, len(self.switch.racks)
+            demand = self.demands[key] = CoflowDemand(key, now_s, racks)
         src, dst = rack[spec.src], rack[spec.dst]
         pair = demand.rows[src].get(dst)
         if pair is None:
@@ -179,7 +199,7 @@ class CircuitPlane:
     def _sort_out(self) -> Iterator[Move]:
         """Let pairs that have T_e to send wait for circuits, and the others go by packets."""
         for pair in self._small:
-            left_bytes = self._elephant_bytes_of(pair)
+            left_bytes = elephant_bytes_of(pair, self.switch, self.elephant_bytes)
             if left_bytes:
                 pair.by_circuit = True
                 yield Detach([flow for flow in pair.flows if flow.flow_class is not None])
@@ -188,14 +208,8 @@ class CircuitPlane:
                 yield SendByPackets([flow for flow in pair.flows if flow.flow_class is None])
         self._small.clear()
 
-    def _elephant_bytes_of(self, pair: RackPairDemand) -> float:
-        """Bytes that a pair has left to send if it may go by circuit; otherwise 0."""
-        works = self.switch.out_bytes_per_s[pair.src] and self.switch.in_bytes_per_s[pair.dst]
-        left_bytes = _left_bytes_of(pair.flows) if works else 0.0
-        return left_bytes if left_bytes >= self._elephant_bytes else 0.0
-
     def _count_grown(self) -> None:
-        for pair in self._grown:
+        for pair in self.grown:
             if pair.group is not None:
                 pair.group.fill()
             if pair.circuit is None:
@@ -203,16 +217,16 @@ class CircuitPlane:
             else:
                 self._count(pair)
                 self._expect_end(pair, pair.circuit, pair.counted_bytes)
-                self._reorder = True
-        self._grown.clear()
+                self.reorder = True
+        self.grown.clear()
 
     def _queue(self, pair: RackPairDemand, left_bytes: float) -> None:
         """Let a pair wait for a circuit, with so many bytes left to send."""
         demand = pair.demand
         demand.count(pair, left_bytes)
-        self._policy.wait(pair, round(left_bytes))  # equals must not differ by rounding
-        self._fresh[demand] = self._on_circuits[demand] = None
-        self._reorder = True
+        self.policy.wait(pair, round(left_bytes))  # equals must not differ by rounding
+        self._fresh[demand] = self.on_circuits[demand] = None
+        self.reorder = True
 
     def _count(self, pair: RackPairDemand) -> None:
         pair.demand.count(pair, _left_bytes(pair))
@@ -220,42 +234,42 @@ class CircuitPlane:
     def _expect_end(self, pair: RackPairDemand, circuit: Circuit, left_bytes: float) -> None:
         """Report to the policy when a pair will have sent all."""
         rate = self.switch.bytes_per_s(circuit)
-        if not self._alone and pair.group is not None:  # other flows use the nodes' links
+        if not self.alone and pair.group is not None:  # other flows use the nodes' links
             rate = pair.group.rate_bytes_per_s or rate
-        begins_s = max(circuit.ready_s, self._context.now_s)
-        self._policy.expect_end(pair, begins_s + left_bytes / rate)
+        begins_s = max(circuit.ready_s, self.context.now_s)
+        self.policy.expect_end(pair, begins_s + left_bytes / rate)
 
     def _take_off(self, pair: RackPairDemand) -> None:
         """Take a pair that is in no group off circuits: it has none, and wants none."""
         demand = pair.demand
         pair.by_circuit = False
         if pair.circuit is not None:
-            self._policy.release(pair)
-            self.switch.release(pair.circuit, self._context.now_s)
+            self.policy.release(pair)
+            self.switch.release(pair.circuit, self.context.now_s)
             pair.circuit = None
-            self._rematch = True
+            self.rematch = True
         elif pair.waits:
-            self._policy.stop_waiting(pair)
+            self.policy.stop_waiting(pair)
         demand.count(pair, 0.0)
         if not demand.by_circuit:
             self._fresh.pop(demand, None)
-            del self._on_circuits[demand]
-            self._reorder = True
+            del self.on_circuits[demand]
+            self.reorder = True
 
     # Inside: circuits ----------------------------------------------------------------------------
     def _match(self) -> Iterator[Move]:
         """Change the pairs that have circuits, as the policy chooses."""
-        now_s = self._context.now_s
-        order = self._new_order() if self._reorder else None
-        if not self._alone:
+        now_s = self.context.now_s
+        order = self._new_order() if self.reorder else None
+        if not self.alone:
             self._expect_ends()
-        cut, taken = self._policy.choose(now_s, self._fresh, order)
-        self._reorder = self._rematch = False
+        cut, taken = self.policy.choose(now_s, self._fresh, order)
+        self.reorder = self.rematch = False
         self._fresh.clear()
         for pair in cut:
             yield from self._cut(pair)
             self._count(pair)
-            self._policy.wait(pair, round(pair.counted_bytes))
+            self.policy.wait(pair, round(pair.counted_bytes))
         if cut and self.switch.wavelengths > 1:  # spare circuits first: others may take them down
             taken.sort(key=lambda pair: self.switch.spare(pair.src, pair.dst) is None)
         for pair in taken:
@@ -266,30 +280,30 @@ class CircuitPlane:
 
     def _expect_ends(self) -> None:
         """Report to the policy when all pairs with circuits will have sent all."""
-        for demand in self._on_circuits:
+        for demand in self.on_circuits:
             for pair in demand.serving:
                 if pair.circuit is not None:
                     self._expect_end(pair, pair.circuit, _left_bytes(pair))
 
     def _new_order(self) -> list[CoflowDemand] | None:
         """The coflows that have, or want, circuits, in order; None if the order has not changed."""
-        for demand in self._on_circuits:
+        for demand in self.on_circuits:
             for pair in demand.serving:
                 self._count(pair)
-        now_s = self._context.now_s
-        order = in_order(self._on_circuits, self._policy, self._port_bytes_per_s, now_s)
-        return None if order == self._policy.order else order
+        now_s = self.context.now_s
+        order = in_order(self.on_circuits, self.policy, self.port_bytes_per_s, now_s)
+        return None if order == self.policy.order else order
 
     def _light_up(self) -> Iterator[Move]:
         """Let pairs send when their circuits begin to carry."""
-        dark, now_s = self._dark, self._context.now_s
+        dark, now_s = self._dark, self.context.now_s
         while dark:
             ready_s, _, pair, circuit = dark[0]
             if pair.circuit is circuit:
                 if ready_s > now_s:
                     return
                 if pair.group is None:  # a pair is in the heap twice if limits have changed
-                    group = pair.group = CircuitGroup(pair.demand.key, self._context)
+                    group = pair.group = CircuitGroup(pair.demand.key, self.context)
                     group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
                     yield Attach(pair.flows, group)
             heapq.heappop(dark)
@@ -299,12 +313,12 @@ class CircuitPlane:
 
         A pipe goes on with the flows that it has, so that nothing moves.
         """
-        if not self._alone:
+        if not self.alone:
             heapq.heappush(self._dark, (circuit.ready_s, next(self._numbers), pair, circuit))
             return None
         group, move = pair.group, None
         if group is None:
-            group = pair.group = Pipe(key=pair.demand.key, context=self._context)
+            group = pair.group = Pipe(key=pair.demand.key, context=self.context)
             move = Attach(pair.flows, group)
         group.carry(self.switch.bytes_per_s(circuit), circuit.ready_s)
         return move
@@ -312,7 +326,7 @@ class CircuitPlane:
     def _cut(self, pair: RackPairDemand) -> Iterator[Move]:
         """Take a pair's circuit."""
         assert pair.circuit is not None
-        self.switch.release(pair.circuit, self._context.now_s)
+        self.switch.release(pair.circuit, self.context.now_s)
         pair.circuit = None
         if pair.group is not None and not pair.group.halt():
             yield from self._detach(pair)
@@ -325,10 +339,10 @@ class CircuitPlane:
 
     # Inside: ports -------------------------------------------------------------------------------
     def _look_at_limits(self, capacities: Floats) -> Iterator[Move]:
-        if not np.array_equal(capacities[self._ports], self._port_bytes_per_s):
-            yield from self._change_ports(capacities[self._ports])
-        self._alone = not np.isfinite(capacities[list(self._network.nics)]).any()
-        for demand in self._demands.values():
+        if not np.array_equal(capacities[self.ports], self.port_bytes_per_s):
+            yield from self._change_ports(capacities[self.ports])
+        self.alone = not np.isfinite(capacities[list(self.network.nics)]).any()
+        for demand in self.demands.values():
             for pair in demand.pairs():
                 yield from self._detach(pair)  # other links may limit them now
                 if pair.circuit is not None and (move := self._attach(pair, pair.circuit)):
@@ -336,8 +350,8 @@ class CircuitPlane:
         self._expect_ends()
 
     def _change_ports(self, bytes_per_s: Floats) -> Iterator[Move]:
-        before, racks = self._port_bytes_per_s, len(self.switch.racks)
-        self._port_bytes_per_s = bytes_per_s
+        before, racks = self.port_bytes_per_s, len(self.switch.racks)
+        self.port_bytes_per_s = bytes_per_s
         for port in np.flatnonzero(bytes_per_s != before).tolist():
             is_out, rack = port < racks, port % racks
             works = bool(bytes_per_s[port] > 0)
@@ -346,18 +360,18 @@ class CircuitPlane:
                 yield from self._leave(there)
             elif not before[port]:
                 self._small |= dict.fromkeys(pair for pair in there if not pair.by_circuit)
-            now_s = self._context.now_s
+            now_s = self.context.now_s
             self.switch.set_port(rack, float(bytes_per_s[port]), now_s, is_out=is_out)
-            self._policy.set_port(rack, works, is_out=is_out)
-        for demand in self._on_circuits:
+            self.policy.set_port(rack, works, is_out=is_out)
+        for demand in self.on_circuits:
             demand.place = None
-        self._reorder = True
+        self.reorder = True
 
     def _leave(self, pairs: list[RackPairDemand]) -> Iterator[Move]:
         """Let these pairs go by packets."""
         for pair in pairs:
             if pair.by_circuit:
-                self._grown.pop(pair, None)
+                self.grown.pop(pair, None)
                 yield from self._detach(pair)
                 self._take_off(pair)
                 self._small[pair] = None
@@ -365,10 +379,22 @@ class CircuitPlane:
     def _pairs_at(self, rack: int, is_out: bool) -> list[RackPairDemand]:
         return [
             pair
-            for demand in self._demands.values()
+            for demand in self.demands.values()
             for pair in demand.pairs()
             if (pair.src if is_out else pair.dst) == rack
         ]
+
+
+def coflow_key(spec: FlowSpec) -> str:
+    """What a flow's coflow is known by; a flow without one is one of its own."""
+    return spec.coflow if spec.coflow is not None else f"flow {spec.flow}"
+
+
+def elephant_bytes_of(pair: RackPairDemand, switch: OpticalSwitch, least_bytes: float) -> float:
+    """Bytes that a pair has left to send if they are enough to go by circuit; otherwise 0."""
+    works = switch.out_bytes_per_s[pair.src] and switch.in_bytes_per_s[pair.dst]
+    left_bytes = _left_bytes_of(pair.flows) if works else 0.0
+    return left_bytes if left_bytes >= least_bytes else 0.0
 
 
 def _left_bytes(pair: RackPairDemand) -> float:

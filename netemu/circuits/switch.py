@@ -42,7 +42,7 @@ class OpticalSwitch:
         #: as ``CircuitChange`` has them, but for the racks' numbers
         self._changes: deque[_Change] = deque(maxlen=CHANGES_KEPT)
         self._changes_seen = 0  #: changes so far, those that were dropped included
-        self._has_log = has_log
+        self.has_log = has_log
         self._circuits_made = 0
 
     # Orders --------------------------------------------------------------------------------------
@@ -79,9 +79,9 @@ class OpticalSwitch:
             circuit = Circuit(src, dst, now_s + self.delta_s, pair, self._circuits_made)
             out.append(circuit)
             into.append(circuit)
-            if self._has_log and self.delta_s:
+            if self.has_log and self.delta_s:
                 self._getting_ready.append(circuit)
-        if self._has_log:
+        if self.has_log:
             self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
         return circuit
 
@@ -90,7 +90,7 @@ class OpticalSwitch:
         if self._getting_ready:
             self._note_ready(now_s)
         circuit.user = None
-        if self._has_log:
+        if self.has_log:
             self._append(now_s, "set-up" if circuit.ready_s > now_s else "up", circuit)
 
     def set_port(self, rack: int, bytes_per_s: float, now_s: float, *, is_out: bool) -> None:
@@ -150,7 +150,7 @@ class OpticalSwitch:
         circuit.is_gone = True
         self.out[circuit.src].remove(circuit)
         self.into[circuit.dst].remove(circuit)
-        if self._has_log:
+        if self.has_log:
             self._append(now_s, "down", circuit)
 
     def _note_ready(self, now_s: float) -> None:

@@ -81,9 +81,12 @@ def sent_bytes(flows: Iterable[Flow]) -> list[float]:
     service: dict[object, list[float]] = {}
     sent: list[float] = []
     for flow in flows:
-        flow_class, group = flow.flow_class, flow.group
+        flow_class, group = flow.flow_class, flow.group.as_group
         if flow_class is None:
             sent.append(flow.sent_bytes)
+            continue
+        if group is None:  # on a circuit alone: nothing is saved
+            sent.append(flow.group.sent_bytes_of(flow))
             continue
         if group not in service:
             service[group] = group.service()

@@ -221,9 +221,11 @@ class Fabric:
         order; the time is that of the last event.  None if there is nothing that can be: then
         ``advance``.
         """
-        if self._instant or self._ways.plane is not None:
+        if self._instant:
             return None
         self._refresh()
+        if self._ways.plane is not None:
+            return self._go_ahead_on_circuits(before_s)
         try:
             ended = self._rates.go_ahead(before_s, self.together_s)
         except InvariantError as error:
@@ -305,7 +307,7 @@ class Fabric:
     def circuits(self) -> list[CircuitState]:
         """The circuits that there are now; none where the flow scheduler uses none."""
         self._refresh()
-        return [] if self._ways.plane is None else self._ways.plane.switch.circuits()
+        return [] if self._ways.plane is None else self._ways.plane.circuits()
 
     def next_lit_s(self) -> float:
         """When the first of the circuits that are dark will carry; inf if none is."""
@@ -320,6 +322,18 @@ class Fabric:
         return self._ways.plane.switch.changes(self._context.now_s, after)
 
     # Inside --------------------------------------------------------------------------------------
+    def _go_ahead_on_circuits(self, before_s: float) -> list[Finished] | None:
+        """Let flows on circuits end and circuits change; None if flows go by packets, too."""
+        plane = self._ways.runs()
+        if plane is None:
+            return None
+        events, ended, ends_s = plane.run(before_s, self.together_s)
+        self._rates.went_ahead(events, plane.decide_again_s())
+        if not events:  # more end at once than there is room for
+            return None
+        done = [number for number, flow in enumerate(ended) if not flow.more]
+        return self._finish([ended[n] for n in done], [ends_s[n] for n in done])
+
     def _coflow_to_join(self, name: CoflowId) -> Coflow:
         coflow = self._coflows.get(name)
         if coflow is None:
@@ -407,5 +421,4 @@ class Fabric:
     def _go_over_to(self, fast: Fast) -> None:
         self._rates.scheduler, self._fast = fast.make(), None
         self._context.rows_stay = self._rates.scheduler.rows_stay
-        if self._ways.plane is not None:
-            self._ways.plane.compile()
+        self._ways.compile()

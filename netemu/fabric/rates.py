@@ -79,6 +79,11 @@ class Rates:
         self.note_change(carrier)
         return due
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether any flow sends, or wants to, at a rate that the flow scheduler sets."""
+        return bool(self._sending)
+
     def load(self) -> Floats:
         """Bytes/s that the groups put on each link."""
         return self._loads.total
@@ -136,6 +141,12 @@ class Rates:
                 ended.append((at_s, flow.sequence, flow))
         ended.sort()
         return ended
+
+    def went_ahead(self, events: int, circuits_s: float) -> None:
+        """Note that so many decisions about circuits alone were taken; see ``decide``."""
+        self.decided += events
+        self.decide_s = circuits_s
+        self._note_finishes()
 
     # Inside --------------------------------------------------------------------------------------
     def _take(self, changed: frozenset[ScheduledGroup]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby
 from math import inf
 from operator import attrgetter
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
@@ -19,8 +19,11 @@ from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import Route
 from railyard.netemu.model.network import Network
-from railyard.netemu.model.openflows import Flow, OnCircuit
+from railyard.netemu.model.openflows import CircuitCarrier, Flow
 from railyard.netemu.schedulers.base import FlowScheduler
+
+if TYPE_CHECKING:  # to import it loads compiled loops
+    from railyard.netemu.circuits.fast.plane import CompiledPlane
 
 
 class Ways:
@@ -37,7 +40,7 @@ class Ways:
         has_circuit_log: bool,
     ) -> None:
         self.carried = Carried(context.links)
-        self.plane: CircuitPlane | None = None
+        self.plane: CircuitPlane | CompiledPlane | None = None
         if scheduler.circuit_policy is not None and topology.ocs is not None:
             self.plane = CircuitPlane(
                 topology, scheduler.circuit_policy, network, context, has_log=has_circuit_log
@@ -46,6 +49,7 @@ class Ways:
         self._context = context
         self._rates = rates
         self._looks_at_flows = scheduler.looks_at_flows()
+        self._compiles = False  #: whether circuits are chosen by compiled loops
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
         #: instead of those, for schedulers that do not care
@@ -102,8 +106,7 @@ class Ways:
 
     def rest(self, flow: Flow) -> None:
         """A flow, which is in no class, has nothing to send."""
-        if self.plane is not None and flow.pair is not None:
-            self.plane.stop(flow)
+        if self.plane is not None and self.plane.stop(flow):
             self._rates.stale = True
 
     def follow_circuits(self) -> float | None:
@@ -111,17 +114,45 @@ class Ways:
 
         Returns when to look again; None where there are no circuits.
         """
-        if self.plane is None:
+        plane = self.plane
+        if plane is None:
             return None
-        for move in self.plane.decide(self._rates.capacities):
+        if plane.limits_have_changed:
+            plane = self.plane = _plain(plane)
+        for move in plane.decide(self._rates.capacities):
             self._apply(move)
-        return self.plane.decide_again_s()
+        if self._compiles:
+            plane = self.plane = self._compiled(plane)
+        return plane.decide_again_s()
+
+    def compile(self) -> None:
+        """Decide about circuits by compiled loops from now on."""
+        self._compiles = True
+
+    def runs(self) -> CompiledPlane | None:
+        """The plane, if it can go on by itself from event to event, as no flow goes by packets."""
+        plane = self.plane
+        if plane is None or isinstance(plane, CircuitPlane) or self._rates.is_sending:
+            return None
+        return plane
 
     def next_lit_s(self) -> float:
         """When the first of the circuits that are dark will carry; inf if none is."""
-        return inf if self.plane is None else self.plane.switch.next_ready_s(self._context.now_s)
+        return inf if self.plane is None else self.plane.next_ready_s()
 
     # Inside --------------------------------------------------------------------------------------
+    def _compiled(self, plane: CircuitPlane | CompiledPlane) -> CircuitPlane | CompiledPlane:
+        """A plane, where all has been decided, that decides the same by compiled loops."""
+        if not isinstance(plane, CircuitPlane):
+            return plane
+        scheduler = self._rates.scheduler
+        if scheduler.by_coflow or self._looks_at_flows or not plane.may_be_compiled():
+            plane.compile()
+            return plane
+        from railyard.netemu.circuits.fast.handover import take_over
+
+        return take_over(plane, self._route_by_circuit)
+
     def _apply(self, move: Move) -> None:
         match move:
             case Detach(flows):
@@ -137,8 +168,8 @@ class Ways:
             case _:
                 assert_never(move)
 
-    def _send_through(self, flow: Flow, circuit: OnCircuit) -> None:
-        self._set_route(flow, self._network.circuit)
+    def _send_through(self, flow: Flow, circuit: CircuitCarrier) -> None:
+        self._route_by_circuit(flow)
         flow.group = circuit
         self._join(flow, flow.size_bytes - flow.sent_bytes)
 
@@ -146,6 +177,9 @@ class Ways:
         self._set_route(flow, self._network.route)
         flow.group = self.group_of(flow.spec)
         self._join(flow, flow.size_bytes - flow.sent_bytes)
+
+    def _route_by_circuit(self, flow: Flow) -> None:
+        self._set_route(flow, self._network.circuit)
 
     def _set_route(self, flow: Flow, find: Callable[[NodeId, NodeId], Route]) -> None:
         route = find(flow.spec.src, flow.spec.dst)
@@ -163,3 +197,12 @@ class Ways:
         if not group.stale:  # nor noted
             self._rates.note_change(group)
         group.add(flow)
+
+
+def _plain(plane: CircuitPlane | CompiledPlane) -> CircuitPlane:
+    """A plane that can go on where links have other capacities."""
+    if isinstance(plane, CircuitPlane):
+        return plane
+    from railyard.netemu.circuits.fast.handover import give_back
+
+    return give_back(plane)

@@ -54,6 +54,7 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     #: the class's service when it will be finished; not noted if it was always alone in a row
     needs: float = 0.0
     sent_before: float = 0.0  #: bytes sent before it joined
+    circuit_row: int = -1  #: its row in a compiled circuit plane; -1: it is in none
 
     def sent_at(self, service: float) -> float:
         """Bytes sent when its class has had that much service."""
@@ -99,9 +100,6 @@ class Carrier(Protocol):
     def take_due(self, by_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all by then."""
 
-    def service(self) -> list[float]:
-        """Bytes for each unit of weight that each class has had by now, by row."""
-
     def sent_bytes_of(self, flow: Flow) -> float:
         """Bytes that one of its flows has sent by now."""
 
@@ -123,6 +121,9 @@ class ScheduledGroup(Group, Carrier, Protocol):
     def as_rows(self) -> RowsOfFlows | None:
         """Itself, for compiled loops; None if it has no arrays of its own."""
 
+    def service(self) -> list[float]:
+        """Bytes for each unit of weight that each class has had by now, by row."""
+
     def quiet(self) -> None:
         """Note that no flow of it has anything to send."""
 
@@ -130,14 +131,18 @@ class ScheduledGroup(Group, Carrier, Protocol):
         """Note that links have got limits, or lost them."""
 
 
-class OnCircuit(Carrier, Protocol):
+class CircuitCarrier(Carrier, Protocol):
+    """Flows on circuits, which set their own rates or ask a flow scheduler for them."""
+
+    def fill(self) -> None:
+        """Note that flows have come or gone; without a flow scheduler, use all of the circuit."""
+
+
+class OnCircuit(CircuitCarrier, Protocol):
     """The flows of a pair of racks on their circuit."""
 
     def carry(self, bytes_per_s: float, from_s: float) -> None:
         """Send through a circuit of this rate, which carries from then on."""
-
-    def fill(self) -> None:
-        """Note that flows have come or gone; without a flow scheduler, use all of the circuit."""
 
     def halt(self) -> bool:
         """Send nothing, as the circuit is gone; False if the flows must leave."""

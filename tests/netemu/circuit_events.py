@@ -14,23 +14,29 @@ RACKS = 3
 NODES = [f"r{rack}n{node}" for rack in range(RACKS) for node in (0, 1)]
 
 
-def fabric(scheduler, nic="8Gbps"):
+def topology(nic="8Gbps", racks=RACKS, nodes=2, **ocs):
     """Two wavelengths of 2 GB/s a rack; NICs of 1 GB/s, which packets share with circuits.
 
     Without a limit to NICs, nothing but their circuit limits the flows on it.
     """
     data = {
         "name": "test",
-        "racks": {"count": RACKS, "nodes": 2},
+        "racks": {"count": racks, "nodes": nodes},
         "links": {"nic": nic, "uplink": "12Gbps"},
         "ocs": {
             "port_bytes_per_s": "16Gbps",
             "delta_s": "100ms",
             "elephant_bytes": "1GB",
             "wavelengths": 2,
+            **ocs,
         },
     }
-    return Fabric(build(data, Topology, "test"), scheduler)
+    return build(data, Topology, "test")
+
+
+def fabric(scheduler, nic="8Gbps"):
+    """A network of that topology."""
+    return Fabric(topology(nic), scheduler)
 
 
 COFLOWS = ["a", "b", "c"]
@@ -72,8 +78,8 @@ a_moment = st.tuples(st.lists(an_event, min_size=1, max_size=3), st.integers(0, 
 class Run:
     """A network under one scheduler, with what happens to it."""
 
-    def __init__(self, scheduler, nic="8Gbps"):
-        self.fabric = fabric(scheduler, nic)
+    def __init__(self, scheduler, nic="8Gbps", made=None):
+        self.fabric = made or fabric(scheduler, nic)
         self.usual = self.fabric.capacities_bytes_per_s()
         self.started = 0
         self.open = {}  # {flow: whether it has more to come}

@@ -16,7 +16,7 @@ def forgetting(run):
     new_order = plane._new_order
 
     def all_anew():
-        for demand in plane._on_circuits:
+        for demand in plane.on_circuits:
             demand.place = None
         return new_order()
 

@@ -55,10 +55,10 @@ class SunflowCircuits(CircuitPolicy):
         self._at_out: list[list[RackPairDemand]] = [[] for _ in range(racks)]
         self._at_in: list[list[RackPairDemand]] = [[] for _ in range(racks)]
         #: ports that were freed since the last choice
-        self._freed_out = self._freed_in = 0
+        self.freed_out = self.freed_in = 0
         self._held = 0  #: how many circuits pairs have been given
         #: free ports that a coflow will want within δ
-        self._booked_out = self._booked_in = 0
+        self.booked_out = self.booked_in = 0
         self._gaps = Gaps([])
         self._cut: list[RackPairDemand] = []
         self._taken: list[RackPairDemand] = []
@@ -79,16 +79,16 @@ class SunflowCircuits(CircuitPolicy):
         pair.demand.give_up(pair)
         self._at_out[pair.src].remove(pair)
         self._at_in[pair.dst].remove(pair)
-        self._freed_out |= pair.src_bit
-        self._freed_in |= pair.dst_bit
+        self.freed_out |= pair.src_bit
+        self.freed_in |= pair.dst_bit
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """Note that a port has failed, or works again; its pairs have been released."""
         super().set_port(rack, works, is_out=is_out)
         if is_out:
-            self._freed_out |= 1 << rack
+            self.freed_out |= 1 << rack
         else:
-            self._freed_in |= 1 << rack
+            self.freed_in |= 1 << rack
 
     def choose(
         self, now_s: float, fresh: dict[CoflowDemand, None], order: list[CoflowDemand] | None = None
@@ -98,8 +98,8 @@ class SunflowCircuits(CircuitPolicy):
         self._cut, self._taken = [], []
         room = _Room(self.works_out, self.works_in, self._room)
         if self.look_again_s <= now_s + instant_s(now_s):
-            self._freed_out |= self._booked_out
-            self._freed_in |= self._booked_in
+            self.freed_out |= self.booked_out
+            self.freed_in |= self.booked_in
             self._forget_gaps()
         if order is not None:
             self._forget_gaps()
@@ -117,18 +117,18 @@ class SunflowCircuits(CircuitPolicy):
                 else:
                     self._serve_freed(demand, room, now_s)
             gaps.book(demand, room.out, room.into)
-            if order is None and not (news or self._freed_out or self._freed_in):
+            if order is None and not (news or self.freed_out or self.freed_in):
                 break
-        self._freed_out = self._freed_in = 0
-        self._booked_out |= gaps.out
-        self._booked_in |= gaps.into
+        self.freed_out = self.freed_in = 0
+        self.booked_out |= gaps.out
+        self.booked_in |= gaps.into
         self.look_again_s = min(self.look_again_s, gaps.look_again_s)
         return self._cut, self._taken
 
     # Inside --------------------------------------------------------------------------------------
     def _forget_gaps(self) -> None:
         """Book no port any more."""
-        self._booked_out = self._booked_in = 0
+        self.booked_out = self.booked_in = 0
         self.look_again_s = math.inf
 
     def _ending_soon(self, now_s: float) -> list[RackPairDemand]:
@@ -158,7 +158,7 @@ class SunflowCircuits(CircuitPolicy):
             ports = self._at_out[pair.src], self._at_in[pair.dst]
             if all(self._has_room(holders, demand) for holders in ports):
                 self._make_room(ports)
-                self._hold(pair)
+                self.hold(pair)
             else:
                 self._cut.append(pair)
 
@@ -198,7 +198,7 @@ class SunflowCircuits(CircuitPolicy):
         two ports is taken.
         """
         open_out, open_in = demand.out_bits & room.out, demand.in_bits & room.into
-        freed_out, freed_in = open_out & self._freed_out, open_in & self._freed_in
+        freed_out, freed_in = open_out & self.freed_out, open_in & self.freed_in
         # pairs out of freed ports need not be looked at again at their other ends
         others = open_out ^ freed_out
         choices: list[_Choice] = []
@@ -272,19 +272,20 @@ class SunflowCircuits(CircuitPolicy):
         pair.demand.stop_waiting(pair)
         self._held += 1
         pair.held_since = self._held
-        self._hold(pair)
+        self.hold(pair)
         room.less(pair)
         self._taken.append(pair)
 
-    def _hold(self, pair: RackPairDemand) -> None:
+    def hold(self, pair: RackPairDemand) -> None:
+        """Note that a pair has a circuit."""
         pair.demand.hold(pair)
         at_out, at_in = self._at_out[pair.src], self._at_in[pair.dst]
         at_out.append(pair)
         at_in.append(pair)
         if len(at_out) == self._room:
-            self._freed_out &= ~pair.src_bit
+            self.freed_out &= ~pair.src_bit
         if len(at_in) == self._room:
-            self._freed_in &= ~pair.dst_bit
+            self.freed_in &= ~pair.dst_bit
 
     def _lose(self, pair: RackPairDemand) -> None:
         self.release(pair)

@@ -26,7 +26,6 @@ from railyard.netemu.circuits.policies.fast.ports import (
     Small,
     has,
     least,
-    less_held,
     look,
     may_have,
     meet,
@@ -84,9 +83,7 @@ def choose(
     pairs is applied.  Of ``fresh`` coflows all pairs that wait are looked at, of others those at
     ports that were freed; with ``looks_again``, booked ports count as freed.
     """
-    _catch_up(news, state, matrices)
-    if looks_again:
-        _free_booked(state)
+    _catch_up(news, looks_again, state, matrices)
     cut, taken = found[CUT], found[TAKEN]
     racks = state.ready_s.size
     choices = np.empty((2 * racks, COLUMNS))
@@ -103,8 +100,9 @@ def choose(
         if not (news or _are_free(freed[:those], state.ports)):
             break
         news -= fresh[index]
-        less_held(room, state.holds[index])
-        looks = _looks(racks if fresh[index] else those, state.ends[index], room)
+        if not _has_room(index, state.holds, state.ends, room):
+            continue
+        looks = racks if fresh[index] else those
         left_bytes = matrices[2 * index + OUT], matrices[2 * index + IN]
         many = _look_at(
             index, looks, freed, fresh[index], now_s, state, left_bytes, room, gaps, choices
@@ -134,6 +132,21 @@ def choose(
                 first[:] = choices[many]
     state.ports[:, FREED] = 0
     return cuts, takes, keep_booked(state, gaps)
+
+
+@njit(cache=True)
+def _has_room(index: int, holds: Bits, ends: Bits, room: Bits) -> bool:
+    """Remove the ports that a coflow holds from ``room``; whether that has two that it waits for.
+
+    Most coflows in the order have none, so this is what a choice takes longest for.
+    """
+    outs = ins = np.uint64(0)
+    for word in range(room.shape[1]):
+        room[OUT, word] &= ~holds[index, OUT, word]
+        room[IN, word] &= ~holds[index, IN, word]
+        outs |= ends[index, OUT, word] & room[OUT, word]
+        ins |= ends[index, IN, word] & room[IN, word]
+    return bool(outs != 0 and ins != 0)
 
 
 @njit(cache=True)
@@ -182,16 +195,20 @@ def _look_at(
 
 
 @njit(cache=True)
-def _catch_up(news: Floats, state: MatchState, matrices: List) -> None:
-    """Apply the news of pairs, four floats each: index, src, dst; bytes, or what else happened."""
-    pair = np.empty(3, dtype=np.int64)
+def _catch_up(news: Floats, looks_again: bool, state: MatchState, matrices: List) -> None:
+    """Apply the news of pairs, four floats each: index, src, dst; bytes, or what else happened.
+
+    With ``looks_again``, booked ports count as freed.
+    """
     for number in range(len(news) // 4):
         first = 4 * number
-        pair[0], pair[1], pair[2] = news[first], news[first + 1], news[first + 2]
+        index, src, dst = int(news[first]), int(news[first + 1]), int(news[first + 2])
         if news[first + 3] == RELEASED:
-            _release(pair, state)
+            release(index, src, dst, state)
         else:
-            _wait(pair, news[first + 3], state, matrices)
+            wait(index, src, dst, news[first + 3], state, matrices)
+    if looks_again:
+        _free_booked(state)
 
 
 @njit(cache=True)
@@ -226,17 +243,13 @@ def _are_free(freed: Numbers, ports: Small) -> bool:
 
 
 @njit(cache=True)
-def _looks(ports: int, ends: Bits, room: Bits) -> int:
-    """How many of these ports to look at: none if the coflow has no pair with two free ports."""
-    return ports if meet(ends[OUT], room[OUT]) and meet(ends[IN], room[IN]) else 0
-
-
-@njit(cache=True)
-def _wait(pair: Numbers, size_bytes: float, state: MatchState, matrices: List) -> None:
+def wait(
+    index: int, src: int, dst: int, size_bytes: float, state: MatchState, matrices: List
+) -> None:
     """Note that a pair waits with so many bytes to send; below 0: it does so no more."""
-    index, ends = pair[0], pair[1:]
+    ends = src, dst
     at, used = state.at[index], state.used[index]
-    _set_waits(index, ends[OUT], ends[IN], size_bytes >= 0, state)
+    _set_waits(index, src, dst, size_bytes >= 0, state)
     for side in SIDES:
         if at[side, ends[side]] == NONE:
             at[side, ends[side]] = used[side]
@@ -269,16 +282,16 @@ def _make_room(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
     if index == NONE:
         return False
     cut[0], cut[1 + side], cut[2 - side] = index, port, partner
-    _release(cut, state)
+    release(index, cut[1], cut[2], state)
     return True
 
 
 @njit(cache=True)
-def _release(pair: Numbers, state: MatchState) -> None:
+def release(index: int, src: int, dst: int, state: MatchState) -> None:
     """Note that a pair holds its ports no more."""
     for side in SIDES:
-        port = pair[1 + side]
-        put(state.holds[pair[0], side], port, False)
+        port = src if side == OUT else dst
+        put(state.holds[index, side], port, False)
         state.ports[side, HOLDER, port], state.ports[side, FREED, port] = NONE, 1
 
 

@@ -60,12 +60,20 @@ def look_ahead(before: Numbers, state: MatchState, matrices: List, gaps: Gaps) -
     """Book what these coflows will take; whether any port was booked that was not before."""
     if not len(gaps.ending):
         return False
-    booked = False
+    booked, ends, freed = False, state.ends, np.zeros_like(gaps.booked)
+    for number in range(len(gaps.ending)):
+        put(freed[OUT], gaps.ending[number, 1], True)
+        put(freed[IN], gaps.ending[number, 2], True)
     for place in range(gaps.seen_count[0], len(before)):
         index = before[place]
         gaps.seen[index] = True
         less_held(gaps.room, state.holds[index])
-        booked |= _book(index, state, matrices, gaps)
+        wanted = np.uint64(0)  # a coflow that waits for none of the ports to be freed takes none
+        for word in range(freed.shape[1]):
+            wanted |= ends[index, OUT, word] & freed[OUT, word]
+            wanted |= ends[index, IN, word] & freed[IN, word]
+        if wanted != 0:
+            booked |= _book(index, state, matrices, gaps)
     gaps.seen_count[0] = max(gaps.seen_count[0], len(before))
     return booked
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import chain
 
 import numpy as np
 from numba.typed import List
@@ -12,16 +11,14 @@ from numba.typed import List
 from railyard.netemu.circuits.policies.fast import choosing
 from railyard.netemu.circuits.policies.fast.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
 from railyard.netemu.circuits.policies.fast.ports import (
-    FREED,
     IN,
-    KINDS,
     NONE,
     OUT,
-    PEER,
-    MatchState,
+    new_state,
     occupy,
-    put,
-    take_down,
+    set_port,
+    take_over_switch,
+    with_room,
 )
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.model.arrays import floats
@@ -39,19 +36,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
     def __init__(self, plain: SunflowCircuits, demands: Iterable[CoflowDemand]) -> None:
         super().__init__(plain.switch)
         racks = len(self.switch.racks)
-        words = -(-racks // 64)
-        self._state = MatchState(
-            at=np.full((_COFLOWS, 2, racks), NONE, dtype=np.int32),
-            used=np.zeros((_COFLOWS, 2), dtype=np.int32),
-            waits=np.zeros((_COFLOWS, 2, racks, words), dtype=np.uint64),
-            ends=np.zeros((_COFLOWS, 2, words), dtype=np.uint64),
-            holds=np.zeros((_COFLOWS, 2, words), dtype=np.uint64),
-            works=np.zeros((2, words), dtype=np.uint64),
-            ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
-            ready_s=np.zeros(racks),
-            ends_s=np.full(racks, np.inf),
-            booked=np.zeros((2, words), dtype=np.uint64),
-        )
+        self._state = new_state(racks, _COFLOWS)
         #: Floats [row, column]: the bytes of pairs that wait, see ``ports``
         self._matrices: List = choosing.new_matrices(_COFLOWS)
         self._fresh = np.zeros(_COFLOWS, dtype=np.bool_)
@@ -95,11 +80,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
 
     def set_port(self, rack: int, works: bool, *, is_out: bool) -> None:
         """Note that a port has failed, or works again; a pair that held it has released it."""
-        side, ports = OUT if is_out else IN, self._state.ports
-        put(self._state.works[side], rack, works)
-        ports[side, FREED, rack] = 1
-        if not works:
-            take_down(side, rack, ports)
+        set_port(OUT if is_out else IN, rack, works, self._state)
 
     def choose(
         self, now_s: float, fresh: dict[CoflowDemand, None], order: list[CoflowDemand] | None = None
@@ -147,14 +128,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
 
     # Inside --------------------------------------------------------------------------------------
     def _take_over(self, plain: SunflowCircuits, demands: Iterable[CoflowDemand]) -> None:
-        for rack in range(len(self.switch.racks)):
-            self.set_port(rack, bool(plain.works_out >> rack & 1), is_out=True)
-            self.set_port(rack, bool(plain.works_in >> rack & 1), is_out=False)
-        state = self._state
-        for circuit in chain.from_iterable(self.switch.out):
-            state.ports[OUT, PEER, circuit.src] = circuit.dst
-            state.ports[IN, PEER, circuit.dst] = circuit.src
-            state.ready_s[circuit.src] = circuit.ready_s
+        take_over_switch(self.switch, (plain.works_out, plain.works_in), self._state)
         for demand in demands:
             for pair in demand.pairs():
                 if pair.waits:
@@ -204,13 +178,6 @@ class CompiledSunflowCircuits(SunflowCircuits):
         return index
 
     def _add_room(self, more: int) -> None:
-        state = self._state
         choosing.add_matrices(self._matrices, more)
         self._fresh = grown(self._fresh, more)
-        self._state = state._replace(
-            at=np.concatenate([state.at, np.full((more, *state.at.shape[1:]), NONE, np.int32)]),
-            used=grown(state.used, more),
-            waits=grown(state.waits, more),
-            ends=grown(state.ends, more),
-            holds=grown(state.holds, more),
-        )
+        self._state = with_room(self._state, more)

@@ -8,6 +8,7 @@ A pair is the index of a coflow and two racks.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,9 @@ from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
+from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.schedulers.fast.loops.grouparrays import grown
 
 OUT, IN = SIDES = 0, 1
 NONE = -1
@@ -57,6 +60,53 @@ class Gaps(NamedTuple):
     seen_count: Numbers  #: [1]: how many coflows these are
     first_s: Floats  #: [1]: when the first of these ports will be taken
     refused: Bools  #: [1]: whether a coflow has been refused one of these ports
+
+
+def new_state(racks: int, coflows: int) -> MatchState:
+    """Ports that have failed and no circuits, for so many coflows that want none."""
+    words = -(-racks // 64)
+    return MatchState(
+        at=np.full((coflows, 2, racks), NONE, dtype=np.int32),
+        used=np.zeros((coflows, 2), dtype=np.int32),
+        waits=np.zeros((coflows, 2, racks, words), dtype=np.uint64),
+        ends=np.zeros((coflows, 2, words), dtype=np.uint64),
+        holds=np.zeros((coflows, 2, words), dtype=np.uint64),
+        works=np.zeros((2, words), dtype=np.uint64),
+        ports=np.full((2, KINDS, racks), NONE, dtype=np.int32),
+        ready_s=np.zeros(racks),
+        ends_s=np.full(racks, np.inf),
+        booked=np.zeros((2, words), dtype=np.uint64),
+    )
+
+
+def with_room(state: MatchState, more: int) -> MatchState:
+    """The same, with room for ``more`` coflows."""
+    return state._replace(
+        at=np.concatenate([state.at, np.full((more, *state.at.shape[1:]), NONE, np.int32)]),
+        used=grown(state.used, more),
+        waits=grown(state.waits, more),
+        ends=grown(state.ends, more),
+        holds=grown(state.holds, more),
+    )
+
+
+def take_over_switch(switch: OpticalSwitch, works: tuple[int, int], state: MatchState) -> None:
+    """Note which ports work, racks as the bits of ints, and the circuits that there are."""
+    for rack in range(len(switch.racks)):
+        for side in SIDES:
+            set_port(side, rack, bool(works[side] >> rack & 1), state)
+    for circuit in chain.from_iterable(switch.out):
+        state.ports[OUT, PEER, circuit.src] = circuit.dst
+        state.ports[IN, PEER, circuit.dst] = circuit.src
+        state.ready_s[circuit.src] = circuit.ready_s
+
+
+def set_port(side: int, rack: int, works: bool, state: MatchState) -> None:
+    """Note that a port has failed, or works again; a pair that held it has released it."""
+    put(state.works[side], rack, works)
+    state.ports[side, FREED, rack] = 1
+    if not works:
+        take_down(side, rack, state.ports)
 
 
 @njit(cache=True)

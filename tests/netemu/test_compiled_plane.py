@@ -1,0 +1,123 @@
+"""The compiled circuit plane has the circuits, rates and ends of the one of objects, to a digit."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
+from railyard.netemu.circuits.plane import CircuitPlane
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.schedulers.base import Fast
+from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.simulator.coflows import CoflowRun
+from tests.netemu.circuit_events import GB, RACKS, Run, a_moment, topology
+
+#: The first test has the loops compiled if nobody has used them on this machine.
+pytestmark = pytest.mark.timeout(400)
+
+
+def network(fast, **ocs):
+    """One circuit at a port; packets are shared by the reference, whatever decides of circuits."""
+    compiled = Fast(0, Sunflow) if fast else None
+    ocs = {"wavelengths": 1, **ocs}
+    places = topology("unlimited", **ocs)
+    return Fabric(places, Sunflow(), fast=compiled, has_circuit_log=False)
+
+
+def pair_of_runs(**ocs):
+    return [Run(None, made=network(fast, **ocs)) for fast in (False, True)]
+
+
+def are_alike(runs):
+    plain, fast = (run.fabric for run in runs)
+    assert fast.circuits() == plain.circuits()
+    assert fast.next_lit_s() == plain.next_lit_s()
+    assert fast.rates_bytes_per_s() == plain.rates_bytes_per_s()
+    assert fast.next_event_s() == plain.next_event_s()
+    flows = list(runs[0].open)
+    assert fast.sent_bytes_of(flows) == plain.sent_bytes_of(flows)
+    assert fast.bytes_by_link() == plain.bytes_by_link()
+    assert fast.bytes_by_category() == plain.bytes_by_category()
+    assert fast.free_bytes_per_s() == plain.free_bytes_per_s()
+    assert runs[0].ends == runs[1].ends
+
+
+@given(
+    moments=st.lists(a_moment, min_size=3, max_size=20),
+    delta=st.sampled_from(["0ms", "100ms", "300ms"]),
+    elephant=st.sampled_from(["1B", "1GB"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_circuits_rates_and_ends_are_the_same(moments, delta, elephant):
+    """Flows that grow, are cancelled, or join; ports that fail; NICs that get limits."""
+    runs = pair_of_runs(delta_s=delta, elephant_bytes=elephant)
+    for events, tenths in moments:
+        for event in events:
+            for run in runs:
+                run.do(event)
+        are_alike(runs)
+        for run in runs:
+            run.wait(tenths / 10)
+        are_alike(runs)
+    for run in runs:
+        run.finish()
+    are_alike(runs)
+
+
+def test_it_is_the_compiled_one_that_decides():
+    """Also after a link's capacity has changed."""
+    run = Run(None, made=network(True))
+    spec = FlowSpec(flow="f", src="r0n0", dst="r1n0", size_bytes=8 * GB)
+    run.fabric.start(spec)
+    for _ in range(2):
+        run.fabric.next_event_s()
+        assert not isinstance(run.fabric._ways.plane, CircuitPlane)
+        run.fabric.set_capacity("r0.ocs.up", GB)
+
+
+def a_trace(dice, racks):
+    """Coflows of sizes that are often equal, at times that are often the same."""
+    sizes = [GB, GB, GB // 2, GB // 10, 3 * GB // 10, dice.randrange(1, GB)]
+    coflows, arrival_s = [], 0.0
+    for number in range(dice.randint(2, 12)):
+        arrival_s += dice.choice([0.0, 0.05, 0.1, 0.5, dice.random()])
+        mappers = dice.sample(range(racks), dice.randint(1, racks))
+        reducers = dice.sample(range(racks), dice.randint(1, racks))
+        coflows.append(
+            TraceCoflow(
+                name=str(number),
+                arrival_s=arrival_s,
+                mappers=tuple(mappers),
+                reducers=tuple((dst, dice.choice(sizes) * len(mappers)) for dst in reducers),
+            )
+        )
+    return CoflowTrace(name="t", racks=racks, coflows=tuple(coflows))
+
+
+@pytest.mark.parametrize("nodes", [1, 3], ids=["one flow a pair", "several"])
+@pytest.mark.parametrize("delta", ["0ms", "10ms", "100ms"])
+def test_many_events_in_one_go_are_those_of_one_at_a_time(monkeypatch, delta, nodes):
+    """A trace's end is the same, and so are how many events there were and how long each took."""
+    for seed in range(10):
+        dice = random.Random(seed)
+        trace = a_trace(dice, dice.choice([RACKS, 6]))
+        places = topology(
+            "unlimited",
+            racks=trace.racks,
+            nodes=nodes,
+            wavelengths=1,
+            delta_s=delta,
+            elephant_bytes=dice.choice(["1B", "300MB"]),
+        )
+        found = []
+        for fast in (None, Fast(dice.choice([0, 5]), Sunflow)):
+            monkeypatch.setattr("railyard.simulator.coflows.fast_version", lambda _, f=fast: f)
+            run = CoflowRun(trace, places, Sunflow())
+            run.run()
+            ends = {name: record.finished_s for name, record in run.records.items()}
+            summary = run.summary()
+            found.append((ends, run.events, summary["bytes"], summary["link_skew"]))
+        assert found[0] == found[1], f"seed {seed}"
