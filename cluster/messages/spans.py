@@ -13,8 +13,14 @@ Spans = list[tuple[float, float]]
 
 def add_span(spans: Spans, begin_s: float, end_s: float) -> None:
     """Add a span that ends no earlier than those before; amortised O(1)."""
-    while spans and spans[-1][1] >= begin_s:
-        begin_s = min(begin_s, spans.pop()[0])
+    while spans:
+        last_begin_s, last_end_s = spans[-1]
+        if last_end_s < begin_s:
+            break
+        if last_begin_s <= begin_s:  # as most do
+            spans[-1] = last_begin_s, end_s
+            return
+        del spans[-1]
     spans.append((begin_s, end_s))
 
 

@@ -35,7 +35,7 @@ from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network, check_capacity
-from railyard.netemu.model.openflows import Flow
+from railyard.netemu.model.openflows import Carrier, Flow
 from railyard.netemu.schedulers.base import Fast, FlowScheduler
 
 
@@ -86,44 +86,50 @@ class Fabric:
 
         Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
         """
-        self.start_all((spec,))
+        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        self._send(self._opened(spec, coflow, None))
 
     def start_all(self, specs: Iterable[FlowSpec]) -> None:
-        """Open flows now, in this order: at half the cost of as many calls of ``start``.
+        """Open flows now, in this order: at less cost than by as many calls of ``start``.
 
         Raises ``ValueError`` as ``start`` does; those before the wrong one are open then.
         """
-        flows, now_s, recent, route_of = self._flows, self.now_s, self._recent, self.network.route
         known, coflow, group = None, None, None  #: the last flow's coflow, and group
         sending: list[Flow] = []
         try:
             for spec in specs:
-                name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-                if name in flows:
-                    raise ValueError(f'flow "{name}" is open already')
                 if spec.coflow is None or spec.coflow != known:
                     known = spec.coflow
-                    coflow = None if known is None else self._coflow_to_join(known)
+                    coflow = None if known is None else self._registered(known)
                     group = None
-                if size_bytes < 0 or not 0 < weight < inf:
-                    raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-                route = route_of(spec.src, spec.dst)
-                if group is None:
-                    group = self._ways.group_of(spec)
-                flow = Flow(
-                    spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight
-                )
-                self._sequence += 1
-                flows[name] = flow
-                recent.add((now_s, "start", name, spec))
-                if coflow is not None:
-                    coflow.flows[name] = None
-                if size_bytes and route.path:
+                flow = self._opened(spec, coflow, group)
+                group = flow.group
+                if flow.size_bytes and flow.route.path:
                     sending.append(flow)
                 else:
                     self._send(flow)
         finally:
             self._ways.send_all(sending)
+
+    def _opened(self, spec: FlowSpec, coflow: Coflow | None, group: Carrier | None) -> Flow:
+        """A flow that is open from now on; its group is looked up if it is not known."""
+        name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
+        if name in self._flows:
+            raise ValueError(f'flow "{name}" is open already')
+        if size_bytes < 0 or not 0 < weight < inf:
+            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+        route = self.network.route(spec.src, spec.dst)
+        if group is None:
+            group = self._ways.group_of(spec)
+        flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
+        self._sequence += 1
+        self._flows[name] = flow
+        self._recent.add((self.now_s, "start", name, spec))
+        if coflow is not None:
+            coflow.flows[name] = None
+            if coflow.started_s is None:
+                coflow.started_s = self.now_s
+        return flow
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """An open flow that was started with ``more`` has so many more bytes to send.
@@ -334,12 +340,10 @@ class Fabric:
         done = [number for number, flow in enumerate(ended) if not flow.more]
         return self._finish([ended[n] for n in done], [ends_s[n] for n in done])
 
-    def _coflow_to_join(self, name: CoflowId) -> Coflow:
+    def _registered(self, name: CoflowId) -> Coflow:
         coflow = self._coflows.get(name)
         if coflow is None:
             raise ValueError(f'coflow "{name}" is not registered')
-        if coflow.started_s is None:
-            coflow.started_s = self._context.now_s
         return coflow
 
     def _happens_s(self, until_s: float, slack_s: float, later: bool) -> float:

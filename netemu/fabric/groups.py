@@ -77,7 +77,9 @@ class FlowGroup(ServedRows):
 
         It does so when ``admit`` is called: many that come at once are cheaper together.
         """
-        self.add_all((flow,))
+        self._coming.append(flow)
+        self.stale = True
+        self.only_ended = False
 
     def add_all(self, flows: Iterable[Flow]) -> None:
         """Let flows that have bytes to send join the classes of their routes."""
@@ -100,8 +102,10 @@ class FlowGroup(ServedRows):
             if flow.sent_bytes or flow.joined_at:  # most are new
                 flow.sent_before, flow.joined_at = flow.sent_bytes, 0.0
             found: Row = flow
-            if flow.class_key is not None:
-                found = by_key.setdefault(_key(flow), flow)
+            class_key, path = flow.class_key, flow.route.path
+            if class_key is not None:
+                flow.row_key = row_key = path if class_key == () else (path, class_key)
+                found = by_key.setdefault(row_key, flow)
             if found is flow:
                 flow.flow_class, flow.row = ALONE, row
                 fresh.append(flow)
@@ -137,8 +141,8 @@ class FlowGroup(ServedRows):
             if left.members:
                 self._change_rows([(left, -flow.weight, -flow.weight * flow.needs)])
                 return
-        if flow.class_key is not None:
-            del self._by_key[_key(flow)]
+        if flow.row_key is not None:
+            del self._by_key[flow.row_key]
         self._drop([row])
 
     def quiet(self) -> None:
@@ -170,8 +174,8 @@ class FlowGroup(ServedRows):
                     total = sum(flow.weight * flow.needs for flow in some)
                     fewer.append((found, -weight, -total))
                     continue
-            if found.class_key is not None:
-                del by_key[_key(found)]
+            if found.row_key is not None:
+                del by_key[found.row_key]
             ended.append(row)
         self._flows -= len(taken)
         for flow in taken:
@@ -212,8 +216,8 @@ class FlowGroup(ServedRows):
         flow = found if isinstance(found, Flow) else found.take_last()
         if flow.more or flow.pair is not None:
             flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
-        if found.class_key is not None:
-            del self._by_key[_key(found)]
+        if found.row_key is not None:
+            del self._by_key[found.row_key]
         self._ended.append(row)
         self._serving -= 1
         self._flows -= 1
@@ -237,8 +241,9 @@ class FlowGroup(ServedRows):
                 _note_needs(found.only)
             return found
         _note_needs(found)
-        made = FlowClass(found.route, found.class_key, found.row, found, 1)
-        found.flow_class = self._by_key[_key(found)] = made
+        row_key = found.row_key
+        made = FlowClass(found.route, found.class_key, row_key, found.row, found, 1)
+        found.flow_class = self._by_key[row_key] = made
         if made.row < len(self._in_rows):
             self._in_rows[made.row] = made
         return made
@@ -358,12 +363,6 @@ class FlowGroup(ServedRows):
         for link, bytes_per_s in freed.items():
             load[link] = max(load.item(link) - bytes_per_s, 0.0)
         load[-1] = 0.0  # stands for no link
-
-
-def _key(found: Row) -> Hashable:
-    """What flows that share a row have in common, if their class key is not None."""
-    route, class_key = found.route, found.class_key
-    return route.path if class_key == () else (route.path, class_key)
 
 
 def _row_of(flow: Flow) -> int:

@@ -50,6 +50,7 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     #: flows of one route with different keys are in different classes; None: in one of its own
     class_key: Hashable = ()
     # Valid while it is in a class:
+    row_key: Hashable = None  #: what flows that share its row have in common; None: none may
     joined_at: float = 0.0  #: the class's service when it joined
     #: the class's service when it will be finished; not noted if it was always alone in a row
     needs: float = 0.0
@@ -156,6 +157,7 @@ class FlowClass(msgspec.Struct, eq=False):
 
     route: Route
     class_key: Hashable = ()
+    row_key: Hashable = ()  #: what its flows have in common
     row: int = 0
     only: Flow | None = None  #: the only one that came since there was none
     members: int = 0
