@@ -94,6 +94,7 @@ class CompiledPlane:
             self.free.append(flow.circuit_row)
             flow.circuit_row = NONE
         elif pair is not None:
+            self.coming.pop(flow, None)  # it may have grown just now
             flow.pair = None
             del pair.flows[flow]
             if not pair.flows:
