@@ -1,5 +1,7 @@
 """Settings of all tests: nothing may be left behind, and hypothesis has no deadline."""
 
+import os
+
 from hypothesis import settings
 
 pytest_plugins = ("tests.leaks",)
@@ -7,3 +9,8 @@ pytest_plugins = ("tests.leaks",)
 # No deadline: how long an example takes depends on what else the machine does.
 settings.register_profile("railyard", deadline=None)
 settings.load_profile("railyard")
+
+
+def pytest_xdist_auto_num_workers(config) -> int:
+    """How many workers ``-n auto`` starts: a third of a worker's time is waiting for daemons."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
