@@ -1,7 +1,7 @@
 """The hour of coflows on 150 racks at Facebook under each flow scheduler: cost, and coflow times.
 
 Each runs in a process of its own, one after the other, so that its memory can be measured; a short
-run before it has its loops compiled, which is done once on a machine and takes up to 20 s.
+run before it has its loops compiled, which is done once on a machine and takes half a minute.
 Published ratios are those of the papers' abstracts, from EC2 and from simulators whose time goes in
 steps (see ``simulator.coflows``), so they stand beside ours and are no bounds.
 

@@ -105,7 +105,7 @@ class _Attempt:
         self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
         self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
         self._reads_ahead = False
-        #: when it was told to begin, if it is paced and had all that it reads by then
+        #: when it was ordered to begin, if it is paced and had all that it reads by then
         self._begun_s: float | None = None
         umbilical.report_from(self._paced_share)
 
@@ -138,7 +138,7 @@ class _Attempt:
             file.read(split.stored_offset, split.stored_length)
         self._reads_ahead = False
         had_all = self._umbilical.wait_for_slot(lambda: self._fetches.arrived)
-        if had_all and self._paced:  # and makes up for what it takes to be told
+        if had_all and self._paced:  # and makes up for the time that the order took
             self._begun_s = self._umbilical.begun_s
         self._clock.restart(self._begun_s)
         if not self._task.reads:
