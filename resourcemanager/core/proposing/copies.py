@@ -7,12 +7,10 @@ Never here: what a launch or an end entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from railyard.cluster.ids import job_of
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Task
 from railyard.resourcemanager.interface.decisions import Copy, Take
-from railyard.resourcemanager.interface.views import TaskView
 
 
 class Copies:
@@ -25,7 +23,8 @@ class Copies:
     def copy(self, proposal: Copy) -> None:
         """Launch a copy, or have the slot given up in which it is to start."""
         state = self._state
-        task, node, ending = self._task(proposal.task), state.nodes.get(proposal.node), None
+        task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
+        ending = None
         wrong = _why_not_copied(task, node)
         if not wrong and proposal.instead_of is not None:
             ending = state.attempts.get(proposal.instead_of.id)
@@ -46,7 +45,7 @@ class Copies:
     def take(self, proposal: Take) -> None:
         """Let a kept output count."""
         attempt = proposal.attempt
-        task = self._task(attempt.task)
+        task = self._state.running_task(attempt.task.id)
         kept = next((each for each in task.kept if each.id == attempt.id), None) if task else None
         if kept is None:
             why = f"nothing of {attempt.id} is kept"
@@ -61,12 +60,6 @@ class Copies:
                 task = node.promised.pop(0)
                 if not _why_not_copied(task, node):  # else it needs no copy any more
                     self._attempts.launch_copy(task, node)
-
-    # ---------------------------------------------------------------------------------------------
-    def _task(self, proposed: TaskView) -> Task | None:
-        """The task of a job that runs; None if there is none."""
-        job = self._state.jobs.get(job_of(proposed.id))
-        return None if job is None or job.state != "running" else job.task(proposed.id)
 
 
 def _why_not_copied(task: Task | None, node: Node | None) -> str:

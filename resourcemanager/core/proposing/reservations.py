@@ -8,12 +8,10 @@ Never here: what a launch, a beginning or an end entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from railyard.cluster.ids import job_of
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Node, Task
 from railyard.resourcemanager.interface.decisions import Reserve, Withdraw
-from railyard.resourcemanager.interface.views import TaskView
 
 
 class Reservations:
@@ -26,7 +24,7 @@ class Reservations:
     def reserve(self, proposal: Reserve) -> None:
         """Have an attempt of a task read on a node, without a slot."""
         state = self._state
-        task, node = self._task(proposal.task), state.nodes.get(proposal.node)
+        task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
         wrong = _why_not_reserved(task, node)
         if wrong or task is None or node is None:
             what = f"proposed to reserve {proposal.node} for {proposal.task.id}"
@@ -41,12 +39,6 @@ class Reservations:
             what, why = f"proposed to withdraw {name}", "that is no reservation"
             raise self._state.policies.invalid("tasks", what, why, proposal.attempt.task.id)
         self._attempts.withdraw(attempt, proposal.why or "its reservation was withdrawn")
-
-    # ---------------------------------------------------------------------------------------------
-    def _task(self, proposed: TaskView) -> Task | None:
-        """The task of a job that runs; None if there is none."""
-        job = self._state.jobs.get(job_of(proposed.id))
-        return None if job is None or job.state != "running" else job.task(proposed.id)
 
 
 def _why_not_reserved(task: Task | None, node: Node | None) -> str:

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from random import Random
 
-from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId, job_of
 from railyard.cluster.messages.execution import DiscardJob, KillAttempt
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.core.state.data import InputBlock, StoredData
-from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position, Stage
+from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position, Stage, Task
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.state.slothistory import SlotHistory
@@ -223,6 +223,11 @@ class ClusterState:
         return self._with_free[start:] + self._with_free[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
+    def running_task(self, name: TaskId) -> Task | None:
+        """A task of a job that runs; None if there is none."""
+        job = self.jobs.get(job_of(name))
+        return None if job is None or job.state != "running" else job.task(name)
+
     def ask(self, job: Job) -> None:
         """Offer all free slots to the job, since it has more tasks than before."""
         self.asking[job.id] = job
