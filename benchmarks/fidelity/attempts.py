@@ -124,7 +124,7 @@ def shuffle_of(events: Path, scale: int) -> Shuffle:
                 started_s[attempt] = step.at_s
             case AttemptSucceeded(attempt=attempt):
                 ended_s[attempt] = step.at_s
-            case FlowFinished(flow=flow):
+            case FlowFinished(flow=flow) if flow in orders:  # else within a node
                 order, began_s = orders.pop(flow)
                 arrivals.append(_arrival(order, began_s, step.at_s, scale))
         for command in step.commands:
