@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.traces.coflows import load_coflow_benchmark
@@ -82,10 +83,10 @@ _VARIANT = (
 )
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure those flow schedulers that there are; ``quick`` takes the first coflows only."""
     trace_file(TRACE)  # before minutes of work
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     ccts_s: dict[str, dict[str, float]] = {}
     for name, setup in SETUPS.items():
         if name not in FLOW_SCHEDULERS:
@@ -116,7 +117,7 @@ def _measure(name: str, setup: Setup, coflows: int) -> dict[str, Any]:
     return measured
 
 
-def _cost(name: str, setup: Setup, done: dict[str, Any], quick: bool) -> list[dict[str, Any]]:
+def _cost(name: str, setup: Setup, done: dict[str, Any], quick: bool) -> list[Row]:
     size = f"{done['coflows']} coflows, {done['flows']} flows"
     notes = [f"{done['events']} events, load {done['load']:.1f}"]
     if setup.coflowsim and not quick:
@@ -126,34 +127,23 @@ def _cost(name: str, setup: Setup, done: dict[str, Any], quick: bool) -> list[di
         ("memory", done["memory_mb"], "MB", MEMORY_MB_BOUND, "the whole process at its largest"),
     )
     return [
-        {
-            "name": f"{name}: {figure} for {size}",
-            "value": value,
-            "unit": unit,
-            "reference": None,
-            "ratio": None,
-            "bound": bound,
-            "ok": None if bound is None else value <= bound,
-            "note": note,
-        }
+        bench_row(f"{name}: {figure} for {size}", value, unit, bound=bound, note=note)
         for figure, value, unit, bound, note in figures
     ]
 
 
-def _times(name: str, setup: Setup, ccts_s: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+def _times(name: str, setup: Setup, ccts_s: dict[str, dict[str, float]]) -> list[Row]:
     """Coflow times; the reference is per-flow fairness, the ratio how much faster this is."""
     baseline = ccts_s.get(_BASELINE)
     return [
-        {
-            "name": f"{name}: CCT {figure}",
-            "value": ccts_s[name][key],
-            "unit": "s",
-            "reference": baseline[key] if baseline else None,
-            "ratio": baseline[key] / ccts_s[name][key] if baseline else None,
-            "bound": None,
-            "ok": None,
-            "note": _published(setup, figure),
-        }
+        bench_row(
+            f"{name}: CCT {figure}",
+            ccts_s[name][key],
+            "s",
+            reference=baseline[key] if baseline else None,
+            ratio=baseline[key] / ccts_s[name][key] if baseline else None,
+            note=_published(setup, figure),
+        )
         for figure, key in (("mean", "mean"), ("median", "p50"), ("p95", "p95"))
     ]
 
@@ -163,21 +153,19 @@ def _published(setup: Setup, figure: str) -> str:
     return f"published: {found}" if found else ""
 
 
-def _circuits_against_packets(ccts_s: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+def _circuits_against_packets(ccts_s: dict[str, dict[str, float]]) -> list[Row]:
     if not {_ON_CIRCUITS, _ON_PACKETS} <= set(ccts_s):
         return []
     circuits_s, packets_s = ccts_s[_ON_CIRCUITS]["mean"], ccts_s[_ON_PACKETS]["mean"]
     return [
-        {
-            "name": f"{_ON_CIRCUITS} against {_ON_PACKETS}: CCT mean",
-            "value": circuits_s,
-            "unit": "s",
-            "reference": packets_s,
-            "ratio": packets_s / circuits_s,
-            "bound": None,
-            "ok": None,
-            "note": _VARIANT,
-        }
+        bench_row(
+            f"{_ON_CIRCUITS} against {_ON_PACKETS}: CCT mean",
+            circuits_s,
+            "s",
+            reference=packets_s,
+            ratio=packets_s / circuits_s,
+            note=_VARIANT,
+        )
     ]
 
 

@@ -12,9 +12,8 @@ wait 2 s for a node and as long for a rack.
 
 from __future__ import annotations
 
-from typing import Any
-
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
+from railyard.benchmarks._common.rows import Row
 from railyard.scripts.simulating.request import RunsRequest
 
 #: Largest difference between the clocks, in %.
@@ -33,7 +32,7 @@ QUANTITIES = (
 )
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure with three seeds each; ``quick`` takes one."""
     request = RunsRequest(
         words=JOBS,

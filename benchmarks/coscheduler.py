@@ -12,9 +12,8 @@ Co-scheduler 10 s for the racks of its guideline.
 
 from __future__ import annotations
 
-from typing import Any
-
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
+from railyard.benchmarks._common.rows import Row
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.simulating.request import RunsRequest
 
@@ -43,7 +42,7 @@ QUANTITIES = (
 )
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure with three seeds each; ``quick`` takes one."""
     request = RunsRequest(
         words=JOBS,

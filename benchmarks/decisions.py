@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Any
 
 from railyard.benchmarks._common.proposing import idle_proposals
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages.execution import (
     AttemptProgressed,
@@ -48,7 +48,7 @@ _BLOCK_BYTES = 256_000_000
 _GB = 10**9
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` repeats less."""
     times = 200 if quick else 2000
     topology = load_topology("co-scheduler-60x10")
@@ -62,7 +62,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 
 # The pure parts ----------------------------------------------------------------------------------
-def _guidelines(topology: Topology, times: int) -> list[dict[str, Any]]:
+def _guidelines(topology: Topology, times: int) -> list[Row]:
     hybrid = Hybrid.of(topology)
     racks = [rack.id for rack in topology.rack_list()]
     dice = random.Random(1)
@@ -82,7 +82,7 @@ def _guidelines(topology: Topology, times: int) -> list[dict[str, Any]]:
     ]
 
 
-def _choices(core: Core, topology: Topology, times: int) -> list[dict[str, Any]]:
+def _choices(core: Core, topology: Topology, times: int) -> list[Row]:
     hybrid = Hybrid.of(topology)
     outputs = [70 * _GB + rack for rack in range(20)]  # so that all widths up to 60 are possible
     releases = core.state.policies.tasks.guidelines.releases  # type: ignore[attr-defined]
@@ -199,15 +199,7 @@ def _mean_s(action: Callable[[], None], times: int) -> float:
     return (time.process_time() - begun_s) / times
 
 
-def _row(
-    name: str, value_s: float, bound_s: float | None, reference_s: float | None = None
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "value": value_s * 1e6,
-        "unit": "us",
-        "reference": None if reference_s is None else reference_s * 1e6,
-        "ratio": None if reference_s is None else value_s / reference_s,
-        "bound": None if bound_s is None else bound_s * 1e6,
-        "ok": None if bound_s is None else value_s <= bound_s,
-    }
+def _row(name: str, value_s: float, bound_s: float | None, reference_s: float | None = None) -> Row:
+    reference_us = None if reference_s is None else reference_s * 1e6
+    bound_us = None if bound_s is None else bound_s * 1e6
+    return bench_row(name, value_s * 1e6, "us", reference=reference_us, bound=bound_us)

@@ -26,12 +26,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.jobs.samples.teragen import RECORD_BYTES, generate
 from railyard.jobs.samples.textgen import random_text
-
-Row = dict[str, Any]
 
 SIZE_BYTES = 200_000_000
 TOPOLOGY = "unlimited-2x2"
@@ -87,17 +85,8 @@ def run(quick: bool = False) -> list[Row]:
 def _row(
     name: str, value_s: float, reference_s: float | None, bound: float | None, note: str = ""
 ) -> Row:
-    ratio = None if reference_s is None else value_s / reference_s
-    return {
-        "name": f"{name}, {SIZE_BYTES // 10**6} MB",
-        "value": value_s,
-        "unit": "s",
-        "reference": reference_s,
-        "ratio": ratio,
-        "bound": bound,
-        "ok": None if ratio is None or bound is None else ratio <= bound,
-        "note": note,
-    }
+    title = f"{name}, {SIZE_BYTES // 10**6} MB"
+    return bench_row(title, value_s, "s", reference=reference_s, ratio_bound=bound, note=note)
 
 
 def _in_turns(turns: int, *measures: Callable[[], float]) -> list[float]:

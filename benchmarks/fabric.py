@@ -19,8 +19,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._exact.differential import circuit_disagreements, disagreements
 from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
@@ -56,7 +56,7 @@ EVENTS_MIN = 3
 MEASURED_S_MAX = 2.0
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure those flow schedulers that there are; ``quick`` goes to 10,000 flows only."""
     rows = _agreement(CASES_QUICK if quick else CASES)
     for name, (topology, bound_ms) in SETUPS.items():
@@ -81,28 +81,25 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-def _agreement(cases: int) -> list[dict[str, Any]]:
+def _agreement(cases: int) -> list[Row]:
     """How often a flow ends at another time than by exact fractions."""
     checks: dict[str, Callable[[int], Iterator[str]]] = {
         name: partial(disagreements, name) for name in EXACT
     }
     checks["sunflow"] = circuit_disagreements
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name, check in checks.items():
         seeds = range(cases // len(checks))
         print(f"  {name}, {len(seeds)} cases against exact fractions ...", file=sys.stderr)
         wrong = [first for seed in seeds if (first := next(check(seed), ""))]
         rows.append(
-            {
-                "name": f"{name}: cases of {len(seeds)} that differ from exact fractions",
-                "value": len(wrong),
-                "unit": "",
-                "reference": 0,
-                "ratio": None,
-                "bound": 0,
-                "ok": not wrong,
-                "note": wrong[0] if wrong else "reference and fast",
-            }
+            bench_row(
+                f"{name}: cases of {len(seeds)} that differ from exact fractions",
+                len(wrong),
+                reference=0,
+                bound=0,
+                note=wrong[0] if wrong else "reference and fast",
+            )
         )
     return rows
 
@@ -169,33 +166,26 @@ class LoadedFabric:
 
 def _events(
     name: str, size: int, pairs: int, costs_ms: tuple[float, float], bound_ms: float | None
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     return [
-        {
-            "name": f"{name}: {event} with {size} active flows",
-            "value": cost_ms,
-            "unit": "ms",
-            "reference": None,
-            "ratio": None,
-            "bound": bound_ms,
-            "ok": None if bound_ms is None else cost_ms <= bound_ms,
-            "note": f"{pairs} rack pairs, load {os.getloadavg()[0]:.1f}",
-        }
+        bench_row(
+            f"{name}: {event} with {size} active flows",
+            cost_ms,
+            "ms",
+            bound=bound_ms,
+            note=f"{pairs} rack pairs, load {os.getloadavg()[0]:.1f}",
+        )
         for event, cost_ms in zip(("an arrival", "an end"), costs_ms, strict=True)
     ]
 
 
-def _growth(name: str, measured: list[tuple[int, float]]) -> dict[str, Any]:
+def _growth(name: str, measured: list[tuple[int, float]]) -> Row:
     """How the cost of an event grows with the number of rows, as an exponent."""
     (first_rows, first_ms), (last_rows, last_ms) = measured[0], measured[-1]
     exponent = math.log(last_ms / first_ms) / math.log(last_rows / first_rows)
-    return {
-        "name": f"{name}: growth of an event's cost (1 = linear)",
-        "value": exponent,
-        "unit": "",
-        "reference": None,
-        "ratio": None,
-        "bound": EXPONENT_BOUND,
-        "ok": exponent <= EXPONENT_BOUND,
-        "note": f"{first_ms:.3g} ms at {first_rows} rack pairs, {last_ms:.3g} at {last_rows}",
-    }
+    return bench_row(
+        f"{name}: growth of an event's cost (1 = linear)",
+        exponent,
+        bound=EXPONENT_BOUND,
+        note=f"{first_ms:.3g} ms at {first_rows} rack pairs, {last_ms:.3g} at {last_rows}",
+    )

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.errors import RailyardError
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.resourcemanager.schedulers import all_recipes
@@ -28,7 +28,7 @@ _BATCH = 100
 _SHOWN = 5
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Run them, spread over the cores; ``quick`` runs fewer."""
     wanted = QUICK if quick else SCENARIOS
     schedulers = [*all_recipes(), toys.RECIPE.name]
@@ -75,17 +75,13 @@ def _batch(batch: tuple[str, range]) -> tuple[list[str], float]:
     return texts, time.process_time() - begun_s
 
 
-def _row(scheduler: str, scenarios: int, broken: list[str]) -> dict[str, Any]:
-    return {
-        "name": f"{scheduler}: of {scenarios} scenarios, those that break a rule",
-        "value": len(broken),
-        "unit": "",
-        "reference": None,
-        "ratio": None,
-        "bound": 0,
-        "ok": not broken,
-        "note": "; ".join(broken[:_SHOWN]),
-    }
+def _row(scheduler: str, scenarios: int, broken: list[str]) -> Row:
+    return bench_row(
+        f"{scheduler}: of {scenarios} scenarios, those that break a rule",
+        len(broken),
+        bound=0,
+        note="; ".join(broken[:_SHOWN]),
+    )
 
 
 def _main(scheduler: str, seed: str, events: str = "") -> int:

@@ -29,9 +29,9 @@ simulation's.  The difference grows on a busy machine; the notes show how busy i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from railyard.benchmarks._common.bothclocks import on_both_clocks, row
+from railyard.benchmarks._common.rows import Row
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.scatter import VARIANCE
@@ -60,7 +60,7 @@ QUICK = {
 }
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure with three seeds each; ``quick`` takes one, and one scheduler with each of the jobs.
 
     Flow schedulers that there are none of are left out.
@@ -75,7 +75,7 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
 
 def _measure(
     name: str, words: tuple[str, ...], scheduler: str, flows: str, seeds: int
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     request = RunsRequest(
         words=words,
         schedulers=(scheduler,),

@@ -15,8 +15,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster
@@ -25,7 +26,6 @@ from railyard.resourcemanager.schedulers.corral.planfile import Plan
 from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
 
-Row = dict[str, Any]
 Scenario = Literal["batch", "online"]
 
 CPU_S_BOUND = 1.1  # a fiftieth of the paper's; aim: 0.3
@@ -81,16 +81,16 @@ def _timed(
         same = published == turns[0][1]
         note = f"reference: plain algorithm, {'same plan' if same else 'ANOTHER PLAN'}"
     size = f"{len(jobs)} jobs, {cluster.racks} racks x {cluster.machines} x {cluster.slots} slots"
-    return {
-        "name": f"{name}, {scenario}: CPU for {size}",
-        "value": taken_s,
-        "unit": "s",
-        "reference": plain_s,
-        "ratio": None if plain_s is None else plain_s / taken_s,
-        "bound": CPU_S_BOUND,
-        "ok": same and taken_s <= CPU_S_BOUND,
-        "note": f"{note}; load {os.getloadavg()[0]:.1f}",
-    }
+    return bench_row(
+        f"{name}, {scenario}: CPU for {size}",
+        taken_s,
+        "s",
+        reference=plain_s,
+        ratio=None if plain_s is None else plain_s / taken_s,
+        bound=CPU_S_BOUND,
+        ok=same and taken_s <= CPU_S_BOUND,
+        note=f"{note}; load {os.getloadavg()[0]:.1f}",
+    )
 
 
 def _cpu(make: Callable[[], Plan]) -> tuple[float, Plan]:
@@ -113,13 +113,12 @@ def _gap(name: str, topology: str, scenario: Scenario, seeds: int) -> Row:
             gaps.append(made.completion_s / least_s - 1)
     batch = scenario == "batch"
     every = ", ".join(f"{100 * gap:.2f}" for gap in gaps)
-    return {
-        "name": f"{name} on {topology}, {scenario}: above the bound, at most",
-        "value": 100 * max(gaps),
-        "unit": "%",
-        "reference": 3.0 if batch else 15.0,
-        "ratio": None,
-        "bound": 100 * GAP_BOUND if batch else None,
-        "ok": max(gaps) <= GAP_BOUND if batch else None,
-        "note": f"seed 1 to {seeds}: {every}; {'LP-Batch' if batch else _ONLINE_NOTE}",
-    }
+    return bench_row(
+        f"{name} on {topology}, {scenario}: above the bound, at most",
+        100 * max(gaps),
+        "%",
+        reference=3.0 if batch else 15.0,
+        bound=100 * GAP_BOUND if batch else None,
+        ok=max(gaps) <= GAP_BOUND if batch else None,
+        note=f"seed 1 to {seeds}: {every}; {'LP-Batch' if batch else _ONLINE_NOTE}",
+    )

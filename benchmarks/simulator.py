@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.tomlfile import build
@@ -37,8 +38,6 @@ from railyard.scripts.terminal.options import as_number
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
-
-Row = dict[str, Any]
 
 TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
 LONG_TRACE = "swim/FB-2010_samples_24_times_1hr_0.tsv"
@@ -133,16 +132,15 @@ def _growth(few: int, many: int) -> Row:
     runs = [_measure(f"joint,jobs={n}", *_JOINT) for n in (few, many)]
     each = [done["run_s"] / (done["tasks"] * math.log(done["tasks"])) for done in runs]
     ratio = each[1] / each[0]
-    return {
-        "name": f"growth from {few} to {many} jobs of Joint, over n log n in tasks",
-        "value": runs[1]["run_s"],
-        "unit": "s",
-        "reference": runs[0]["run_s"],
-        "ratio": ratio,
-        "bound": GROWTH_BOUND,
-        "ok": ratio <= GROWTH_BOUND,
-        "note": f"{runs[0]['tasks']} and {runs[1]['tasks']} tasks",
-    }
+    return bench_row(
+        f"growth from {few} to {many} jobs of Joint, over n log n in tasks",
+        runs[1]["run_s"],
+        "s",
+        reference=runs[0]["run_s"],
+        ratio=ratio,
+        ratio_bound=GROWTH_BOUND,
+        note=f"{runs[0]['tasks']} and {runs[1]['tasks']} tasks",
+    )
 
 
 def _table(title: str, jobs: str, topology: str, flows: str, *settings: str) -> list[Row]:
@@ -153,39 +151,39 @@ def _table(title: str, jobs: str, topology: str, flows: str, *settings: str) -> 
     ]
 
 
-def _memory(title: str, done: Row) -> Row:
+def _memory(title: str, done: dict[str, Any]) -> Row:
     memory_mb = done["memory_mb"]
     ok = memory_mb < MEMORY_MB_BOUND
     return _row(f"{title}: memory", memory_mb, "MB", MEMORY_MB_BOUND, ok, done)
 
 
 def _row(
-    name: str, value: float, unit: str, bound: float | None, ok: bool | None, done: Row
+    name: str, value: float, unit: str, bound: float | None, ok: bool | None, done: dict[str, Any]
 ) -> Row:
     counts = f"{done['tasks']} tasks, {done['flows']} flows, {done['makespan_s']:.0f} s"
-    return {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "reference": None,
-        "ratio": None,
-        "bound": bound,
-        "ok": ok,
-        "note": f"{counts} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}",
-    }
+    return bench_row(
+        name,
+        value,
+        unit,
+        bound=bound,
+        ok=ok,
+        note=f"{counts} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}",
+    )
 
 
-def _measure(*settings: str) -> Row:
+def _measure(*settings: str) -> dict[str, Any]:
     print(f"  {' '.join(settings)} ...", file=sys.stderr)
     command = [sys.executable, "-m", "railyard.benchmarks.simulator", *settings]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
-    row: Row = json.loads(done.stdout)
-    return row
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
 
 
-def _one_run(jobs: str, topology: str, scheduler: str, flows: str, *settings: str) -> Row:
+def _one_run(
+    jobs: str, topology: str, scheduler: str, flows: str, *settings: str
+) -> dict[str, Any]:
     pairs = (setting.split("=") for setting in settings)
     behaviour = build({key: as_number(value) for key, value in pairs}, Behaviour, "--behaviour")
     config = ClusterConfig(

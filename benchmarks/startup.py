@@ -12,10 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Any
 
 import psutil
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
 from railyard.scripts.clusters.launch import own_cluster
@@ -28,7 +28,7 @@ DAEMONS = 19
 _FRESH = "import numpy, zmq, msgpack, sys; sys.stdout.write('r'); sys.stdout.flush(); input()"
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes 2 turns rather than 5."""
     config = ClusterConfig(topology=load_topology("hybrid-8x4"))
     up_s: list[float] = []
@@ -43,24 +43,20 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     memory_mb = max(unshared_bytes) / 1e6
     bound_mb = UNSHARED_BYTES_BOUND / 1e6
     return [
-        {
-            "name": f"cluster of 8 racks up, against {DAEMONS} fresh Pythons",
-            "value": value_s,
-            "unit": "s",
-            "reference": reference_s,
-            "ratio": value_s / reference_s,
-            "bound": RATIO_BOUND,
-            "ok": value_s / reference_s < RATIO_BOUND,
-        },
-        {
-            "name": "unshared memory of its daemons, their helpers and their parent",
-            "value": memory_mb,
-            "unit": "MB",
-            "reference": bound_mb,
-            "ratio": memory_mb / bound_mb,
-            "bound": 1.0,
-            "ok": memory_mb < bound_mb,
-        },
+        bench_row(
+            f"cluster of 8 racks up, against {DAEMONS} fresh Pythons",
+            value_s,
+            "s",
+            reference=reference_s,
+            ratio_bound=RATIO_BOUND,
+        ),
+        bench_row(
+            "unshared memory of its daemons, their helpers and their parent",
+            memory_mb,
+            "MB",
+            reference=bound_mb,
+            ratio_bound=1,
+        ),
     ]
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import read_log
@@ -96,9 +96,7 @@ def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def compare(
-    request: RunsRequest, quantities: Sequence[Quantity], bound: float
-) -> list[dict[str, Any]]:
+def compare(request: RunsRequest, quantities: Sequence[Quantity], bound: float) -> list[Row]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
@@ -123,9 +121,7 @@ def compare(
     return rows
 
 
-def row(
-    name: str, unit: str, means: tuple[float, float], bound: float, runs: Runs
-) -> dict[str, Any]:
+def row(name: str, unit: str, means: tuple[float, float], bound: float, runs: Runs) -> Row:
     """A benchmark's row: the emulation's figure, which may differ by ``bound`` % at most.
 
     Shares (unit %) are compared by percentage points.
@@ -133,16 +129,15 @@ def row(
     value, reference = means
     points = unit == "%"
     off = abs(value - reference) if points else abs(value / reference - 1) * 100
-    return {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "reference": reference,
-        "ratio": value / reference if reference else None,
-        "bound": bound if points else 1 + bound / 100,
-        "ok": off <= bound and runs.verified,
-        "note": f"{off:.1f} {'points' if points else '%'} off; {runs.note()}",
-    }
+    return bench_row(
+        name,
+        value,
+        unit,
+        reference=reference,
+        bound=bound if points else 1 + bound / 100,
+        ok=off <= bound and runs.verified,
+        note=f"{off:.1f} {'points' if points else '%'} off; {runs.note()}",
+    )
 
 
 def _emulated(request: RunsRequest, seed: int, events: Path) -> Emulated:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import load_topology
@@ -57,7 +57,7 @@ class Events:
         self.commands += len(commands)
 
 
-def idle_proposals(times: int) -> list[dict[str, Any]]:
+def idle_proposals(times: int) -> list[Row]:
     """Rows of a benchmark, from so many runs of each."""
     rows = []
     for title, (jobs, topology, scheduler) in SETUPS.items():
@@ -134,19 +134,14 @@ def _some(steps: Iterator[None]) -> bool:
 _ENDED = object()
 
 
-def _row(
-    name: str, done: Sequence[tuple[float, float]], bound: float | None, log: Events
-) -> dict[str, Any]:
+def _row(name: str, done: Sequence[tuple[float, float]], bound: float | None, log: Events) -> Row:
     asked_s, not_asked_s = (sum(each) / len(done) for each in zip(*done, strict=True))
-    ratio = asked_s / not_asked_s
     each = " ".join(f"{one / other:.3f}" for one, other in done)
-    return {
-        "name": name,
-        "value": asked_s,
-        "unit": "s",
-        "reference": not_asked_s,
-        "ratio": ratio,
-        "bound": bound,
-        "ok": None if bound is None else ratio <= bound,
-        "note": f"{len(log.events)} events; ratios {each}",
-    }
+    return bench_row(
+        name,
+        asked_s,
+        "s",
+        reference=not_asked_s,
+        ratio_bound=bound,
+        note=f"{len(log.events)} events; ratios {each}",
+    )

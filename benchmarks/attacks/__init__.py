@@ -12,7 +12,8 @@ Open ``kills`` first.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+from railyard.benchmarks._common.rows import Row
 
 #: A module each, in the order in which they are made: those that find most come first.
 KINDS = (
@@ -27,7 +28,7 @@ KINDS = (
 )
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Make the attacks of all kinds; ``quick`` makes a few of each."""
     rows = []
     for kind in KINDS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks import KINDS
 from railyard.benchmarks.attacks._grounds.trials import SEED
 from railyard.scripts.commands.bench import show
@@ -25,7 +25,7 @@ def main() -> int:
         if kind not in KINDS:
             parser.error(f"unknown kind {kind!r}: there are {', '.join(KINDS)}")
     interrupts.install()
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     try:
         for kind in arguments.kinds or KINDS:
             module = importlib.import_module(f"railyard.benchmarks.attacks.{kind}")

@@ -10,8 +10,8 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.blocks import (
     DAMAGES,
     Damage,
@@ -34,7 +34,7 @@ _QUICK = (
 )
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Damage; ``quick`` does each once."""
     return run_trials("corruption", trials(), quick, seed, only)
 

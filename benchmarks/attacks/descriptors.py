@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.blocks import replicas
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, pid_of, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
@@ -29,7 +30,7 @@ _SHORTAGE_S = 2.0
 _HEALTH_TIMEOUT_S = 60.0
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Take descriptors away; ``quick`` in fewer ways."""
     return run_trials("descriptors", trials(), quick, seed, only)
 

@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Broken, Grounds, Home, pid_of
 from railyard.benchmarks.attacks._grounds.trials import SEED, say, tally
 from railyard.benchmarks.attacks._hostile.sender import BATCH, Sender, Target, shown
@@ -39,7 +39,7 @@ _MEMORY_BOUND_MB = 1500.0
 
 def run(
     quick: bool = False, seed: int = SEED, only: str | None = None, frames: int | None = None
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Send a million frames; ``quick`` sends 20,000; ``only`` one batch."""
     wanted = frames or (QUICK if quick else FRAMES)
     batches = range(-(-wanted // BATCH)) if only is None else range(int(only), int(only) + 1)
@@ -66,7 +66,7 @@ class Attack:
         self._answers = 0  #: of ``status`` and ``fs``
         self._broken_answers: list[str] = []
 
-    def carry_out(self) -> list[dict[str, Any]]:
+    def carry_out(self) -> list[Row]:
         """Attack; the rows of what held."""
         home = self._home
         home.up()
@@ -130,28 +130,26 @@ class Attack:
                 said_s = now_s
                 say("frames", f"{(batch + 1) * BATCH} after {now_s - begun_s:.0f} s")
 
-    def _row_of_daemon(self, target: Target) -> dict[str, Any]:
+    def _row_of_daemon(self, target: Target) -> Row:
         slowest = f"slowest answer {target.slowest_s:.2f} s, after batch {target.slowest_batch}"
         note = target.broken or f"seed {self._seed}; {slowest}"
         row = tally(f"frames to {target.name}", target.tried, target.held, [])
         held = row["ok"] and not target.broken
         return row | {"note": note, "ok": held if target.tried else None}
 
-    def _row_of_all(self) -> dict[str, Any]:
+    def _row_of_all(self) -> Row:
         wanted = len(self._batches)
         late = f"the rest was not sent within {_TIME_S_MAX:g} s, or the cluster ended"
-        return {
-            "name": f"frames that were sent, of {wanted * BATCH}",
-            "value": self._done * BATCH,
-            "unit": "",
-            "reference": None,
-            "ratio": self._done / wanted,
-            "bound": 1,
-            "ok": self._done == wanted,
-            "note": "" if self._done == wanted else late,
-        }
+        return bench_row(
+            f"frames that were sent, of {wanted * BATCH}",
+            self._done * BATCH,
+            ratio=self._done / wanted,
+            bound=1,
+            ok=self._done == wanted,
+            note="" if self._done == wanted else late,
+        )
 
-    def _row_of_attempt(self) -> dict[str, Any]:
+    def _row_of_attempt(self) -> Row:
         broken = self._broken_attempt_frames
         held = max(0, self._attempt_frames - BATCH * len(broken))
         row = tally("frames from an attempt, to all", self._attempt_frames, held, broken)
@@ -237,7 +235,7 @@ class Attack:
         return []
 
     @staticmethod
-    def _row(name: str, tried: int, broken: list[str]) -> dict[str, Any]:
+    def _row(name: str, tried: int, broken: list[str]) -> Row:
         return tally(name, tried, tried - len(broken), broken)
 
 
@@ -245,13 +243,11 @@ def _resident_bytes(pid: int) -> int:
     return int(psutil.Process(pid).memory_info().rss)
 
 
-def _memory_row(megabytes: float) -> dict[str, Any]:
-    return {
-        "name": "memory of the largest daemon after the frames",
-        "value": megabytes,
-        "unit": "MB",
-        "reference": _MEMORY_BOUND_MB,
-        "ratio": megabytes / _MEMORY_BOUND_MB,
-        "bound": 1.0,
-        "ok": megabytes < _MEMORY_BOUND_MB,
-    }
+def _memory_row(megabytes: float) -> Row:
+    return bench_row(
+        "memory of the largest daemon after the frames",
+        megabytes,
+        "MB",
+        reference=_MEMORY_BOUND_MB,
+        ratio_bound=1,
+    )

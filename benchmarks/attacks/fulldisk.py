@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Skipped, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
@@ -28,7 +28,7 @@ _SHORT_S = 0.7
 _HEALTH_TIMEOUT_S = 60.0
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Fill the disk; ``quick`` in fewer ways."""
     return run_trials("fulldisk", trials(), quick, seed, only)
 

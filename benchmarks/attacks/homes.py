@@ -13,15 +13,15 @@ import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, pid_of, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 _THESIS = "the only copy\n"
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Attack; ``quick`` leaves out those that take long."""
     return run_trials("homes", trials(), quick, seed, only)
 

@@ -10,8 +10,8 @@ import os
 import signal
 import time
 from functools import partial
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, pid_of, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
@@ -24,7 +24,7 @@ _MOMENT_S_MAX = 4.0
 _NO_NODES_TIMEOUT_S = 150.0
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Kill; ``quick`` kills each role once."""
     return run_trials("kills", trials(), quick, seed, only)
 

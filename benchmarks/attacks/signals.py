@@ -6,8 +6,8 @@ import signal
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
@@ -18,7 +18,7 @@ _FILE_BYTES = 20_000_000
 _END_TIMEOUT_S = 25.0
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Interrupt; ``quick`` does it once or twice a command."""
     return run_trials("signals", trials(), quick, seed, only)
 

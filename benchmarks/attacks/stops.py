@@ -10,8 +10,8 @@ import os
 import signal
 import time
 from functools import partial
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Home, pid_of
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
@@ -33,7 +33,7 @@ _LONG_S = 13.0
 _HEALTH_TIMEOUT_S = 30.0
 
 
-def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[dict[str, Any]]:
+def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Stop; ``quick`` has a long stop of the emulator and a short one of some others."""
     return run_trials("stops", trials(), quick, seed, only)
 

@@ -10,13 +10,14 @@ Not here: whole jobs' times, which ``parity`` compares.  Open ``networks`` first
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+from railyard.benchmarks._common.rows import Row
 
 #: A module each.
 PARTS = ("networks", "attempts")
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure all parts; ``quick`` takes a round or a few attempts of each."""
     rows = []
     for part in PARTS:

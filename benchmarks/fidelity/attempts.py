@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._network import crowd
 from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.benchmarks.fidelity.networks import errors_percent, percentile
@@ -59,7 +60,7 @@ class Shuffle:
     alive: int  #: the fewest attempts that lived at any time of it
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes 100 attempts rather than 1,000, and a tenth of the time."""
     attempts, seconds = (100, SHUFFLE_S / 10) if quick else (ATTEMPTS, SHUFFLE_S)
     topology = load_topology(TOPOLOGY)
@@ -76,16 +77,14 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     name = f"{TOPOLOGY}, {attempts} attempts"
     values = (("median", statistics.median(errors)), ("p99", percentile(errors, 0.99)))
     return [
-        {
-            "name": f"{name}: {figure} error",
-            "value": value,
-            "unit": "%",
-            "reference": None,
-            "ratio": None,
-            "bound": bound,
-            "ok": value <= bound and shuffle.alive >= attempts,
-            "note": note,
-        }
+        bench_row(
+            f"{name}: {figure} error",
+            value,
+            "%",
+            bound=bound,
+            ok=value <= bound and shuffle.alive >= attempts,
+            note=note,
+        )
         for (figure, value), bound in zip(values, BOUNDS, strict=True)
     ]
 

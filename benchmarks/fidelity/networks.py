@@ -20,8 +20,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._network.emulated import Arrival, EmulatedNetwork
 from railyard.benchmarks._network.scenarios import (
     Batch,
@@ -58,10 +58,10 @@ class _Measured:
     note: str
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes one round rather than several of each scenario."""
     rounds = 1 if quick else 5
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for load in BOUNDS:
         others = _all_cores_busy() if load == "busy" else nullcontext()
         with others, priority(DECIDER):
@@ -95,9 +95,7 @@ def _measure(topology: Topology, scheduler: str, batches: Sequence[Batch]) -> _M
     return _Measured(batches=carried, stats=stats, note=note)
 
 
-def _error_rows(
-    topology: Topology, scheduler: str, load: str, measured: _Measured
-) -> list[dict[str, Any]]:
+def _error_rows(topology: Topology, scheduler: str, load: str, measured: _Measured) -> list[Row]:
     errors = [
         error for batch in measured.batches for error in errors_percent(topology, batch, scheduler)
     ]
@@ -108,7 +106,7 @@ def _error_rows(
     ]
 
 
-def _dark_rows(topology: Topology, load: str, measured: _Measured) -> list[dict[str, Any]]:
+def _dark_rows(topology: Topology, load: str, measured: _Measured) -> list[Row]:
     assert topology.ocs is not None
     delta_s = topology.ocs.delta_s
     dark_s = [dark for batch in measured.batches for dark in dark_times_s(batch)]
@@ -142,17 +140,8 @@ def _words(topology: Topology) -> str:
     return f"circuits after {topology.ocs.delta_s * 1e3:g} ms"
 
 
-def _row(name: str, value: float, unit: str, bound: float, note: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "reference": None,
-        "ratio": None,
-        "bound": bound,
-        "ok": value <= bound,
-        "note": note,
-    }
+def _row(name: str, value: float, unit: str, bound: float, note: str) -> Row:
+    return bench_row(name, value, unit, bound=bound, note=note)
 
 
 def errors_percent(

@@ -6,10 +6,10 @@ Open ``_problems`` first.
 
 from __future__ import annotations
 
-from typing import Any
+from railyard.benchmarks._common.rows import Row
 
 
-def run(quick: bool = False) -> list[dict[str, Any]]:
+def run(quick: bool = False) -> list[Row]:
     """Run all parts."""
     from railyard.benchmarks.placement import changes, instances, solvers
 

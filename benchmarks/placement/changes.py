@@ -5,12 +5,9 @@ The optimum is that of all sets of k sites.
 
 from __future__ import annotations
 
-from typing import Any
-
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.placement._problems import TOLERANCE, nearest, random_change
 from railyard.resourcemanager.schedulers.placement import ksites
-
-Row = dict[str, Any]
 
 CASES, CASES_QUICK = 10_000, 1_000
 
@@ -26,14 +23,10 @@ def run(quick: bool = False) -> list[Row]:
         if found > best + TOLERANCE:
             above, worst = above + 1, max(worst, found / best)
     return [
-        {
-            "name": f"changing k sites: assignments of {cases} further from the ideal than need be",
-            "value": 100 * above / cases,
-            "unit": "%",
-            "reference": None,
-            "ratio": None,
-            "bound": None,
-            "ok": None,
-            "note": f"at most {worst:.2f} times as far as the best of all, 2 to 7 sites",
-        }
+        bench_row(
+            f"changing k sites: assignments of {cases} further from the ideal than need be",
+            100 * above / cases,
+            "%",
+            note=f"at most {worst:.2f} times as far as the best of all, 2 to 7 sites",
+        )
     ]

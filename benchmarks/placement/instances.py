@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import AttemptId, JobId
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt, NodeJoined
 from railyard.cluster.topology import Topology, load_topology
@@ -18,8 +18,6 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput, TimerFired
 from railyard.resourcemanager.schedulers import recipe_named
-
-Row = dict[str, Any]
 
 #: {jobs: (CPU s of the paper's, most CPU s)}
 SIZES: dict[int, tuple[float | None, float | None]] = {
@@ -41,16 +39,15 @@ def _row(jobs: int) -> Row:
     paper_s, bound_s = SIZES[jobs]
     turns = sorted(_instance_s(jobs, seed) for seed in range(3))
     taken_s, launched = turns[1]
-    return {
-        "name": f"a scheduling instance, {jobs} jobs: CPU",
-        "value": taken_s,
-        "unit": "s",
-        "reference": paper_s,
-        "ratio": None if paper_s is None else paper_s / taken_s,
-        "bound": bound_s,
-        "ok": None if bound_s is None else taken_s <= bound_s,
-        "note": f"{launched} tasks launched; reference: the paper; load {os.getloadavg()[0]:.1f}",
-    }
+    return bench_row(
+        f"a scheduling instance, {jobs} jobs: CPU",
+        taken_s,
+        "s",
+        reference=paper_s,
+        ratio=None if paper_s is None else paper_s / taken_s,
+        bound=bound_s,
+        note=f"{launched} tasks launched; reference: the paper; load {os.getloadavg()[0]:.1f}",
+    )
 
 
 def _instance_s(jobs: int, seed: int) -> tuple[float, int]:

@@ -16,6 +16,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.placement._problems import (
     TOLERANCE,
     Problem,
@@ -23,8 +24,6 @@ from railyard.benchmarks.placement._problems import (
     random_problem,
 )
 from railyard.resourcemanager.schedulers.placement.model import Sites, Stage
-
-Row = dict[str, Any]
 
 CASES, CASES_QUICK = 10_000, 300
 SIZES = (8, 30, 50, 200)
@@ -59,16 +58,13 @@ def _agreement(cases: int) -> Row:
     found = joblib.Parallel(n_jobs=-1)(joblib.delayed(_compared)(chunk) for chunk in chunks)
     largest = max(differs for differs, _ in found)
     wrong = [each for _, broken in found for each in broken]
-    return {
-        "name": f"cases of {cases} in which the exact plan is not the linear program's optimum",
-        "value": len(wrong),
-        "unit": "",
-        "reference": 0,
-        "ratio": None,
-        "bound": 0,
-        "ok": not wrong,
-        "note": wrong[0] if wrong else f"largest difference {largest:.1e}, allowed {TOLERANCE:g}",
-    }
+    return bench_row(
+        f"cases of {cases} in which the exact plan is not the linear program's optimum",
+        len(wrong),
+        reference=0,
+        bound=0,
+        note=wrong[0] if wrong else f"largest difference {largest:.1e}, allowed {TOLERANCE:g}",
+    )
 
 
 def _compared(seeds: range) -> tuple[float, list[str]]:
@@ -84,16 +80,15 @@ def _speed(kind: str, size: int) -> Row:
     exact_ms = _median_ms([problem.exact for problem in problems])
     general_ms = _median_ms([problem.general for problem in problems[:_TIMED_GENERAL]])
     bound = BOUNDS_MS.get(size)
-    return {
-        "name": f"{kind}, {size} sites: CPU of a plan",
-        "value": exact_ms,
-        "unit": "ms",
-        "reference": general_ms,
-        "ratio": general_ms / exact_ms,
-        "bound": bound,
-        "ok": None if bound is None else exact_ms <= bound,
-        "note": f"reference: HiGHS; the paper: {_PAPER_MS:g} ms; load {os.getloadavg()[0]:.1f}",
-    }
+    return bench_row(
+        f"{kind}, {size} sites: CPU of a plan",
+        exact_ms,
+        "ms",
+        reference=general_ms,
+        ratio=general_ms / exact_ms,
+        bound=bound,
+        note=f"reference: HiGHS; the paper: {_PAPER_MS:g} ms; load {os.getloadavg()[0]:.1f}",
+    )
 
 
 def _large(kind: str, size: int, seed: int) -> Problem:
@@ -119,13 +114,9 @@ def _cold() -> Row:
     """What the first plan of a process costs: numba is loaded, and loops compiled before."""
     command = [sys.executable, "-c", _COLD]
     cold_s = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return {
-        "name": "the first plan of a process, once its loops were compiled: CPU",
-        "value": cold_s,
-        "unit": "s",
-        "reference": None,
-        "ratio": None,
-        "bound": None,
-        "ok": None,
-        "note": "without the 0.5 s of loading numba",
-    }
+    return bench_row(
+        "the first plan of a process, once its loops were compiled: CPU",
+        cold_s,
+        "s",
+        note="without the 0.5 s of loading numba",
+    )

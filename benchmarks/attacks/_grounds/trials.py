@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
 
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Broken, Grounds, Home
 
 #: Most of a trial's time nothing is computed: something is stopped, paced or waited for.
@@ -49,7 +49,7 @@ class Outcome:
 
 def run_trials(
     kind: str, trials: list[Trial], quick: bool, seed: int = SEED, only: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Make the attacks; a row for each of their sorts."""
     wanted = [trial for trial in trials if trial.quick or not quick]
     if only is not None:
@@ -70,18 +70,16 @@ def run_trials(
     return [_row(name, found) for name, found in by_row.items()]
 
 
-def tally(name: str, tried: int, held: int, broken: list[str]) -> dict[str, Any]:
+def tally(name: str, tried: int, held: int, broken: list[str]) -> Row:
     """A row: how many attacks held, of how many that were tried."""
-    return {
-        "name": f"{name}: of {tried} tried, those that held",
-        "value": held,
-        "unit": "",
-        "reference": None,
-        "ratio": held / tried if tried else None,
-        "bound": 1,
-        "ok": held == tried,
-        "note": "; ".join(broken[:_SHOWN]),
-    }
+    return bench_row(
+        f"{name}: of {tried} tried, those that held",
+        held,
+        ratio=held / tried if tried else None,
+        bound=1,
+        ok=held == tried,
+        note="; ".join(broken[:_SHOWN]),
+    )
 
 
 def say(kind: str, words: str) -> None:
@@ -117,7 +115,7 @@ def _make(grounds: Grounds, kind: str, trial: Trial, seed: int) -> Outcome:
     return outcome
 
 
-def _row(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
+def _row(name: str, outcomes: list[Outcome]) -> Row:
     tried = [outcome for outcome in outcomes if not outcome.skipped]
     broken = [outcome.broken for outcome in tried if outcome.broken]
     row = tally(name, len(tried), len(tried) - len(broken), broken)
