@@ -22,6 +22,7 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.access.roles import take_role
 from railyard.cluster.processes.family import die_with_parent
+from tests.waiting import wait_for
 
 Main = Callable[[Daemon], None]
 
@@ -71,20 +72,12 @@ class MiniCluster:
         """Kill -9 a daemon, and wait until it is gone."""
         pid = self.pids.pop(name)
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not _exists(pid), f"{name} to die")
+        wait_for(lambda: not _exists(pid), why=f"{name} dies")
 
     def logs(self) -> str:
         """What the daemons wrote, for failed assertions."""
         texts = [path.read_text() for path in sorted((self.folder.path / "logs").iterdir())]
         return "\n".join(texts)
-
-
-def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
-    """Wait for a condition, by looking again and again; fails the test after ``timeout_s``."""
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, f"waited {timeout_s:g} s for {what}"
-        time.sleep(0.01)
 
 
 def _launch_on_request(

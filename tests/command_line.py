@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -97,14 +96,6 @@ def command_line() -> Iterator[CommandLine]:
         for process in line.processes():
             process.kill()
         assert not left, f"left behind: {left}"
-
-
-def wait_for(what: Callable[[], object], timeout_s: float = 10.0, why: str = "") -> None:
-    """Wait until ``what()`` is true; fail if that takes too long."""
-    deadline_s = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {why}"
-        time.sleep(0.01)
 
 
 def _heed_interrupts() -> None:

@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from railyard.benchmarks.attacks._grounds.guard import processes_of
 from railyard.benchmarks.attacks._grounds.home import Broken, Grounds
 from railyard.benchmarks.attacks._grounds.trials import Skipped, Trial, run_trials
 from railyard.scripts.commands.bench import benchmark_names, parts_of
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -98,10 +98,7 @@ def test_nothing_is_left_whatever_ends_the_attacks(number):
     assert processes_of(folder)
     maker.send_signal(number)
     maker.communicate()
-    deadline_s = time.monotonic() + 20
-    while folder.exists() or processes_of(folder):
-        assert time.monotonic() < deadline_s, f"left: {folder}, {processes_of(folder)}"
-        time.sleep(0.05)
+    wait_for(lambda: not (folder.exists() or processes_of(folder)), why="all is gone")
 
 
 def test_a_closed_place_starts_no_commands():

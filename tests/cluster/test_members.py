@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from railyard.cluster.processes.members import kill_members, marked, signal_member
-from tests.command_line import wait_for
+from tests.waiting import gone, wait_for
 
 ID = f"test-{os.getpid()}"
 
@@ -59,7 +59,7 @@ def test_what_a_member_has_started_is_killed_wherever_it_is():
     )
     sleeping = psutil.Process(int(done.stdout))
     assert kill_members(ID, 5.0) == []
-    assert not sleeping.is_running() or sleeping.status() == psutil.STATUS_ZOMBIE
+    assert gone(sleeping)
 
 
 def test_a_number_that_is_somebody_elses_by_now_is_not_signalled(start):

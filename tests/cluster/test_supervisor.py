@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -16,6 +15,7 @@ import pytest
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.processes.supervisor import Ending
+from tests.waiting import gone, wait_for
 
 PROGRAM = """
 import os, sys, time
@@ -119,17 +119,7 @@ def family(folder, process):
 
 
 def assert_gone(pids):
-    deadline_s = time.monotonic() + 10
-    while left := [pid for pid in pids if psutil.pid_exists(pid) and not zombie(pid)]:
-        assert time.monotonic() < deadline_s, f"still running: {left}"
-        time.sleep(0.01)
-
-
-def zombie(pid):
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    wait_for(lambda: all(map(gone, pids)), why="all have ended")
 
 
 def test_sigterm_takes_all_down_even_what_does_not_listen(start):
@@ -244,10 +234,7 @@ def test_a_failed_start_says_which_daemon_and_leaves_nothing(start):
 
 def test_a_critical_death_while_others_start_is_a_failed_start(start):
     folder, process = start("serve,hangs")
-    deadline_s = time.monotonic() + 10
-    while not list(folder.sockets.iterdir()):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    wait_for(lambda: list(folder.sockets.iterdir()), why="it has begun")
     os.kill(next(r["pid"] for r in folder.processes() if r["name"] == "serve-0"), signal.SIGKILL)
     events = [json.loads(line) for line in process.stdout]
     assert [event["event"] for event in events] == ["died", "failed", "stopped"]

@@ -23,7 +23,7 @@ from railyard.dfs.client import BlockUnavailable
 from railyard.dfs.datanode.sending import BlockSource
 from railyard.dfs.messages import ReadBlock, WriteBlock
 from railyard.dfs.peers import OutgoingBlock, Peers
-from tests.cluster_fixture import wait_for
+from tests.waiting import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
 #: More than a sender has under way.
@@ -35,7 +35,7 @@ def content(client, path):
 
 
 def wait_until_healthy(client):
-    wait_for(lambda: client.check().healthy, "all replicas to be there")
+    wait_for(lambda: client.check().healthy, why="all replicas to be there")
 
 
 # Dead DataNodes ----------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_a_dead_datanode_is_read_around_at_once_and_made_up_for(start_dfs):
     dfs.kill("datanode-r1")
     for number in range(4):
         assert content(reader, f"/f{number}") == DATA
-    wait_for(lambda: writer.check().nodes_lost == ("r1n0", "r1n1"), "the loss to be noticed")
+    wait_for(lambda: writer.check().nodes_lost == ("r1n0", "r1n1"), why="the loss to be noticed")
     wait_until_healthy(writer)
     for number in range(4):
         for location in writer.locations(f"/f{number}"):
@@ -58,7 +58,7 @@ def test_a_dead_datanode_is_read_around_at_once_and_made_up_for(start_dfs):
     assert content(dfs.client(), "/f3") == DATA
     dfs.start("datanode-r1", "datanode-r0")
     wait_until_healthy(writer)
-    wait_for(lambda: writer.check().over_replicated == 0, "surplus replicas to go")
+    wait_for(lambda: writer.check().over_replicated == 0, why="surplus replicas to go")
 
 
 def test_a_datanode_that_dies_in_the_middle_of_a_read(start_dfs):
@@ -123,7 +123,7 @@ def test_a_node_is_lost_alone(start_dfs, how):
         shutil.rmtree(dfs.folder.node("r0n0"))
     reader = dfs.client("r0n1")
     assert content(reader, "/f") == DATA
-    wait_for(lambda: reader.check().nodes_lost == ("r0n0",), "the loss to be noticed")
+    wait_for(lambda: reader.check().nodes_lost == ("r0n0",), why="the loss to be noticed")
     wait_until_healthy(reader)
     for location in reader.locations("/f"):
         assert "r0n0" not in location.nodes
@@ -189,10 +189,10 @@ def test_a_damaged_replica_is_read_around_and_replaced(start_dfs, how, reader):
         assert content(reader, "/f") == DATA
         return "r0n0" not in client.locations("/f")[0].nodes
 
-    wait_for(bad_is_known, "the bad replica to be reported")  # a reader may choose the good one
+    wait_for(bad_is_known, why="the bad replica to be reported")  # a reader may choose the good one
     wait_until_healthy(client)
     assert "r0n0" not in client.locations("/f")[0].nodes
-    wait_for(lambda: not dfs.block_file("r0n0", location.block).exists(), "the bad one to go")
+    wait_for(lambda: not dfs.block_file("r0n0", location.block).exists(), why="the bad one to go")
 
 
 def test_no_sound_replica_is_left(start_dfs):
@@ -324,7 +324,7 @@ def test_bytes_that_do_not_fit_their_checksums_are_not_stored(start_dfs, wrong):
     assert answers[0].nodes == ()
     assert "block 1: wrong checksum at" in answers[0].reason
     files = cluster.folder.path.glob
-    wait_for(lambda: not list(files("nodes/*/blocks/*")), "what was begun to go")
+    wait_for(lambda: not list(files("nodes/*/blocks/*")), why="what was begun to go")
     peers.close()
 
 
@@ -400,7 +400,7 @@ def test_a_writer_that_is_killed_leaves_no_file_and_others_go_on(start_dfs):
     client.write("/f", [DATA])
     assert content(client, "/f") == DATA
     parts = dfs.folder.path.glob
-    wait_for(lambda: not list(parts("nodes/*/blocks/*.part")), "unfinished blocks to go")
+    wait_for(lambda: not list(parts("nodes/*/blocks/*.part")), why="unfinished blocks to go")
 
 
 # Nonsense ----------------------------------------------------------------------------------------

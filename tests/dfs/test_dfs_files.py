@@ -15,6 +15,7 @@ from railyard.cluster.errors import Refused
 from railyard.cluster.ids import rack_of
 from railyard.dfs.messages import Move, PlacementHint
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
+from tests.waiting import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
 
@@ -24,11 +25,8 @@ def content(client, path, *range_):
 
 
 def wait_until_disks_are_empty(dfs):
-    deadline_s = time.monotonic() + 10
     folders = [dfs.folder.node(node.id) / "blocks" for node in dfs.topology.nodes()]
-    while left := [path.name for folder in folders for path in folder.iterdir()]:
-        assert time.monotonic() < deadline_s, left
-        time.sleep(0.01)
+    wait_for(lambda: not any(list(folder.iterdir()) for folder in folders), why="disks are empty")
 
 
 def test_what_was_written_is_read_from_everywhere(start_dfs):

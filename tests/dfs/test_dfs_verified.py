@@ -13,7 +13,7 @@ from railyard.cluster.ids import rack_of
 from railyard.dfs.client import BlockUnavailable
 from railyard.dfs.messages import ReplicaFailed
 from railyard.dfs.namenode.replicas import doubts
-from tests.cluster_fixture import wait_for
+from tests.waiting import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
 
@@ -64,12 +64,12 @@ def test_descriptors_that_run_out_during_a_read_cost_no_replica(start_dfs, monke
     liar = cluster.transport().link("namenode")
     for node in location.nodes:
         liar.send(ReplicaFailed(block=location.block, node=node, reason="I could not read it"))
-    wait_for(lambda: client.check().missing, "what was said of them to be looked into")
+    wait_for(lambda: client.check().missing, why="what was said of them to be looked into")
     assert client.locations("/f0")[0].nodes == ()
     assert set(client.locations("/f0")[0].doubtful) == set(location.nodes)
     give_descriptors(cluster, *datanodes)
     assert content(client, "/f0") == DATA, "what is in doubt is read all the same"
-    wait_for(lambda: client.check().healthy, "the doubts to be settled")
+    wait_for(lambda: client.check().healthy, why="the doubts to be settled")
     assert client.locations("/f0")[0].nodes == location.nodes
     assert all(path.exists() for path in replicas(cluster, location))
 
@@ -113,7 +113,7 @@ def test_readers_that_lie_cost_no_replica(start_dfs):
     for _ in range(3):
         for node in location.nodes:
             liar.send(ReplicaFailed(block=location.block, node=node, reason="lie"))
-    wait_for(lambda: client.check().healthy, "the DataNodes to have looked")
+    wait_for(lambda: client.check().healthy, why="the DataNodes to have looked")
     assert content(client, "/f") == DATA
     now = client.locations("/f")[0]  # the last lies may have come only after that
     assert {*now.nodes, *now.doubtful} == {*location.nodes}
@@ -128,8 +128,8 @@ def test_damage_is_found_though_nobody_reads(start_dfs):
     spoiled = bytearray(bad.read_bytes())
     spoiled[300_000] ^= 1
     bad.write_bytes(spoiled)
-    wait_for(lambda: bytes_or_none(bad) != spoiled, "the damage to be found")
-    wait_for(lambda: client.check().healthy, "a new replica")
+    wait_for(lambda: bytes_or_none(bad) != spoiled, why="the damage to be found")
+    wait_for(lambda: client.check().healthy, why="a new replica")
     assert content(client, "/f") == DATA
 
 
@@ -145,17 +145,17 @@ def test_replicas_deleted_by_hand_are_noticed(start_dfs, monkeypatch, lost):
     for path in paths[:lost]:
         path.unlink()
     if lost == 3:
-        wait_for(lambda: all(len(t.corrupt) == 3 for t in missing(client)), "all to be missed")
+        wait_for(lambda: all(len(t.corrupt) == 3 for t in missing(client)), why="all to be missed")
         paths[0].write_bytes(kept)  # the user had a copy
     if lost == 1:
-        wait_for(lambda: len(held(cluster, location.block)) == 3, "a new replica")
-    wait_for(lambda: client.check().healthy, "fsck to be content")
+        wait_for(lambda: len(held(cluster, location.block)) == 3, why="a new replica")
+    wait_for(lambda: client.check().healthy, why="fsck to be content")
     assert len(held(cluster, location.block)) == 3
     assert content(client, "/f") == DATA
 
 
 def missing(client):
-    wait_for(lambda: client.check().missing, "fsck to say so")
+    wait_for(lambda: client.check().missing, why="fsck to say so")
     return client.check().missing
 
 
@@ -170,9 +170,9 @@ def test_blocks_that_come_and_go_while_reports_are_made_stay_healthy(start_dfs):
         client.write(f"/f{number}", [DATA[:100_000]])
         if number % 3 == 0:
             client.remove(f"/f{number}")
-    wait_for(lambda: client.check().healthy, "no doubts to be left")
+    wait_for(lambda: client.check().healthy, why="no doubts to be left")
     for number in range(15):
         if number % 3:
             assert content(client, f"/f{number}") == DATA[:100_000]
-    wait_for(lambda: len(held(cluster, "*")) == 10 * 5 * 2, "as many replicas as there should be")
+    wait_for(lambda: len(held(cluster, "*")) == 10 * 5 * 2, why="all replicas are there")
     assert {rack_of(node) for node in client.locations("/f1")[0].nodes} == {"r0", "r1"}

@@ -32,8 +32,8 @@ from railyard.dfs.namenode.durable import sqlite_journal
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.process import NameNodeServer
-from tests.cluster_fixture import wait_for
 from tests.dfs.simulated import topology
+from tests.waiting import wait_for
 
 DATA = bytes(range(256)) * 400
 
@@ -105,7 +105,7 @@ class SlowDisk:
         def looked_at():  # what the thread does wakes nobody
             return self.transport.reactor.run_until(done, timeout_s=0.01)
 
-        wait_for(looked_at, "what a sync or its end leads to")
+        wait_for(looked_at, why="what a sync or its end leads to")
 
     def close(self):
         for sync in self.syncs:
@@ -254,7 +254,7 @@ def test_others_are_served_while_a_block_is_synced(start_dfs, tmp_path):
 
     write = threading.Thread(target=lambda: client.write("/f", data()))
     write.start()
-    wait_for(lambda: list(cluster.folder.path.glob("nodes/*/blocks/b*")), "the block")
+    wait_for(lambda: list(cluster.folder.path.glob("nodes/*/blocks/b*")), why="the block")
     link.call(Describe(), Description)
     assert write.is_alive(), "the block is not acknowledged yet"
     may_end.touch()
@@ -271,7 +271,7 @@ def test_a_block_that_cannot_be_synced_goes_elsewhere(start_dfs):
     client.write("/f", [DATA])
     assert {rack_of(node) for each in client.locations("/f") for node in each.nodes} == {"r1"}
     blocks = functools.partial(cluster.folder.path.glob, "nodes/r0*/blocks/*")
-    wait_for(lambda: not list(blocks()), "nothing to be left of it")
+    wait_for(lambda: not list(blocks()), why="nothing to be left of it")
 
 
 def test_a_file_whose_blocks_cannot_be_synced_anywhere_is_refused(start_dfs):
@@ -308,9 +308,9 @@ def test_a_file_that_is_removed_while_its_block_is_synced_leaves_nothing(start_d
     other.mkdir("/f")
     writing.start()
     blocks = functools.partial(cluster.folder.path.glob, "nodes/*/blocks/*")
-    wait_for(lambda: list(blocks()), "the block")
+    wait_for(lambda: list(blocks()), why="the block")
     other.remove("/f", recursive=True)
     may_end.touch()
     writing.join(20)
     assert refused
-    wait_for(lambda: not list(blocks()), "the blocks to go")
+    wait_for(lambda: not list(blocks()), why="the blocks to go")

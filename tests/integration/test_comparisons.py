@@ -10,7 +10,8 @@ import pytest
 
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
 from railyard.resourcemanager.driving.eventlog import read_log, replay
-from tests.command_line import interrupt, wait_for
+from tests.command_line import interrupt
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

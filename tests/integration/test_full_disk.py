@@ -3,8 +3,8 @@
 import json
 import time
 
-from tests.command_line import wait_for
 from tests.fulldisk import small_disk
+from tests.waiting import wait_for
 
 SMALL = ("--topology", "unlimited-2x2")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
-from tests.command_line import interrupt, wait_for
+from tests.command_line import interrupt
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

@@ -8,7 +8,7 @@ import pytest
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.driving.eventlog import read_log
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 MBPS = 1e6 / 8

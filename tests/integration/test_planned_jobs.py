@@ -10,7 +10,7 @@ from railyard.cluster.messages.execution import LaunchAttempt, NodeJoined, NodeL
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted, JobSubmitted
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

@@ -13,7 +13,7 @@ import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 JOB = ("run", "topwords", "--size", "1GB", "--reduces", "3", "--topology", SMALL, "--seed", "5")

@@ -25,7 +25,8 @@ from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.simulator.cluster import Simulation
-from tests.command_line import command_line, wait_for
+from tests.command_line import command_line
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 #: 6 slots, and a network that takes its time.

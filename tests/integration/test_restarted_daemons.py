@@ -10,7 +10,7 @@ import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.scripts.clusters.launch import daemons_of
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

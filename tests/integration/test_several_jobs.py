@@ -5,7 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from railyard.cluster.ids import rack_of
-from tests.command_line import interrupt, wait_for
+from tests.command_line import interrupt
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

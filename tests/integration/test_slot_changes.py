@@ -13,7 +13,7 @@ from railyard.cluster.messaging.wire import Done
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
 from railyard.scripts.clusters.launch import daemons_of
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
 

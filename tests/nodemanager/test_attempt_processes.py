@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import msgspec
 import psutil
@@ -29,6 +28,7 @@ from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import RackShape
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.permits import permits_of_machine
+from tests.waiting import gone, wait_for
 
 #: A job whose one stage calls ``work``; what is above it runs when the module is imported.
 JOB = """
@@ -58,21 +58,6 @@ class Only(Job):
 
 def job_source(work="pass", top=""):
     return JOB.format(work=work, top=top)
-
-
-def wait_until(done, timeout_s=10.0):
-    """Wait for something that no message reports."""
-    deadline_s = time.monotonic() + timeout_s
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)
-
-
-def gone(pid):
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def elsewhere(statement):
@@ -243,10 +228,10 @@ def test_kill_ends_an_attempt_and_what_it_started(cluster, job, tmp_path):
     cluster.load(job, job_source(work))
     cluster.launch(f"{job}.m0.0")
     pid = cluster.pid(f"{job}.m0.0")
-    wait_until(lambda: child.exists() and child.read_text())
+    wait_for(lambda: child.exists() and child.read_text())
     cluster.send("r0", kill_order(f"{job}.m0.0"))
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptKilled)
-    wait_until(lambda: gone(pid) and gone(int(child.read_text())))
+    wait_for(lambda: gone(pid) and gone(int(child.read_text())))
 
 
 @pytest.mark.parametrize("session", [False, True], ids=["same session", "session of its own"])
@@ -255,7 +240,7 @@ def test_what_a_dead_attempt_left_behind_is_killed(cluster, job, tmp_path, sessi
     cluster.load(job, job_source(starts_a_child(child, session)))
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
-    wait_until(lambda: gone(int(child.read_text())))
+    wait_for(lambda: gone(int(child.read_text())))
 
 
 #: Starts a process that does not call exec, is nobody's child, and is in a session of its own.
@@ -276,14 +261,14 @@ def test_a_daemon_that_an_attempt_became_the_parent_of_ends_with_it(cluster, job
     first, second = tmp_path / "0", tmp_path / "1"
     cluster.load(job, job_source(DAEMON), here=str(tmp_path))
     cluster.launch(f"{job}.m1.0", partitions=1)
-    wait_until(lambda: second.exists() and second.read_text())
+    wait_for(lambda: second.exists() and second.read_text())
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
-    wait_until(lambda: gone(int(first.read_text())))
+    wait_for(lambda: gone(int(first.read_text())))
     assert not gone(int(second.read_text()))
     cluster.send("r0", kill_order(f"{job}.m1.0"))
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
-    wait_until(lambda: gone(int(second.read_text())))
+    wait_for(lambda: gone(int(second.read_text())))
 
 
 def test_what_one_attempt_left_behind_does_not_end_with_another(cluster, job, tmp_path):
@@ -295,13 +280,13 @@ def test_what_one_attempt_left_behind_does_not_end_with_another(cluster, job, tm
     )
     cluster.load(job, job_source(work))
     cluster.launch(f"{job}.m0.0", partitions=1)
-    wait_until(lambda: child.exists() and child.read_text())
+    wait_for(lambda: child.exists() and child.read_text())
     cluster.launch(f"{job}.m1.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptSucceeded)
     assert not gone(int(child.read_text()))
     done.touch()
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
-    wait_until(lambda: gone(int(child.read_text())))
+    wait_for(lambda: gone(int(child.read_text())))
 
 
 def test_killing_what_has_ended_is_no_news(cluster, job):
@@ -344,7 +329,7 @@ def test_discarding_a_job_kills_its_attempts_and_removes_its_output(cluster, job
     helper = psutil.Process(pid).ppid()
     cluster.send("r0", DiscardJob(job=job))
     assert isinstance(cluster.ending(f"{job}.m1.0"), AttemptKilled)
-    wait_until(lambda: gone(pid) and gone(helper) and not output.exists())
+    wait_for(lambda: gone(pid) and gone(helper) and not output.exists())
     cluster.launch(f"{job}.m2.0", partitions=1)
     assert "was not loaded" in cluster.ending(f"{job}.m2.0").reason
 
@@ -353,9 +338,9 @@ def test_discarding_a_job_ends_what_it_started_in_other_sessions(cluster, job, t
     child = tmp_path / "child"
     cluster.load(job, job_source(f"{starts_a_child(child, session=True)}; p.wait()"))
     cluster.launch(f"{job}.m0.0")
-    wait_until(lambda: child.exists() and child.read_text())
+    wait_for(lambda: child.exists() and child.read_text())
     cluster.send("r0", DiscardJob(job=job))
-    wait_until(lambda: gone(int(child.read_text())))
+    wait_for(lambda: gone(int(child.read_text())))
 
 
 def test_job_helper_killed_takes_its_attempts_along_and_the_next_gets_a_new_one(cluster, job):
@@ -366,7 +351,7 @@ def test_job_helper_killed_takes_its_attempts_along_and_the_next_gets_a_new_one(
     failed = cluster.ending(f"{job}.m1.0")
     assert isinstance(failed, AttemptFailed)
     assert failed.reason == "the job's helper ended while running attempts: signal 9 (SIGKILL)"
-    wait_until(lambda: gone(pid))
+    wait_for(lambda: gone(pid))
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
 

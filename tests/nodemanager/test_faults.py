@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import psutil
@@ -17,6 +16,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.topology import Liveness
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.permits import SharedPermits, permits_of_machine
+from tests.waiting import gone, wait_for
 
 SOURCE = """
 import os, time
@@ -44,20 +44,6 @@ class Sleep(Job):
 def cluster(start_cluster):
     """One for each test: they do not leave it whole."""
     return start_cluster(liveness=Liveness(heartbeat=0.1, expiry_s=4.0, task_timeout=0.8))
-
-
-def wait_until(done, timeout_s=10.0):
-    deadline_s = time.monotonic() + timeout_s
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)
-
-
-def gone(process):
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def test_an_attempt_that_reports_nothing_is_killed_one_that_reports_is_not(cluster):
@@ -128,13 +114,13 @@ def test_nothing_outlives_the_nodemanager(cluster, signal_number):
     family, attempt = running_family(cluster)
     assert attempt in family
     family[0].send_signal(signal_number)
-    wait_until(lambda: all(map(gone, family)))
+    wait_for(lambda: all(map(gone, family)))
 
 
 def test_the_nodemanager_ends_without_its_helper(cluster):
     family, _ = running_family(cluster)
     os.kill(cluster.helper("r0").pid, signal.SIGKILL)
-    wait_until(lambda: all(map(gone, family)))
+    wait_for(lambda: all(map(gone, family)))
     cluster.idle(0.2)
     (death,) = [row for row in cluster.folder.deaths() if row["name"] == "nodemanager-r0"]
     assert death["how"] == "exit 1"
@@ -144,7 +130,7 @@ def test_the_nodemanager_ends_without_its_helper(cluster):
 def test_the_nodemanager_ends_without_the_resourcemanager(cluster):
     family, _ = running_family(cluster)
     cluster.server.close()
-    wait_until(lambda: all(map(gone, family)))
+    wait_for(lambda: all(map(gone, family)))
     assert "the ResourceManager is gone" in cluster.folder.log("nodemanager-r0").read_text()
 
 

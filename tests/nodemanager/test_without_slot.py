@@ -31,6 +31,7 @@ from railyard.dfs.client import DfsClient
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.mapoutput import output_path, write_output
 from railyard.nodemanager.permits import permits_of_machine
+from tests.waiting import gone
 
 #: Says when its code begins, and adds up what it fetched.
 READER = """
@@ -54,13 +55,6 @@ class Reader(Job):
 """
 SIZE = 400_000
 FLOWS = itertools.count()
-
-
-def gone(pid):
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 class Reading:

@@ -13,8 +13,9 @@ from railyard.cluster.errors import RailyardError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.scripts.clusters import folders as clusters
 from railyard.scripts.clusters import launch
-from tests.command_line import interrupt, wait_for
+from tests.command_line import interrupt
 from tests.fulldisk import small_disk
+from tests.waiting import gone, wait_for
 
 SMALL = ("--topology", "unlimited-2x2")
 
@@ -133,11 +134,7 @@ def test_what_outlives_a_killed_supervisor_is_ended(cluster, leaving, command):
     else:
         cluster.ok("up", *SMALL)
         assert len(cluster.run_folders()) == 1
-    assert all(map(ended, leaving))
-
-
-def ended(process):
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    assert all(map(gone, leaving))
 
 
 def kill(line, role):
@@ -152,7 +149,7 @@ def test_down_ends_a_supervisor_that_hears_nothing(cluster, leaving, monkeypatch
     os.kill(pid, signal.SIGSTOP)
     launch.stop_running(clusters.current_folder())
     assert cluster.nothing_left()
-    assert all(map(ended, leaving))
+    assert all(map(gone, leaving))
 
 
 def test_down_signals_nobody_who_has_the_supervisors_number_by_now(railyard, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.command_line import wait_for
+from tests.waiting import wait_for
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 
