@@ -330,6 +330,10 @@ class BlockView(Protocol):
     """A block of a file that jobs read."""
 
     @property
+    def stored_offset(self) -> int:
+        """Stored bytes before it in the file; splits name theirs likewise."""
+
+    @property
     def size_bytes(self) -> int:
         """Its size."""
 

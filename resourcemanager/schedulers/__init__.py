@@ -22,6 +22,7 @@ from railyard.cluster.plugins import with_plugins
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import (
     capacity,
+    centralized,
     delay,
     fair,
     in_place,
@@ -35,6 +36,7 @@ from railyard.resourcemanager.schedulers.tetrium import scheduler as tetrium
 #: The recipes that come with Railyard.
 OWN = (
     capacity.RECIPE,
+    centralized.RECIPE,
     *co_scheduler.RECIPES,
     *corral.RECIPES,
     delay.RECIPE,

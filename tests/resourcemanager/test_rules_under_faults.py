@@ -9,6 +9,7 @@ import pytest
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptFailed, FlowFailed, StartFlow
 from railyard.cluster.topology import Ocs
+from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
@@ -74,7 +75,11 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
         lost = flow.outputs[: dice.randint(0, 1)]
         return FlowFailed(flow=flow.flow, reason="broke off", lost=lost)
 
-    c.failure, c.flow_failure = failure, flow_failure
+    def move_failure(move: MoveBlock) -> str | None:
+        lost = not c.core.state.nodes[NodeId(move.node)].alive
+        return "no luck" if lost or (c.now_s < FAULTS_END_S and dice.random() < 0.2) else None
+
+    c.failure, c.flow_failure, c.move_failure = failure, flow_failure, move_failure
     for node in [node.id for node in c.topology.nodes()]:
         at_s = dice.uniform(0, FAULTS_END_S)
         for _ in range(dice.randint(0, 2)):

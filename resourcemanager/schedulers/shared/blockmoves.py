@@ -1,0 +1,209 @@
+"""Moves of blocks to sites where somebody wants them, a few from each node at once.
+
+The block store would take any number of moves, and make them in the order in which they come: then
+those of one slow site hold up all others.  Whoever wants moves has a ``BlockMoves`` as a part.
+
+Never here: where a block should be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+
+from railyard.cluster.ids import JobId, NodeId, RackId
+from railyard.cluster.messages.execution import Split
+from railyard.resourcemanager.interface.decisions import MoveInput
+from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
+
+#: A block of a file: the path, and its number.
+BlockKey = tuple[str, int]
+
+#: Moves from one node at once: as many copies as the block store lets a node send.
+_AT_ONCE = 4
+#: How often a move is tried, and the seconds before it is tried again for the first time.
+_TRIES, _RETRY_S = 4, 1.0
+
+
+class BlockMoves(Policy):
+    """Has blocks moved; a block is ``coming`` until it is there, or can't be moved."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        super().__init__(NoConfig(), cluster)
+        self.moved = 0  #: blocks that were moved
+        self.moved_bytes = 0
+        self._wanted: dict[BlockKey, RackId] = {}  #: where blocks are to come
+        self._under_way: dict[BlockKey, NodeId] = {}  #: and the node that each leaves
+        self._leaving: Counter[NodeId] = Counter()  #: how many blocks leave a node now
+        #: {node: {job: its blocks there}}: jobs take turns
+        self._queues: dict[NodeId, dict[JobId, deque[BlockKey]]] = {}
+        self._tries: Counter[BlockKey] = Counter()
+        self._later: dict[BlockKey, tuple[float, JobId]] = {}  #: when to try them again, for whom
+        self._placed: Counter[NodeId] = Counter()  #: blocks that were sent to a node
+
+    # What is wanted ------------------------------------------------------------------------------
+    def want(self, key: BlockKey, site: RackId, job: JobId) -> None:
+        """Have a block at a site, for a job; it stays where it is if it can't be moved."""
+        block = self.block(key)
+        if block is None or self.is_at(block, site) or self._holder(block) is None:
+            self._wanted.pop(key, None)
+            return
+        known = key in self._wanted
+        self._wanted[key] = site
+        if not known and key not in self._under_way:
+            self._enqueue(key, block, job)
+
+    def forget(self) -> None:
+        """Want nothing any more; moves under way end as they will."""
+        self._wanted.clear()
+        self._queues.clear()
+        self._later.clear()
+        self._tries.clear()
+
+    def drop(self, keys: Iterable[BlockKey]) -> None:
+        """Nobody wants these blocks any more."""
+        for key in keys:
+            self._settle(key)
+
+    def is_coming(self, key: BlockKey) -> bool:
+        """Whether a block is wanted at a site and may still come."""
+        return key in self._wanted
+
+    # What is known of blocks ---------------------------------------------------------------------
+    def block(self, key: BlockKey) -> BlockView | None:
+        """A block; None if its file is unknown, or shorter by now."""
+        path, number = key
+        blocks = self.cluster.data.get(path, ())
+        return blocks[number] if number < len(blocks) else None
+
+    def is_at(self, block: BlockView, site: RackId) -> bool:
+        """Whether a living node of a site has the block."""
+        nodes = self.cluster.nodes
+        known = (nodes.get(node) for node in block.nodes)
+        return any(node is not None and node.alive and node.rack == site for node in known)
+
+    def _holder(self, block: BlockView) -> NodeId | None:
+        """The first living node with the block."""
+        nodes = self.cluster.nodes
+        return next((n for n in block.nodes if n in nodes and nodes[n].alive), None)
+
+    def _target(self, site: RackId) -> NodeId | None:
+        """The living node of a site that was sent the fewest blocks for its slots."""
+        nodes = [n for n in self.cluster.nodes.values() if n.rack == site and n.alive]
+        return min(nodes, key=self._load).id if nodes else None
+
+    def _load(self, node: SlotView) -> tuple[bool, float]:
+        return not node.slots, (self._placed[node.id] + 1) / max(1, node.slots)
+
+    # Proposals -----------------------------------------------------------------------------------
+    def propose(self) -> Iterator[MoveInput]:
+        for key, (at_s, job) in list(self._later.items()):
+            if at_s <= self.cluster.now_s:
+                del self._later[key]
+                self._try_again(key, job)
+        for node in list(self._queues):
+            while self._leaving[node] < _AT_ONCE and (first := self._next(node)) is not None:
+                yield from self._move(first, node)
+
+    def wake_s(self) -> float | None:
+        times_s = (at_s for at_s, _ in self._later.values() if at_s > self.cluster.now_s)
+        return min(times_s, default=None)
+
+    def _move(self, key: BlockKey, node: NodeId) -> Iterator[MoveInput]:
+        site, block = self._wanted.get(key), self.block(key)
+        if site is None or key in self._under_way:
+            return
+        target = None if block is None or self.is_at(block, site) else self._target(site)
+        if block is None or target is None or self._holder(block) is None:
+            self._settle(key)
+            return
+        self._under_way[key] = node
+        self._leaving[node] += 1
+        self._placed[target] += 1
+        yield MoveInput(*key, target, why=f"wanted in {site}")
+
+    def _next(self, node: NodeId) -> BlockKey | None:
+        """The next block to leave a node: of the job whose turn it is."""
+        jobs = self._queues.get(node)
+        if not jobs:
+            self._queues.pop(node, None)
+            return None
+        job = next(iter(jobs))
+        blocks = jobs.pop(job)
+        key = blocks.popleft()
+        if blocks:
+            jobs[job] = blocks
+        return key
+
+    def _enqueue(self, key: BlockKey, block: BlockView, job: JobId) -> None:
+        node = self._holder(block)
+        if node is None:
+            self._settle(key)
+        else:
+            self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
+
+    def _try_again(self, key: BlockKey, job: JobId) -> None:
+        block = self.block(key)
+        if block is None:
+            self._settle(key)
+        elif key in self._wanted:
+            self._enqueue(key, block, job)
+
+    def _settle(self, key: BlockKey) -> None:
+        """A block is not waited for any more."""
+        self._wanted.pop(key, None)
+        self._later.pop(key, None)
+        self._tries.pop(key, None)
+
+    # What happens --------------------------------------------------------------------------------
+    def input_moved(self, path: str, block: int) -> None:
+        key, moved = (path, block), self.block((path, block))
+        self._ended(key)
+        if moved is not None:
+            self.moved += 1
+            self.moved_bytes += moved.size_bytes
+        site = self._wanted.get(key)
+        if moved is None or site is None or self.is_at(moved, site):
+            self._settle(key)
+        else:  # it was sent elsewhere before
+            self._enqueue(key, moved, JobId(""))
+
+    def input_not_moved(self, path: str, block: int) -> None:
+        key = (path, block)
+        self._ended(key)
+        if key in self._wanted:
+            self._tries[key] += 1
+            if self._tries[key] == _TRIES:
+                self._settle(key)
+            else:
+                wait_s = _RETRY_S * 2.0 ** (self._tries[key] - 1)
+                self._later[key] = (self.cluster.now_s + wait_s, JobId(""))
+
+    def _ended(self, key: BlockKey) -> None:
+        node = self._under_way.pop(key, None)
+        if node is not None:
+            self._leaving[node] -= 1
+
+
+def blocks_read(cluster: ClusterView, stage: StageView) -> dict[BlockKey, None]:
+    """The blocks that pending tasks of a stage read, in their order."""
+    found: dict[BlockKey, None] = {}
+    offsets: dict[str, list[int]] = {}
+    for task in () if stage.reads else stage.tasks:
+        for split in task.input.splits if task.state == "pending" else ():
+            if split.path not in offsets:
+                blocks = cluster.data.get(split.path, ())
+                offsets[split.path] = [block.stored_offset for block in blocks]
+            found.update(dict.fromkeys(_blocks_of(split, offsets[split.path])))
+    return found
+
+
+def _blocks_of(split: Split, offsets: list[int]) -> Iterator[BlockKey]:
+    """The blocks of a file in which a split lies."""
+    if offsets:
+        last_byte = split.stored_offset + max(0, split.stored_length - 1)
+        first = max(0, bisect_right(offsets, split.stored_offset) - 1)
+        for number in range(first, bisect_right(offsets, last_byte)):
+            yield split.path, number
