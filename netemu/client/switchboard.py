@@ -20,7 +20,8 @@ from railyard.cluster.messaging.wire import Message
 from railyard.netemu.client.transfer import Buffer, IncomingTransfer, OutgoingTransfer, Send, Source
 from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
 
-#: How often a server checks for peers that vanished in the middle of a transfer.
+#: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
+#: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
 PROBE_S = 2.0
 
 P = ParamSpec("P")
@@ -82,10 +83,10 @@ class Transfers:
             end.failed(reason)
 
     def probe(self) -> None:
-        """Have transfers without progress since the last probe find out if the peer is alive."""
+        """Acknowledge what was received; find out if peers of resting transfers are alive."""
         before, self._progress = self._progress, {}
         for name, end in list(self._ends.items()):
-            if before.get(name) == end.progress:
+            if before.get(name) == end.progress or isinstance(end, IncomingTransfer):
                 end.probe()
             self._progress[name] = end.progress
 
@@ -153,7 +154,8 @@ class LinkTransfers(Transfers):
 class ServerTransfers:
     """The transfers between this process and all peers of one server.
 
-    A server gets no notice of a peer's end, so transfers without progress are probed.
+    A server gets no notice of a peer's end, so transfers without progress are probed.  A peer gives
+    up a server that acknowledges nothing for long, so progress is acknowledged.
     """
 
     def __init__(self, server: Server, reactor: Reactor) -> None:

@@ -243,7 +243,7 @@ class IncomingTransfer(_End):
             self._acknowledge()
 
     def probe(self) -> None:
-        """Fail the transfer if the sender is gone."""
+        """Acknowledge what was taken so far; fail the transfer if the sender is gone."""
         if not self.over:
             self._send_acknowledgement()
 

@@ -63,6 +63,26 @@ def test_bytes_travel_and_nothing_is_remembered(ends):
     ends.until(lambda: not ends.at_server._by_peer)  # nor the peer, once it was probed
 
 
+def test_a_slow_sender_is_told_what_was_taken(ends):
+    """Although it is less than what is acknowledged at once."""
+    took = bytearray()
+    receive_at_server(ends, took, 1000)
+    sending = ends.at_link.outgoing(
+        "t", bytes(1000), ends.noting("sent"), ends.noting("send-failed")
+    )
+    known = []
+    for allowed in range(1, 1000):  # it never rests
+        sending.allow(allowed)
+        ends.transport.reactor.run_until(lambda: False, timeout_s=0.002)
+        known.append(sending.progress)
+        if len(set(known)) == 4:
+            break
+    assert len(set(known)) == 4, "it heard three times"
+    assert ends.events == []
+    sending.allow(1000)
+    ends.until(lambda: ends.events == [("got",), ("sent",)])
+
+
 def test_a_receiver_whose_sender_forgot_the_transfer_is_told(ends):
     receive_at_server(ends, bytearray(), 5)
     ends.at_link.outgoing("t", b"bytes", ends.noting("sent"), ends.noting("send-failed"))
