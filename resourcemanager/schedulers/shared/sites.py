@@ -51,10 +51,11 @@ class SiteView:
             self._links = self._capacities("up"), self._capacities("down")
         return self._links
 
-    def look_at_links(self) -> bool:
-        """Links were observed to have changed; returns whether any site lost bandwidth."""
-        before, self._links = self.links(), None
-        return any(bool((now < was).any()) for now, was in zip(self.links(), before, strict=True))
+    def look_at_links(self) -> tuple[bool, bool]:
+        """Links were observed to have changed; whether any site lost bandwidth, any gained some."""
+        before, self._links = np.array(self.links()), None
+        now = np.array(self.links())
+        return bool((now < before).any()), bool((now > before).any())
 
     def with_slots(self, slots: Numbers) -> Sites:
         """The sites with these slots and the links as they are."""

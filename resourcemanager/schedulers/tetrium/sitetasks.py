@@ -31,24 +31,28 @@ class MapTasks:
         self.stage = stage
         #: the last of them: input at no site, or none at all
         self._at: list[dict[int, None]] = [{} for _ in range(len(sites) + 1)]
-        self._bytes = np.zeros(len(sites))
+        self._site: dict[int, int] = {}  #: of each task
+        self.held_bytes = np.zeros(len(sites))  #: [sites] input of pending tasks
         for index in stage.pending:
             task = stage.tasks[index]
-            site = sites.of(task.input.nodes)
+            site = self._site[index] = sites.of(task.input.nodes)
             self._at[site][index] = None
             if site >= 0:
-                self._bytes[site] += task.input.input_bytes
-        self.held_bytes = self._bytes.copy()  #: [sites] input of pending tasks
+                self.held_bytes[site] += task.input.input_bytes
 
     def is_current(self) -> bool:
         """Whether all pending tasks are here, and no others."""
-        return sum(map(len, self._at)) == self.stage.pending.count
+        return len(self._site) == self.stage.pending.count
 
-    def launched(self, task: TaskView, site: int) -> None:
-        """A task runs now."""
+    def launched(self, task: TaskView) -> bool:
+        """A task runs now; False if it was put back since these were listed, and is not here."""
+        site = self._site.pop(task.index, None)
+        if site is None:
+            return False
         del self._at[site][task.index]
         if site >= 0:
             self.held_bytes[site] -= task.input.input_bytes
+        return True
 
     def choose(
         self, planned: Numbers, given: Numbers, links: Floats, config: TetriumConfig

@@ -191,8 +191,11 @@ class StagePlans(Policy):
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         known = self._known.get(attempt.task.stage.id)
-        if known is not None and known.maps is not None and len(attempt.task.live) == 1:
-            known.maps.launched(attempt.task, self._sites.of(attempt.task.input.nodes))
+        maps = None if known is None else known.maps
+        if known is None or maps is None or len(attempt.task.live) > 1:
+            return
+        if not maps.launched(attempt.task):
+            known.maps = None
 
     def node_joined(self, node: SlotView) -> None:
         self._look_again()

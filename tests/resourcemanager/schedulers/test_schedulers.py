@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -302,7 +303,7 @@ def test_wrong_options_are_refused(scheduler: str, options: dict, error: str):
 def test_recipes_tell_whether_forecasts_are_of_use_to_them():
     using = {name for name, recipe in all_recipes([]).items() if recipe.uses_forecasts}
     planning = {"corral", "local-shuffle", "shufflewatcher", "co-scheduler", "tetrium"}
-    assert {name.partition(":")[0] for name in using} == planning
+    assert {re.split("[:+]", name)[0] for name in using} == planning
 
 
 def test_what_is_shared_is_used_by_several():

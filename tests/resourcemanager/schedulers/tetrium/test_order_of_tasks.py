@@ -88,7 +88,7 @@ def test_maps_whose_input_is_nowhere_run_where_there_is_room():
 def test_what_runs_is_no_longer_held():
     tasks = maps(2, 1, 0, 0)
     assert tasks.held_bytes.tolist() == [10, 5, 0, 0]
-    tasks.launched(tasks.stage.tasks[0], 0)
+    assert tasks.launched(tasks.stage.tasks[0])
     assert tasks.held_bytes.tolist() == [5, 5, 0, 0]
     assert not tasks.is_current()
     del tasks.stage.pending[0]

@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from railyard.cluster.errors import UsageError
+from railyard.netemu.messages import LinksObserved
+from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.schedulers import recipe_named
 from tests.harness import tiny_cluster
@@ -134,6 +136,20 @@ def test_freed_slots_are_collected_before_they_are_given():
     assert launched_s(0.5) == [0.0, 3.0], "half of a task's duration later"
 
 
+def test_a_stage_waits_while_all_that_it_reads_is_cut_off():
+    def uplink(bytes_per_s):
+        state = LinkState(capacity_bytes_per_s=bytes_per_s, free_bytes_per_s=bytes_per_s)
+        return lambda: c.feed(LinksObserved(links={"r0.up": state}))
+
+    c = sites()
+    store(c, "in", "r0n0", blocks=2)
+    c.at(1.0, uplink(0.0))
+    c.at(1.0, lambda: c.set_slots("r0n0", 0))
+    c.at(2.0, lambda: c.submit("j0", input="in", map_s=2.0))
+    c.at(9.0, uplink(1e9))
+    assert {when for _, when in c.run().launches("j0.m")} == {9.0}
+
+
 def test_a_tree_of_stages_and_input_free_stages_run():
     c = sites()
     stages = (
@@ -171,3 +187,39 @@ def test_variants_are_the_same_scheduler_with_other_settings(name):
     recipe, variant = recipe_named("tetrium"), recipe_named(f"tetrium:{name}")
     assert variant.classes() == recipe.classes()
     assert dict(variant.settings) != dict(recipe.settings)
+
+
+# Ablations (Fig. 8) ------------------------------------------------------------------------------
+def _first_six_launches(scheduler):
+    """Of a long and a short job with data everywhere, once a job that held all slots is done."""
+    c = sites(scheduler, slots=2)
+    for name, blocks in (("six", 6), ("many", 24)):
+        store(c, name, *NODES, blocks=blocks)
+    c.submit("busy", input="six", map_s=5.0)
+    c.at(1.0, lambda: c.submit("long", input="many", map_s=2.0))
+    c.at(1.0, lambda: c.submit("short", input="six", map_s=2.0))
+    run = c.run()
+    assert run.unfinished == []
+    both = sorted((when, task) for task, _, when in run.placements if not task.startswith("busy"))
+    return Counter(task.partition(".")[0] for _, task in both[:6])
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "first"),
+    [
+        pytest.param("tetrium", {"short": 6}, id="least time first"),
+        pytest.param("tetrium+fair-order", {"short": 3, "long": 3}, id="equal shares"),
+        pytest.param("tetrium+iridium-tasks", {"short": 6}, id="least time first, too"),
+    ],
+)
+def test_whose_turn_it_is_under_ablations(scheduler, first):
+    assert _first_six_launches(scheduler) == first
+
+
+@pytest.mark.parametrize("scheduler", ["tetrium+fair-order", "tetrium+iridium-tasks"])
+def test_where_maps_run_under_ablations(scheduler):
+    c = sites(scheduler)
+    store(c, "in", "r0n0")
+    c.submit("j0", input="in", map_s=2.0)
+    leave = scheduler == "tetrium+fair-order"
+    assert at_nodes(c.run(), "j0.m") == (dict.fromkeys(NODES, 4) if leave else {"r0n0": 12})
