@@ -72,7 +72,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     #: stages from which its tasks fetch; () = it reads the job's files
     reads: Annotated[tuple[Name, ...], FEW] = ()
     tasks: Tasks = 0  #: 0 = one for each split of the files that it reads
-    #: names of the job's inputs that it reads; () = all of the job's files
+    #: names of the job's inputs that it reads; () = all of its files, which have no names
     inputs: Annotated[tuple[Name, ...], FEW] = ()
 
     @property
@@ -95,7 +95,7 @@ class Stage:
     reads: tuple[str, ...] = ()  #: names of earlier stages; () = it reads the job's files
     #: number of tasks; None = one per split if it reads files, else the submission's ``reduces``
     tasks: int | None = None
-    #: names of the job's inputs that it reads, such as ("orders",); () = all of the job's files
+    #: names of the job's inputs that it reads, such as ("orders",); () = its files have no names
     inputs: tuple[str, ...] = ()
 
     def spec(self, reduces: int) -> StageSpec:
@@ -193,7 +193,7 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
 
     Names must be unique and of small letters, each stage may read earlier ones only, and those that
     fetch must have tasks.  All readers of a stage must have the same number of tasks, because its
-    output is partitioned once.
+    output is partitioned once.  Of two named inputs or more, each stage names its own.
     """
     if not stages:
         raise UsageError("a job has no stages: need at least one")
@@ -222,11 +222,23 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
                     f" as well, has {other.tasks}: need as many"
                 )
         seen[stage.name] = stage
+    of_files = [stage for stage in stages if stage.reads_files]
+    require_choices(of_files, input_names(of_files))
 
 
 def input_names(stages: Sequence[StageSpec]) -> list[str]:
     """The names of the inputs that stages read, each once, in order; none = they have no names."""
     return list(dict.fromkeys(name for stage in stages for name in stage.inputs))
+
+
+def require_choices(readers: Iterable[StageSpec], names: Sequence[str], where: str = "") -> None:
+    """Raise ``UsageError`` for a stage that names no input where there are two or more."""
+    for stage in readers:
+        if not stage.inputs and len(names) > 1:
+            shown = ", ".join(names)
+            raise UsageError(
+                f'{where}stage "{stage.name}": names no input, of {shown}: need those that it reads'
+            )
 
 
 def _check_inputs(stage: StageSpec, where: str) -> None:

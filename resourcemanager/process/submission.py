@@ -15,7 +15,7 @@ from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
-from railyard.jobs.model import StageSpec, check_stages, input_names
+from railyard.jobs.model import StageSpec, check_stages, input_names, require_choices
 from railyard.resourcemanager.interface.events import (
     JobSubmitted,
     StagePlan,
@@ -174,6 +174,7 @@ def _check_input(job: SubmitJob) -> None:
             if name not in names:
                 right = f'an input "{name}"'
                 raise UsageError(f'{where}: stage "{stage.name}" reads "{name}": need {right}')
+    require_choices(readers, list(dict.fromkeys(names)), f"{where}: ")
     if all(stage.inputs for stage in readers):
         read = input_names(readers)
         for name in names:

@@ -67,6 +67,13 @@ def test_a_stage_reads_the_inputs_that_it_names():
     assert [spec.inputs for spec in Bought().stage_specs()] == [("orders",), ("names",), ()]
 
 
+def test_of_two_inputs_a_stage_names_its_own():
+    reads_nothing = StageSpec(name="n", tasks=1)
+    check_stages((StageSpec(name="m", inputs=("x", "y")), reads_nothing))
+    with pytest.raises(UsageError, match='stage "n": names no input, of x, y: need those that'):
+        check_stages((StageSpec(name="m", inputs=("x", "y")), StageSpec(name="n")))
+
+
 @pytest.mark.parametrize(
     ("spec", "wrong"),
     [
