@@ -7,7 +7,7 @@ second for a job of 10 GB on a topology with scale 1000.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.local import BytesReader, LocalRun, run_locally
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.mixes.mixplans import Planned, plan_mix
-from railyard.jobs.model import StageSpec
+from railyard.jobs.model import Job, StageSpec
 from railyard.jobs.package import load_job
 from railyard.jobs.samples.sample import Step
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
@@ -61,15 +61,9 @@ class _Measuring:
             if not generate.input and not self._store.list(generate.output):
                 self._generate(generate)
         package = step.pack(self._store)
-        key = msgspec.msgpack.encode((step.input, step.reduces, package))
+        key = msgspec.msgpack.encode((step.sources, step.reduces, package))
         if key not in self._known:
-            files = {path: self._store[path] for path in self._store.list(step.input)}
-            job = load_job(package)
-            split_bytes = self._topology.stored_block_bytes
-            run = run_locally(job, files, step.reduces, split_bytes)
-            inputs = self._inputs(files, self._shares.get(step.input, ()))
-            specs = job.stage_specs(step.reduces)
-            self._known[key] = self._stages(specs, inputs, run), inputs
+            self._known[key] = self._run(load_job(package), step)
         stages, inputs = self._known[key]
         return WorkloadJob(
             name=wanted.name,
@@ -87,6 +81,22 @@ class _Measuring:
         for stage, outputs in run.outputs.items():
             for number, output in enumerate(outputs):
                 self._store[f"{step.output}/part-{stage}-{number:05}"] = output
+
+    def _run(self, job: Job, step: Step) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
+        """Run the measured step's job: its stages, and the files that it reads."""
+        paths = {source: self._store.list(source) for source in step.sources}
+        files = {path: self._store[path] for listed in paths.values() for path in listed}
+        named = {name: paths[source] for name, source in step.inputs}
+        split_bytes = self._topology.stored_block_bytes
+        run = run_locally(job, files, step.reduces, split_bytes, named)
+        inputs = tuple(
+            file
+            for source, listed in paths.items()
+            for file in self._inputs(
+                {path: files[path] for path in listed}, self._shares.get(source, ())
+            )
+        )
+        return self._stages(job.stage_specs(step.reduces), inputs, named, run), inputs
 
     def _inputs(
         self, files: Mapping[str, bytes], shares: tuple[float, ...]
@@ -107,20 +117,31 @@ class _Measuring:
         return tuple(file for file in inputs if file.size_bytes)
 
     def _stages(
-        self, specs: tuple[StageSpec, ...], inputs: tuple[InputFile, ...], run: LocalRun
+        self,
+        specs: tuple[StageSpec, ...],
+        inputs: tuple[InputFile, ...],
+        named: Mapping[str, Sequence[str]],
+        run: LocalRun,
     ) -> tuple[WorkStage, ...]:
+        """The stages; ``named``: {name of an input: paths of its files}."""
         scale, stages = self._topology.scale, []
         for spec in specs:
-            reads_files = spec.kind == "map" and not spec.tasks
+            wanted = {path for name in spec.inputs for path in named[name]}
+            read = [
+                file
+                for file in inputs
+                if spec.reads_files and (not spec.inputs or file.path in wanted)
+            ]
             fetched = [run.partition_bytes[name] for name in spec.reads]
+            weights = tuple(float(sum(parts)) for parts in zip(*fetched, strict=True))
             stages.append(
                 WorkStage(
                     name=spec.name,
                     reads=spec.reads,
-                    files=tuple(file.path for file in inputs) if reads_files else (),
-                    tasks=spec.tasks or sum(file.blocks for file in inputs),
+                    files=tuple(file.path for file in read),
+                    tasks=spec.tasks or sum(file.blocks for file in read),
                     output_bytes=run.output_bytes(spec.name) * scale,
-                    weights=tuple(float(sum(parts)) for parts in zip(*fetched, strict=True)),
+                    weights=weights if any(weights) else (),
                 )
             )
         return tuple(stages)

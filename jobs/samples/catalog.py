@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError, require, unknown_name
@@ -12,7 +11,17 @@ from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.shown import printable
 from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
+from railyard.jobs.samples.query.plan import plan_query
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
+from railyard.jobs.samples.steps import (
+    decoded,
+    generating_step,
+    helping_step,
+    lines_of,
+    measured_step,
+    output_of,
+    text_of,
+)
 from railyard.jobs.samples.teragen import RECORD_BYTES, RECORDS, TeraGen
 from railyard.jobs.samples.terasort import TeraSort, require_enough, sample_cuts
 from railyard.jobs.samples.teravalidate import TeraValidate
@@ -23,7 +32,6 @@ from railyard.jobs.samples.wordcount import WordCount
 #: Compares the (word, count) lines of an output with the independently counted words of the input.
 _Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
 
-_READ_BYTES = 2**22
 #: Number of the most frequent words that are shown.
 _TOP = 10
 _SHOWN_LETTERS_MAX = 40
@@ -54,7 +62,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
         job = load_job(package)
         stages = job.stage_specs()
         return Plan(
-            steps=(_measured(name, request.input, request, package),),
+            steps=(measured_step(name, request.input, request, package),),
             input=job.input,
             formats={each: job.input_format(each) for each in input_names(stages)},
             needs_input=any(stage.reads_files for stage in stages),
@@ -71,7 +79,7 @@ def plan_terasort(request: Request) -> Plan:
     generate = None if request.input else _generate_records(request)
     source = generate.output if generate else request.input
     shared = generate and request.shared
-    output = _output(request)
+    output = output_of(request)
 
     def pack_sort(files: Files) -> JobPackage:
         readers = [files.open(path) for path in files.list(source)]
@@ -88,7 +96,7 @@ def plan_terasort(request: Request) -> Plan:
         (records,), (checksum,) = after[b"records"], after[b"checksum"]
         return Verdict(True, f"{records} records in order, checksum {checksum}")
 
-    check = _helping(
+    check = helping_step(
         "terachecksum",
         source,
         f"{source}-checksum" if shared else f"{request.folder}/checksum",
@@ -102,7 +110,7 @@ def plan_terasort(request: Request) -> Plan:
         pack=pack_sort,
         measured=True,
     )
-    validate = _helping(
+    validate = helping_step(
         "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
     steps = (check, sort, validate)
@@ -123,13 +131,18 @@ def _generate_records(request: Request) -> Step:
     require(rows >= 1, "size", request.stored_bytes, right)
     require_enough([request.stored_bytes], request.reduces)
     params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
-    return _generating("teragen", request, pack_job(TeraGen, params | dict(request.params)))
+    return generating_step(
+        "teragen",
+        request,
+        pack_job(TeraGen, params | dict(request.params)),
+        request.stored_bytes,
+    )
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
     """TeraValidate's output: {first word of a line: the rests of these lines}."""
     found: dict[bytes, list[str]] = {}
-    for line in _lines(files, folder):
+    for line in lines_of(files, folder):
         name, _, value = line.partition(b"\t")
         found.setdefault(name, []).append(value.decode(errors="replace"))
     return found
@@ -149,7 +162,7 @@ def plan_wordcount(request: Request) -> Plan:
             True,
             f"{total} words, {len(expected)} distinct, as counted independently",
             tuple(
-                f"{count:>9}  {printable(_decoded(word), _SHOWN_LETTERS_MAX)}"
+                f"{count:>9}  {printable(decoded(word), _SHOWN_LETTERS_MAX)}"
                 for word, count in expected.most_common(_TOP)
             ),
         )
@@ -162,10 +175,10 @@ def plan_topwords(request: Request) -> Plan:
 
     def words(text: bytes) -> list[bytes]:
         # This job reads text as str, so any white space of Unicode ends a word.
-        return [word.encode("utf-8", "surrogateescape") for word in _decoded(text).split()]
+        return [word.encode("utf-8", "surrogateescape") for word in decoded(text).split()]
 
     def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
-        ranked = sorted(expected.items(), key=lambda item: (-item[1], _decoded(item[0])))
+        ranked = sorted(expected.items(), key=lambda item: (-item[1], decoded(item[0])))
         right = found == ranked[: TopWords(**request.params).most]
         return Verdict(right, "as counted independently" if right else "other words are first")
 
@@ -181,15 +194,15 @@ def _plan_text(
 ) -> Plan:
     generate = None if request.input else _generate_text(request)
     source = generate.output if generate else request.input
-    step = _measured(name, source, request, pack_job(job, request.params))
+    step = measured_step(name, source, request, pack_job(job, request.params))
 
     def verify(files: Files) -> Verdict:
         """Compare with counts from one simple pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
-        for text in _text(files, source):
+        for text in text_of(files, source):
             expected.update(words(text))
         found = []
-        for line in _lines(files, step.output):
+        for line in lines_of(files, step.output):
             word, _, count = line.rpartition(b"\t")
             if not count.isdigit():
                 return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
@@ -204,69 +217,12 @@ def _generate_text(request: Request) -> Step:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
     params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return _generating("textgen", request, pack_job(TextGen, params))
+    return generating_step("textgen", request, pack_job(TextGen, params), size)
 
 
 CATALOG = (
+    Sample("query", "joins two tables, adds up and ranks, as SQL in five stages", plan_query),
     Sample("terasort", "sorts 100-byte records, as the sort benchmark defines it", plan_terasort),
     Sample("topwords", "finds the most frequent words, in three stages", plan_topwords),
     Sample("wordcount", "counts words; combined=false ships every single one", plan_wordcount),
 )
-
-
-# Steps of all plans ------------------------------------------------------------------------------
-def _measured(name: str, source: str, request: Request, package: JobPackage) -> Step:
-    """The step of the requested job."""
-    return Step(
-        name=name,
-        input=source,
-        inputs=request.inputs,
-        output=_output(request),
-        reduces=request.reduces,
-        pack=lambda _: package,
-        measured=True,
-    )
-
-
-def _generating(name: str, request: Request, package: JobPackage) -> Step:
-    """A step that generates the input, skewed if that is asked for."""
-    what = "-".join([name, *map(str, package.params.values())])
-    if request.skew is not None:
-        what += f"-{request.skew}"
-    if request.shared:
-        drawn_for, output = what, f"{request.shared}/{what}"
-    else:
-        drawn_for, output = f"{what} {Path(request.folder).name}", f"{request.folder}/input"
-    step = _helping(name, "", output, package)
-    shares = request.skew.shares(request.racks, drawn_for) if request.skew is not None else ()
-    return replace(step, shares=shares)
-
-
-def _helping(name: str, source: str, output: str, package: JobPackage) -> Step:
-    """A step that prepares or checks, with one reduce."""
-    return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
-
-
-def _output(request: Request) -> str:
-    return request.output or f"{request.folder}/output"
-
-
-def _text(files: Files, source: str) -> Iterator[bytes]:
-    """The text of a folder's files, in pieces that end at the end of a line or of a file."""
-    for path in files.list(source):
-        file, unfinished = files.open(path), b""
-        for offset in range(0, file.stored_bytes, _READ_BYTES):
-            data = unfinished + bytes(file.read(offset, _READ_BYTES))
-            end = data.rfind(b"\n") + 1
-            yield data[:end]
-            unfinished = data[end:]
-        yield unfinished
-
-
-def _lines(files: Files, folder: str) -> Iterator[bytes]:
-    for text in _text(files, folder):
-        yield from text.removesuffix(b"\n").split(b"\n") if text else ()
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")

@@ -82,6 +82,12 @@ class Step:
     #: the share of each rack, r0, r1, ..., in what its last stage writes: the first replicas of a
     #: task's file are in one rack.  () = the store's or the scheduler's rule
     shares: tuple[float, ...] = ()
+    generated_bytes: int = 0  #: about how many it writes, if it generates input; else 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The path of each input."""
+        return tuple(path for _, path in self.inputs) or ((self.input,) if self.input else ())
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,9 @@ class Plan:
     needs_input: bool = False  #: whether the user must give a file, since none can be generated
     #: raises ``UsageError`` if input files of these sizes in bytes do not fit the request
     check_sizes: Callable[[Sequence[int]], None] | None = None
+    #: raises ``BadInput`` if a file of the user's is not what the job reads; gets the name of the
+    #: input, the path that is shown, and the file
+    check_file: Callable[[str, str, FileReader], None] | None = None
     #: checks the output after all steps; None = it cannot be checked
     verify: Callable[[Files], Verdict] | None = None
 

@@ -46,12 +46,11 @@ class MixRun:
                 continue  # its shares are given: nobody decides where it goes
             stored_bytes = topology.stored_size(planned.job.size_bytes)
             name = planned.job.name
-            source = planned.plan.measured.input
-            self._place.announce(source, stored_bytes, name, self._forecasts.get(name))
+            self._place.announce(planned.plan, stored_bytes, name, self._forecasts.get(name))
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
-        for path in dict.fromkeys(planned.plan.measured.input for planned in self._jobs):
-            if path:
-                self._place.note(path)
+        sources = (path for planned in self._jobs for path in planned.plan.measured.sources)
+        for path in dict.fromkeys(sources):
+            self._place.note(path)
         ends = self._run()
         return self._check(ends)
 

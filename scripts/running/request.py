@@ -13,7 +13,7 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, default_reduces
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
-from railyard.scripts.running.files import readable_size
+from railyard.scripts.running.files import LocalFile, readable_size
 from railyard.scripts.running.inputs import local_files, read_inputs, stored_path
 from railyard.scripts.terminal.options import TextPairs, name, new_folder, text_pairs
 from railyard.scripts.terminal.request import argument, option
@@ -106,7 +106,10 @@ def prepare(
     )
     _check_names(job, [each for each, _ in given.named], plan, has_input=bool(request.inputs))
     for path, local in copies.items():
-        plan.formats.get(given.name_of(path), plan.input).check(str(local), readable_size(local))
+        called = given.name_of(path)
+        plan.formats.get(called, plan.input).check(str(local), readable_size(local))
+        if plan.check_file is not None:
+            plan.check_file(called, str(local), LocalFile(local))
         stored_bytes += readable_size(local)
     if copies and plan.check_sizes is not None:
         plan.check_sizes([readable_size(local) for local in copies.values()])
@@ -140,7 +143,7 @@ def _check_names(job: str, given: list[str], plan: Plan, *, has_input: bool) -> 
         if each not in plan.formats:
             raise unknown_name(f"input of {job}", each, list(plan.formats))
     for each in plan.formats:
-        if each not in given:
+        if each not in given and (has_input or plan.needs_input):
             raise UsageError(f"{job}: reads {', '.join(plan.formats)}: need --input {each}=FILE")
     if plan.needs_input and not has_input:
         raise UsageError(f"{job}: reads input: need --input FILE")

@@ -61,11 +61,8 @@ class SingleJob:
         place = Workplace(session, view, self._prepared.copies)
         place.check(self._prepared.plan)
         if self._prepared.stored_bytes:
-            place.announce(
-                self._prepared.plan.measured.input,
-                self._prepared.stored_bytes,
-                self._prepared.plan.measured.name,
-            )
+            name = self._prepared.plan.measured.name
+            place.announce(self._prepared.plan, self._prepared.stored_bytes, name)
         place.bring_input(self._prepared.plan)
         self._outcome = place.carry_out(self._prepared.plan, self._submitter)
         if self._fetch_to is not None and self._outcome.failure is None:

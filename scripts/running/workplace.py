@@ -44,11 +44,18 @@ class Workplace:
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
     def announce(
-        self, path: str, stored_bytes: int, job: str, forecast: Forecast | None = None
+        self, plan: Plan, stored_bytes: int, job: str, forecast: Forecast | None = None
     ) -> None:
-        """Ask where a job's input should go that is about to be written, once for each path."""
-        if path and path not in self._racks:
-            self._racks[path] = planned_racks(self._session, path, stored_bytes, job, forecast)
+        """Ask where a job's input should go that is about to be written, once for each path.
+
+        ``stored_bytes``: size of what is copied; steps that generate input say how much they do.
+        """
+        sizes = {step.output: step.generated_bytes for step in plan.before if step.generated_bytes}
+        if not sizes and plan.measured.input:
+            sizes = {plan.measured.input: stored_bytes}
+        for path, size in sizes.items():
+            if path not in self._racks:
+                self._racks[path] = planned_racks(self._session, path, size, job, forecast)
 
     def note(self, path: str) -> None:
         """Report to the scheduler where written input is, before jobs read it."""
@@ -97,7 +104,7 @@ class Workplace:
             name=name or step.name,
             package=package,
             stages=stages,
-            input_paths=tuple(path for _, path in step.inputs) or _paths(step.input),
+            input_paths=step.sources,
             input_names=tuple(name for name, _ in step.inputs),
             output_path=step.output,
             output_racks=self._racks.get(step.output, ()),
@@ -117,7 +124,3 @@ class Workplace:
         """A file; the local one if it was copied from there: checks do not rest on the copy."""
         local = self._locals.get(path)
         return LocalFile(local) if local is not None else self.store.open(path)
-
-
-def _paths(path: str) -> tuple[str, ...]:
-    return (path,) if path else ()

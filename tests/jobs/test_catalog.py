@@ -43,8 +43,9 @@ class Store(dict[str, bytes]):
 
 def carry_out(plan: Plan, store: Store) -> None:
     for step in plan.steps:
-        files = {path: store[path] for path in (store.list(step.input) if step.input else ())}
-        run = run_locally(load_job(step.pack(store)), files, step.reduces, split_bytes=30_000)
+        files = {path: store[path] for source in step.sources for path in store.list(source)}
+        named = {name: store.list(path) for name, path in step.inputs}
+        run = run_locally(load_job(step.pack(store)), files, step.reduces, 30_000, named)
         for stage, outputs in run.outputs.items():
             for number, output in enumerate(outputs):
                 store[f"{step.output}/part-{stage}-{number:05}"] = output
@@ -68,7 +69,8 @@ def test_generated_input_is_worked_on_and_verified(name, seed):
     carry_out(plan, store)
     assert verdict(plan, store).ok
     assert [step.name for step in plan.steps if step.measured] == [name]
-    assert len(store.list("/runs/1/input")) == 3
+    sources = plan.measured.sources
+    assert [len(store.list(path)) for path in sources] == {"query": [1, 3]}.get(name, [3])
 
 
 @pytest.mark.parametrize("name", [sample.name for sample in CATALOG])
@@ -76,7 +78,10 @@ def test_the_users_input_is_worked_on_and_verified(name):
     made, store = find(name).plan(request()), Store()
     carry_out(made, store)
     store = Store({path.replace("/runs/1", "/mine"): data for path, data in store.items()})
-    plan = find(name).plan(request(input="/mine/input", output="/mine/result"))
+    mine = [path.replace("/runs/1", "/mine") for path in made.measured.sources]
+    names = [each for each, _ in made.measured.inputs]
+    given = {"inputs": tuple(zip(names, mine, strict=True))} if names else {}
+    plan = find(name).plan(request(input=mine[0], output="/mine/result", **given))
     carry_out(plan, store)
     assert verdict(plan, store).ok
     assert store.list("/mine/result")
@@ -115,6 +120,9 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("terasort", {"params": {"asci": "1"}}, 'unknown parameter of terasort "asci"'),
         ("terasort", {"input": "/x", "params": {"ascii": "1"}}, "no parameters for records"),
         ("wordcount", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
+        ("query", {"stored_bytes": 200}, "a row of each table"),
+        ("query", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
+        ("query", {"params": {"since": "1980"}}, "since = '1980': need a day such as 1980-01-31"),
         ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
     ],

@@ -38,6 +38,23 @@ def test_a_job_of_three_stages_keeps_its_graph():
     assert job.output_bytes < 1000 * 1000
 
 
+def test_stages_of_the_query_read_the_inputs_that_they_name():
+    [job] = measured("query,skew=2,reduces=4").jobs
+    scans = {stage.name: stage.files for stage in job.stages[:2]}
+    assert [stage.name for stage in job.stages] == [*scans, "join", "aggregate", "top"]
+    assert sorted(path for files in scans.values() for path in files) == sorted(
+        file.path for file in job.files
+    )
+    assert {path.split("/")[3].split("-")[0] for path in scans["rankings"]} == {"rankingsgen"}
+    assert len(scans["uservisits"]) == 4
+    assert 0.98 * 10**9 < job.input_bytes < 1.02 * 10**9
+    joined = job.stages[2]
+    assert (joined.reads, joined.tasks) == (("rankings", "uservisits"), 4)
+    assert len(joined.weights) == 4
+    assert 0 < job.stages[3].output_bytes < joined.output_bytes < job.input_bytes
+    assert all(len(file.shares) == 4 for file in job.files)
+
+
 def test_jobs_share_equal_inputs_and_all_of_it_can_be_run():
     workload = measured("mix,jobs=12,window=10s,users=2,sizes=300MB+600MB")
     check_workload(workload.jobs)

@@ -62,6 +62,18 @@ CASES = {
         ["run", "wordcount", "--input", f"x={__file__}"],
         "wordcount: its input has no name: need --input FILE",
     ),
+    "tables without names": (
+        ["run", "query", "--input", __file__],
+        "query: reads rankings, uservisits: need --input rankings=FILE",
+    ),
+    "one table of two": (
+        ["run", "query", "--input", f"rankings={__file__}"],
+        "query: reads rankings, uservisits: need --input uservisits=FILE",
+    ),
+    "no such table": (
+        ["run", "query", "--input", f"ranking={__file__}", "--input", f"uservisits={__file__}"],
+        'unknown input of query "ranking": did you mean "rankings"?',
+    ),
     "output with dots": (["run", "wordcount", "--output", "/a/../b"], "write the whole path"),
     "result in no folder": (["run", "terasort", "--json", "/no/x.json"], "in a folder that exists"),
     "rate of 5000 digits": (["up", "--network", f"nic={'9' * 5000}Gbps"], "need a rate such as"),
@@ -115,6 +127,14 @@ INPUTS = {
         ["terasort", "--input", "SHORT"],
         "the record at offset 200 is cut short: 50 of 100",
     ),
+    "a table of other columns": (
+        ["query", "--input", "rankings=RANKS", "--input", "uservisits=RANKS"],
+        "RANKS:1: 3 columns: need the 9 of uservisits: sourceIP, destURL, visitDate, adRevenue",
+    ),
+    "a row of other columns": (
+        ["query", "--input", "rankings=NAMES", "--input", "uservisits=RANKS"],
+        'NAMES:2: pageRank is "high": need a whole number below 2**31',
+    ),
 }
 
 
@@ -122,6 +142,8 @@ INPUTS = {
 def test_wrong_input(railyard, tmp_path, arguments, words):
     (tmp_path / "EMPTY").touch()
     (tmp_path / "SHORT").write_bytes(bytes(250))
+    (tmp_path / "RANKS").write_text("a.example,1,2\n")
+    (tmp_path / "NAMES").write_text("a.example,1,2\nb.example,high,2\n")
     done = railyard.run("run", *arguments, cwd=tmp_path)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr

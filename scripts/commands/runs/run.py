@@ -33,7 +33,7 @@ class NotVerified(RailyardError):
 def run(request: RunRequest) -> None:
     """Run a job, or several at once, and check the output.
 
-    JOB is terasort, wordcount, topwords, or a Python file of yours: ./my_job.py, or
+    JOB is terasort, wordcount, topwords, query, or a Python file of yours: ./my_job.py, or
     ./my_job.py:MyJob if it has several.  It runs on the cluster that is up, or else on one that is
     started for it and removed afterwards.
 

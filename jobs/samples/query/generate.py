@@ -1,0 +1,177 @@
+"""The tables of the query, made up by seed: ranked pages, and visits of pages.
+
+The n-th most popular page, and the n-th most active visitor, have shares in proportion to
+1 / n**0.8; for pages that is what proxies saw (Breslau et al., INFOCOM 1999: exponents of 0.64 to
+0.83).  One visited page in eleven is in no ranking.  Days and revenues are uniform.
+
+Source of the columns and of the sizes: the BigData benchmark, where ``rankings`` are 5 % of all
+bytes.  Each task generates a part of a table, and needs no other part for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import require
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+
+#: Share of ``rankings`` in the bytes of both tables.
+RANKINGS_SHARE = 0.05
+#: Mean bytes of a row, measured.
+RANKING_BYTES, VISIT_BYTES = 62, 167
+
+_EXPONENT = 0.8
+_ROWS_AT_ONCE = 2**14
+_VISITS_PER_VISITOR = 8
+#: A prime larger than any number of pages here: multiples of it visit all of them.
+_PRIME = 2**31 - 1
+_FIRST_DAY, _DAYS = date(1970, 1, 1), 40 * 365
+_REVENUE_CENTS_MAX = 1_000
+_RANK_MAX = 2**20
+
+_AGENTS = (
+    "Mozilla/5.0 (Windows NT 6.1; rv:2.0) Gecko/20100101 Firefox/4.0",
+    "Mozilla/5.0 (X11; Linux i686) AppleWebKit/534.30 Chrome/12.0.742",
+    "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 5.1)",
+    "Opera/9.80 (Windows NT 5.1; U; en) Presto/2.7.62 Version/11.01",
+    "Googlebot/2.1 (+http://www.google.com/bot.html)",
+)
+_COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KEN")
+_LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
+
+Numbers = npt.NDArray[np.int64]
+
+
+class RankingsGen(Job):
+    """Generates the ranks of `pages` pages in `parts` files."""
+
+    input = Lines()
+    pages: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
+        _check(self.pages, self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (Stage("m", _Generate(self, self.pages), tasks=self.parts),)
+
+    def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+        """The rows of ``rows`` pages from ``first`` on."""
+        ranks = np.minimum(dice.pareto(1.2, rows) * 10 + 1, _RANK_MAX).astype(np.int64).tolist()
+        durations = dice.integers(1, 120, rows).tolist()
+        for page, rank, duration in zip(range(first, first + rows), ranks, durations, strict=True):
+            yield f"{page_url(page)},{rank},{duration}\n"
+
+
+class UserVisitsGen(Job):
+    """Generates `rows` visits of `pages` ranked pages, and of others, in `parts` files."""
+
+    input = Lines()
+    rows: int
+    pages: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
+        _check(self.rows, self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (Stage("m", _Generate(self, self.rows), tasks=self.parts),)
+
+    def lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+        """Some rows; they depend on ``dice`` only."""
+        visited = self.pages + self.pages // 10
+        pages = _popular(visited, rows, dice) * _PRIME % visited
+        visitors = _popular(1 + self.rows // _VISITS_PER_VISITOR, rows, dice)
+        cents = dice.integers(1, _REVENUE_CENTS_MAX, rows)
+        days = dice.integers(0, _DAYS, rows)
+        rest = (dice.integers(0, sides, rows) for sides in (5, 10, 8, 1000, 30))
+        columns = [each.tolist() for each in (visitors, pages, days, cents, *rest)]
+        for visitor, page, day, cent, agent, country, language, word, duration in zip(
+            *columns, strict=True
+        ):
+            yield (
+                f"{_address(visitor)},{page_url(page)},{_day(day)},{cent // 100}.{cent % 100:02},"
+                f"{_AGENTS[agent]},{_COUNTRIES[country]},{_LANGUAGES[language]},"
+                f"{_words()[word]},{duration + 1}\n"
+            )
+
+
+class _Generate:
+    """Generates the rows of one part of a table that has ``rows``."""
+
+    def __init__(self, job: RankingsGen | UserVisitsGen, rows: int) -> None:
+        self._job = job
+        self._rows = rows
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one task."""
+        return TaskResult(output=self._pieces(task, io, counters), counters=counters)
+
+    def _pieces(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
+        job = self._job
+        first, stop = (self._rows * i // job.parts for i in (task.index, task.index + 1))
+        dice = np.random.default_rng((job.seed, task.index))
+        counters["rows"] = stop - first
+        for row in range(first, stop, _ROWS_AT_ONCE):
+            count = min(_ROWS_AT_ONCE, stop - row)
+            yield "".join(job.lines(row, count, dice)).encode()
+            io.progress((row + count - first) / (stop - first))
+
+
+def page_url(page: int) -> str:
+    """The address of a page; no two have the same."""
+    words = _words()
+    site, folder = words[page % 997], words[31 * page % 991]
+    return f"http://www.{site}.example/{folder}/{words[37 * page % 983]}/{page:x}.html"
+
+
+def _popular(choices: int, rows: int, dice: np.random.Generator) -> Numbers:
+    """Numbers below ``choices`` by Zipf's law, 0 the most frequent."""
+    drawn = np.searchsorted(_shares_up_to(choices), dice.random(rows), side="right")
+    return np.minimum(drawn, choices - 1).astype(np.int64)
+
+
+@cache
+def _shares_up_to(choices: int) -> npt.NDArray[np.float64]:
+    """The sum of the shares of the most frequent one, of the two most frequent ones, and so on."""
+    sums = np.cumsum(np.arange(1.0, choices + 1) ** -_EXPONENT)
+    shares: npt.NDArray[np.float64] = sums / sums[-1]
+    return shares
+
+
+@cache
+def _words() -> list[str]:
+    """1,000 made-up words of 4 to 14 letters, which are the same for all seeds."""
+    dice = np.random.default_rng(0)
+    letters = dice.integers(ord("a"), ord("z") + 1, (1000, 14), np.uint8)
+    lengths = dice.integers(4, 15, 1000).tolist()
+    return [bytes(row[:length]).decode() for row, length in zip(letters, lengths, strict=True)]
+
+
+def _address(visitor: int) -> str:
+    """The IPv4 address of a visitor; no two have the same."""
+    number = (visitor * 2_654_435_761 + 0x9E3779B9) % 2**32  # an odd factor: one to one
+    return ".".join(map(str, number.to_bytes(4, "big")))
+
+
+@cache
+def _day(day: int) -> str:
+    return (_FIRST_DAY + timedelta(day)).isoformat()
+
+
+def _check(rows: int, parts: int, seed: int) -> None:
+    require(rows >= 1, "rows", rows, "a whole number >= 1")
+    require(1 <= parts <= rows, "parts", parts, "1 to the number of rows")
+    require(seed >= 0, "seed", seed, "a whole number >= 0")

@@ -1,0 +1,134 @@
+"""Stages in SQL: each task puts its rows into tables in memory and runs one SELECT over them.
+
+The database is SQLite (docs/decisions/0094-sqlite-in-tasks.md).  Rows go from stage to stage as
+pairs of ``jobs.records``: the first column is the key, which decides on the task that gets a row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from railyard.cluster.messages.execution import TaskSpec
+from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, fetch, split_bytes
+from railyard.jobs.records import RunReader
+from railyard.jobs.samples.query.tables import Table, read_rows
+from railyard.jobs.taskio import Counters, JobError, TaskIO, TaskResult
+
+Row = tuple[Any, ...]
+#: Instructions of SQLite between two progress reports: about a hundredth of a second.
+_STEPS_PER_REPORT = 10**6
+#: Rows between two progress reports while tables are filled.
+_ROWS_PER_REPORT = 4096
+
+
+@dataclass(frozen=True)
+class Scan(PairsOperator):
+    """Runs a SELECT over each block of a table's rows in the task's splits.
+
+    It must choose and change rows one by one, as it sees only those of a block.
+    """
+
+    table: Table
+    select: str
+    values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one map task."""
+        pairs = _as_pairs(self._rows(task, io, counters))
+        return self.deliver(pairs, task, counters, split_bytes(task))
+
+    def _rows(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Row]:
+        total, done, found = max(1, split_bytes(task)), 0, 0
+        counters[f"{task.stage}.rows_in"] = 0
+        for split in task.splits:
+            for block, rows in read_rows(self.table, io.open(split.path), split):
+                tables = {self.table.name: (tuple(self.table.columns), rows)}
+                for row in run_select(tables, self.select, self.values):
+                    found += 1
+                    yield row
+                counters[f"{task.stage}.rows_in"] += len(rows)
+                done += len(block)
+                io.progress(min(1.0, done / total))
+        counters[f"{task.stage}.rows_out"] = found
+
+
+@dataclass(frozen=True)
+class Select(PairsOperator):
+    """Runs a SELECT over all rows that a task fetches.
+
+    ``tables``: for each stage that it reads, in their order, the table that its rows go to under
+    a name of its own, with its columns.
+    """
+
+    tables: Mapping[str, Sequence[str]]
+    select: str
+    values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
+    #: makes a pair of a row; None = the first column, and the others
+    as_pair: Callable[[Row], tuple[Any, Any]] | None = None
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one reduce task."""
+        runs = {stage: RunReader() for stage in task.reads}
+        fetched_bytes = 0
+        for stage, output in fetch(task, io):
+            runs[stage].add(output)
+            fetched_bytes += len(output)
+        rows = self._rows(runs, task, io, counters)
+        pairs = map(self.as_pair, rows) if self.as_pair is not None else _as_pairs(rows)
+        return self.deliver(pairs, task, counters, fetched_bytes)
+
+    def _rows(
+        self, runs: Mapping[str, RunReader], task: TaskSpec, io: TaskIO, counters: Counters
+    ) -> Iterator[Row]:
+        groups = max(1, sum(each.groups for each in runs.values()))
+        read = found = 0
+
+        def report() -> None:
+            nonlocal read
+            read += 1
+            if read % _ROWS_PER_REPORT == 0:
+                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * read / (2 * groups))
+
+        tables = {
+            name: (columns, _rows_of(runs[stage], report))
+            for stage, (name, columns) in zip(task.reads, self.tables.items(), strict=True)
+        }
+        half = (1 + FETCHED_SHARE) / 2
+        for row in run_select(tables, self.select, self.values, lambda: io.progress(half)):
+            found += 1
+            yield row
+        counters[f"{task.stage}.rows_out"] = found
+
+
+def run_select(
+    tables: Mapping[str, tuple[Sequence[str], Iterable[Row]]],
+    select: str,
+    values: Mapping[str, Any],
+    on_step: Callable[[], None] = lambda: None,
+) -> Iterator[Row]:
+    """The rows of a SELECT over ``tables``, {name: (columns, rows)}; calls ``on_step`` meanwhile.
+
+    Raises ``JobError`` for a statement that fails, such as for a sum beyond 64 bits.
+    """
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.set_progress_handler(on_step, _STEPS_PER_REPORT)
+            for name, (columns, rows) in tables.items():
+                database.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+                cells = ", ".join("?" * len(columns))
+                database.executemany(f"INSERT INTO {name} VALUES ({cells})", rows)
+            yield from database.execute(select, dict(values))
+    except sqlite3.Error as error:
+        raise JobError(f"{' '.join(select.split())}: {error}") from None
+
+
+def _rows_of(run: RunReader, on_group: Callable[[], None]) -> Iterator[Row]:
+    return ((key, *row) for key, rows in run.merged(on_group) for row in rows)
+
+
+def _as_pairs(rows: Iterable[Row]) -> Iterator[tuple[Any, Any]]:
+    return ((row[0], row[1:]) for row in rows)
