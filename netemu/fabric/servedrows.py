@@ -128,11 +128,12 @@ class ServedRows:
         bytes_per_s: float,
         first_finish_s: float,
         load: Floats,
+        sending: Numbers | None = None,
     ) -> None:
         """Note what has come of its rows, which have gone through several events at once."""
         self._sent_bytes, self._sent_s = sent_bytes, sent_s
         self.rate_bytes_per_s = bytes_per_s
-        self.timed(bytes_per_s, first_finish_s, load)
+        self.timed(bytes_per_s, first_finish_s, load, sending)
 
     def service(self) -> list[float]:
         """The service of each class by now, by row."""

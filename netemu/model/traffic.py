@@ -87,6 +87,8 @@ class Group(Protocol):
 class RowGroup(Group, Protocol):
     """A group as compiled loops see it, which read and write its arrays themselves."""
 
+    first_finish_s: float  #: when the first of its flows ends; void while these have changed
+
     @property
     def rows(self) -> RowTable:
         """Its arrays, of the columns ``rows.COLUMNS``."""
@@ -122,6 +124,7 @@ class RowGroup(Group, Protocol):
         bytes_per_s: float,
         first_finish_s: float,
         load: Floats,
+        sending: Numbers | None = None,
     ) -> None:
         """Note what has come of its rows, which have gone through several events at once.
 

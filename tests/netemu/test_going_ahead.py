@@ -16,7 +16,7 @@ from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 
-GOES_AHEAD = ("aalo", "aalo+weighted")
+GOES_AHEAD = ("aalo", "aalo+weighted", "sjf")
 TOPOLOGY = "ports-150x1,racks.count=6"
 
 #: When, and the flows of one coflow that come then.

@@ -28,6 +28,8 @@ ROW, TIE, SIZE, PATH = range(4)
 #: Of ``lists``: records in the order of what rows have left, and the same as it is being found;
 #: those that are paused; those that are free, the next one last; and the rows of the first list.
 ORDER, NEXT, PAUSED, FREE, ROWS = LISTS = range(5)
+#: ``counts``: records; rows of the group at the last decision; ties that have had a number.
+COUNT, SEEN, TIES = COUNTS = range(3)
 
 
 class Senders(NamedTuple):
@@ -36,17 +38,19 @@ class Senders(NamedTuple):
     facts: Floats  #: [record, column]
     marks: Numbers  #: [record, column]
     lists: Numbers  #: [list, place]: numbers of records, or rows
+    counts: Numbers
 
 
 def no_senders(positions: int) -> Senders:
     """No records, and no room for any, of rows that cross so many links."""
     none = np.empty((0, PATH + positions), dtype=np.int64)
-    return Senders(np.empty((0, LINKS + 2 * positions)), none, np.empty((len(LISTS), 0), np.int64))
+    facts, lists = np.empty((0, LINKS + 2 * positions)), np.empty((len(LISTS), 0), np.int64)
+    return Senders(facts, none, lists, np.zeros(len(COUNTS), np.int64))
 
 
-def with_room(senders: Senders, count: int, room: int) -> Senders:
-    """The same ``count`` records, with ``room`` for so many."""
-    before = len(senders.facts)
+def with_room(senders: Senders, room: int) -> Senders:
+    """The same records, with ``room`` for so many."""
+    before, count = len(senders.facts), senders.counts[COUNT]
     facts = np.empty((room, senders.facts.shape[1]))
     marks = np.empty((room, senders.marks.shape[1]), dtype=np.int64)
     lists = np.empty((len(LISTS), room), dtype=np.int64)
@@ -54,20 +58,12 @@ def with_room(senders: Senders, count: int, room: int) -> Senders:
     lists[ORDER, :count] = senders.lists[ORDER, :count]
     lists[FREE, : room - before] = np.arange(room - 1, before - 1, -1)
     lists[FREE, room - before : room - count] = senders.lists[FREE, : before - count]
-    return Senders(facts, marks, lists)
+    return Senders(facts, marks, lists, senders.counts)
 
 
 @njit(cache=True)
-def in_order(
-    table: Floats,
-    paths: Numbers,
-    senders: Senders,
-    count: int,
-    first_new: int,
-    row_count: int,
-    now_s: float,
-) -> int:
-    """Bring the records up to now, and add rows from the ``first_new`` on that have not ended.
+def in_order(table: Floats, paths: Numbers, senders: Senders, row_count: int, now_s: float) -> int:
+    """Bring the records up to now, and add rows that are new and have not ended.
 
     Returns how many records there are now, in the order of what rows have left.
     """
@@ -77,6 +73,8 @@ def in_order(
         senders.lists[ORDER],
         senders.lists[FREE],
     )
+    count, first_new = senders.counts[COUNT], senders.counts[SEEN]
+    senders.counts[SEEN] = row_count
     free_count, kept, last = len(free) - count, 0, -1.0
     for place in range(count):
         record = order[place]

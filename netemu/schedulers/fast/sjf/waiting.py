@@ -1,11 +1,11 @@
 """Rows that wait under ``sjf``: for each link a list of those that cross it, the shortest first.
 
-All lists are in two arrays: ``keys``, bytes left to send, and ``rows``.  The list of a link is
-``sizes[link]`` long and ends before ``ends[link]``, with room in front of it down to where the
-list of the link before ends: the rows that come and go are short ones, so that few others move.
+The rows that come and go are short ones: with room in front of each list, few others move.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,10 +14,29 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import WEIGHT
 
 
+class Waiting(NamedTuple):
+    """All lists: that of a link has room in front of it down to where that of the link before ends.
+
+    It begins at ``ends[link] - sizes[link]``.
+    """
+
+    keys: Floats  #: [place]: bytes that a row has left to send
+    rows: Numbers  #: [place]: that row
+    ends: Numbers  #: [link]: the place behind its list
+    sizes: Numbers  #: [link]: how many rows its list has
+
+
+def none_waiting(links: int) -> Waiting:
+    """No rows, and no room for any."""
+    no_rows, by_link = np.zeros(0, dtype=np.int64), np.zeros(links, dtype=np.int64)
+    return Waiting(np.zeros(0), no_rows, by_link, by_link.copy())
+
+
 @njit(cache=True)
-def place_after(keys: Floats, end: int, size: int, key: float) -> int:
-    """The place of the first row in a list that has more than ``key`` bytes left."""
-    begin: int = end - size
+def place_after(waiting: Waiting, link: int, key: float) -> int:
+    """The place of the first row in a link's list that has more than ``key`` bytes left."""
+    keys, end = waiting.keys, waiting.ends[link]
+    begin: int = end - waiting.sizes[link]
     while begin < end:
         middle = (begin + end) // 2
         if keys[middle] <= key:
@@ -28,9 +47,10 @@ def place_after(keys: Floats, end: int, size: int, key: float) -> int:
 
 
 @njit(cache=True)
-def _place_of(keys: Floats, rows: Numbers, end: int, size: int, key: float, row: int) -> int:
+def _place_of(waiting: Waiting, link: int, key: float, row: int) -> int:
     """The place of a row, or where it belongs: rows of equal length are ordered by number."""
-    begin: int = end - size
+    keys, rows, end = waiting.keys, waiting.rows, waiting.ends[link]
+    begin: int = end - waiting.sizes[link]
     while begin < end:
         middle = (begin + end) // 2
         if keys[middle] < key or (keys[middle] == key and rows[middle] < row):
@@ -41,58 +61,48 @@ def _place_of(keys: Floats, rows: Numbers, end: int, size: int, key: float, row:
 
 
 @njit(cache=True)
-def insert(
-    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, link: int, key: float, row: int
-) -> None:
+def insert(waiting: Waiting, link: int, key: float, row: int) -> None:
     """Add a row to a link's list, which must have room for it."""
-    size = sizes[link]
-    at = _place_of(keys, rows, ends[link], size, key, row) - 1
-    for place in range(ends[link] - size, at + 1):
+    keys, rows = waiting.keys, waiting.rows
+    at = _place_of(waiting, link, key, row) - 1
+    for place in range(waiting.ends[link] - waiting.sizes[link], at + 1):
         keys[place - 1], rows[place - 1] = keys[place], rows[place]
     keys[at], rows[at] = key, row
-    sizes[link] = size + 1
+    waiting.sizes[link] += 1
 
 
 @njit(cache=True)
-def remove(
-    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, link: int, key: float, row: int
-) -> int:
+def remove(waiting: Waiting, link: int, key: float, row: int) -> int:
     """Remove a row, which must be there, from a link's list; returns its place.
 
     Those before it move up by one.
     """
-    size = sizes[link]
-    at = _place_of(keys, rows, ends[link], size, key, row)
-    for place in range(at, ends[link] - size, -1):
+    keys, rows = waiting.keys, waiting.rows
+    at = _place_of(waiting, link, key, row)
+    for place in range(at, waiting.ends[link] - waiting.sizes[link], -1):
         keys[place], rows[place] = keys[place - 1], rows[place - 1]
-    sizes[link] = size - 1
+    waiting.sizes[link] -= 1
     return at
 
 
 @njit(cache=True)
-def has_room(ends: Numbers, sizes: Numbers, more: Numbers) -> bool:
-    """Whether there is room for ``more`` rows in each link's list."""
-    enough, end = True, 0
+def with_room_for(waiting: Waiting, more: Numbers) -> Waiting:
+    """The same lists, with room for at least ``more`` rows in that of each link."""
+    ends, sizes, enough, end = waiting.ends, waiting.sizes, True, 0
     for link in range(len(sizes)):
         enough &= ends[link] - sizes[link] - more[link] >= end
         end = ends[link]
-    return enough
-
-
-@njit(cache=True)
-def make_room(
-    keys: Floats, rows: Numbers, ends: Numbers, sizes: Numbers, more: Numbers
-) -> tuple[Floats, Numbers]:
-    """Make room for ``more`` rows in each link's list; returns ``keys`` and ``rows``."""
-    total = 2 * (sizes.sum() + more.sum())
-    new_keys, new_rows, end = np.empty(total), np.empty(total, np.int64), 0
+    if enough:
+        return waiting
+    total, end = 2 * (sizes.sum() + more.sum()), 0
+    keys, rows, new_ends = np.empty(total), np.empty(total, np.int64), np.empty_like(ends)
     for link in range(len(sizes)):
         old, size = ends[link], sizes[link]
         end += 2 * (size + more[link])
-        new_keys[end - size : end] = keys[old - size : old]
-        new_rows[end - size : end] = rows[old - size : old]
-        ends[link] = end
-    return new_keys, new_rows
+        keys[end - size : end] = waiting.keys[old - size : old]
+        rows[end - size : end] = waiting.rows[old - size : old]
+        new_ends[link] = end
+    return Waiting(keys, rows, new_ends, sizes)
 
 
 @njit(cache=True, inline="always")
@@ -108,9 +118,7 @@ def least_left(paths: Numbers, row: int, left: Floats) -> float:
 def first_reopened(
     table: Floats,
     paths: Numbers,
-    keys: Floats,
-    rows: Numbers,
-    ends: Numbers,
+    waiting: Waiting,
     reopened: Numbers,
     at: Numbers,
     reopened_count: int,
@@ -121,10 +129,10 @@ def first_reopened(
     Links with no such row are dropped from ``reopened``.  Returns how many remain, the link of the
     list in which the row is (-1: none), and the bytes that the row has left (inf: none).
     """
-    kept, chosen, least = 0, -1, np.inf
+    keys, rows, kept, chosen, least = waiting.keys, waiting.rows, 0, -1, np.inf
     for number in range(reopened_count):
         link = reopened[number]
-        place, end = at[link], ends[link]
+        place, end = at[link], waiting.ends[link]
         if left[link] == 0:
             continue
         while place < end and (
