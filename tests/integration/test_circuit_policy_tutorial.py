@@ -1,12 +1,8 @@
 """docs/write-a-circuit-policy.md as a reader follows it: what it shows is what is run here."""
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.command_line import ROOT
-from tests.integration.tutorials import install
+from tests.integration.tutorials import install, own_tests_pass
 
 
 @pytest.fixture(name="package")
@@ -26,13 +22,4 @@ def test_the_circuit_policy_runs_jobs_in_both_clocks(railyard, package):
 
 
 def test_its_own_tests_pass(railyard, package):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
-        cwd=ROOT,
-        env=railyard.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    own_tests_pass(package, railyard.environment, 2)

@@ -1,13 +1,10 @@
 """docs/write-a-flow-scheduler.md as a reader follows it: what it shows is what is run here."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT
-from tests.integration.tutorials import install
+from tests.integration.tutorials import install, own_tests_pass
 
 SMALL = Path(__file__).parent / "small.toml"
 
@@ -33,16 +30,7 @@ def test_the_flow_scheduler_is_listed_and_runs_jobs_in_both_clocks(railyard, pac
 
 
 def test_its_own_test_passes(railyard, package):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
-        cwd=ROOT,
-        env=railyard.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    own_tests_pass(package, railyard.environment, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.driving.eventlog import read_log
+from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -42,11 +43,7 @@ RECIPE = Recipe(name="wide", source="a test", order=FairOrder, tasks=WideTasks)
 @pytest.fixture
 def wide(railyard, tmp_path):
     """A command line that knows the scheduler."""
-    (tmp_path / "wide.py").write_text(SCHEDULER)
-    info = tmp_path / "wide-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Name: wide\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[railyard.schedulers]\nwide = wide:RECIPE\n")
+    schedulers(tmp_path, "wide", SCHEDULER, wide="wide:RECIPE")
     railyard.environment["PYTHONPATH"] = str(tmp_path)
     return railyard
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.tutorials import schedulers
+
 SMALL = Path(__file__).parent / "small.toml"
 MODULE = """
 from railyard import Recipe
@@ -42,11 +44,7 @@ RECIPES = tuple(
 def installed(tmp_path, railyard):
     """Both schedulers, as another package has them."""
     folder = tmp_path / "package"
-    info = folder / "counting-1.dist-info"
-    info.mkdir(parents=True)
-    (folder / "counting.py").write_text(MODULE)
-    (info / "METADATA").write_text("Name: counting\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[railyard.schedulers]\nall = counting:RECIPES\n")
+    schedulers(folder, "counting", MODULE, all="counting:RECIPES")
     railyard.environment["PYTHONPATH"] = str(folder)
 
 

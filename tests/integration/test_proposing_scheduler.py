@@ -13,6 +13,7 @@ import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
+from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -22,12 +23,9 @@ JOB = ("run", "topwords", "--size", "1GB", "--reduces", "3", "--topology", SMALL
 @pytest.fixture(name="dice")
 def installed_toys(tmp_path, railyard):
     """The toys as another package's scheduler."""
-    info = tmp_path / "package" / "toys-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Name: toys\nVersion: 1\n")
-    points = "[railyard.schedulers]\ndice = railyard.simulator.faults.toys:RECIPE\n"
-    (info / "entry_points.txt").write_text(points)
-    railyard.environment["PYTHONPATH"] = str(info.parent)
+    folder = tmp_path / "package"
+    schedulers(folder, "dice", "", dice="railyard.simulator.faults.toys:RECIPE")
+    railyard.environment["PYTHONPATH"] = str(folder)
 
 
 def attempts(line):

@@ -26,6 +26,7 @@ from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.simulator.cluster import Simulation
 from tests.command_line import command_line
+from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
 SMALL = Path(__file__).parent / "small.toml"
@@ -142,12 +143,8 @@ class Twice(Job):
 def reserving(railyard, tmp_path, monkeypatch):
     """A command line that knows the schedulers, as this process does for replays."""
     package = tmp_path / "package"
-    info = package / "reserving-1.0.dist-info"
-    info.mkdir(parents=True)
-    (package / "reserving.py").write_text(SCHEDULER)
-    (info / "METADATA").write_text("Name: reserving\nVersion: 1.0\n")
-    points = "[railyard.schedulers]\nreserving = reserving:RESERVING\nhasty = reserving:HASTY\n"
-    (info / "entry_points.txt").write_text(points)
+    points = {"reserving": "reserving:RESERVING", "hasty": "reserving:HASTY"}
+    schedulers(package, "reserving", SCHEDULER, **points)
     railyard.environment |= {"PYTHONPATH": str(package), "NOTES": str(tmp_path / "notes")}
     (tmp_path / "notes").touch()
     monkeypatch.syspath_prepend(package)

@@ -1,14 +1,11 @@
 """docs/write-a-scheduler.md as a reader follows it: what it shows is what is run here."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT
-from tests.integration.tutorials import install
+from tests.integration.tutorials import install, own_tests_pass
 
 SMALL = Path(__file__).parent / "small.toml"
 
@@ -50,16 +47,7 @@ def test_its_settings_are_checked_before_anything_starts(railyard, package):
 
 
 def test_its_own_tests_pass(railyard, package):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
-        cwd=ROOT,
-        env=railyard.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    own_tests_pass(package, railyard.environment, 5)
 
 
 def test_a_package_that_cannot_be_loaded_is_told_in_one_line(railyard, package):

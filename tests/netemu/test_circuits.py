@@ -102,14 +102,8 @@ class Both:
         self.policy.set_port(rack, works, is_out=is_out)
         self.room[not is_out][rack] = works * self.switch.wavelengths
 
-    def choose(self):
-        """Both choose; what the policy holds must be what the other says."""
-        demands = [matrix({(b.src, b.dst): b.counted_bytes for b in d.pairs()}) for d in self.order]
-        held = [{(b.src, b.dst): None for b in demand.serving} for demand in self.order]
-        up = {}
-        for port in self.switch.out:
-            up |= {(c.src, c.dst): None for c in port if c.ready_s <= self.now_s}
-        expected = match(demands, held, up, Ports(*self.room))
+    def ask(self):
+        """Have the policy choose, and do what it says; returns the pairs that got circuits."""
         order = list(self.order) if self.reorder else None
         cut, taken = self.policy.choose(self.now_s, self.fresh, order)
         self.fresh, self.reorder = {}, False
@@ -119,6 +113,17 @@ class Both:
             self.policy.wait(pair, pair.counted_bytes)
         for pair in taken:
             pair.circuit = self.switch.connect(pair, self.now_s)
+        return taken
+
+    def choose(self):
+        """Both choose; what the policy holds must be what the other says."""
+        demands = [matrix({(b.src, b.dst): b.counted_bytes for b in d.pairs()}) for d in self.order]
+        held = [{(b.src, b.dst): None for b in demand.serving} for demand in self.order]
+        up = {}
+        for port in self.switch.out:
+            up |= {(c.src, c.dst): None for c in port if c.ready_s <= self.now_s}
+        expected = match(demands, held, up, Ports(*self.room))
+        self.ask()
         found = [{(b.src, b.dst) for b in demand.serving} for demand in self.order]
         assert found == [set(pairs) for pairs in expected]
         for ports in (self.switch.out, self.switch.into):

@@ -22,15 +22,7 @@ class Alone(Both):
 
     def choose(self):
         """Returns what pairs have circuits afterwards, by coflow."""
-        order = list(self.order) if self.reorder else None
-        cut, taken = self.policy.choose(self.now_s, self.fresh, order)
-        self.fresh, self.reorder = {}, False
-        for pair in cut:
-            self.switch.release(pair.circuit, self.now_s)
-            pair.circuit = None
-            self.policy.wait(pair, pair.counted_bytes)
-        for pair in taken:
-            pair.circuit = self.switch.connect(pair, self.now_s)
+        for pair in self.ask():
             begins_s = max(self.now_s, pair.circuit.ready_s)
             self.policy.expect_end(pair, begins_s + UNIT_S * pair.counted_bytes)
         return [sorted((pair.src, pair.dst) for pair in d.serving) for d in self.order]

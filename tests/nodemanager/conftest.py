@@ -22,6 +22,7 @@ from railyard.cluster.messages.execution import (
     AttemptStarted,
     AttemptSucceeded,
     BeginAttempt,
+    FetchOutput,
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
@@ -42,7 +43,21 @@ FACTS = [
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 ]
 JOB_NUMBERS = itertools.count(1)
+FLOW_NUMBERS = itertools.count()
 ENDINGS = (AttemptSucceeded, AttemptFailed, AttemptKilled)
+
+#: Counts words, in a map and a reduce.
+COUNT = """
+from railyard import Job, Lines
+
+class Count(Job):
+    input = Lines()
+    def map(self, line: str):
+        for word in line.split():
+            yield word, 1
+    def reduce(self, word, counts):
+        yield word, sum(counts)
+"""
 
 PROGRAM = """
 import sys
@@ -202,6 +217,20 @@ class Manager:
         """Give an attempt that was launched without a slot one."""
         self.send(rack_of(node), BeginAttempt(attempt=attempt, node=node))
 
+    def fetch(self, reader, dst, src, *outputs, partition=1, flow=None):
+        """Have the reader, on ``dst``, fetch a partition of these outputs; the flow's name."""
+        flow = flow or f"f{next(FLOW_NUMBERS)}"
+        order = FetchOutput(
+            flow=flow,
+            reader=reader,
+            src=src,
+            rack=rack_of(src),
+            outputs=outputs,
+            partition=partition,
+        )
+        self.send(rack_of(dst), order)
+        return flow
+
     # Facts -------------------------------------------------------------------------------------
     def until(self, done, timeout_s=10.0):
         assert self.reactor.run_until(done, timeout_s), f"facts so far: {self.facts}"
@@ -275,10 +304,15 @@ def cluster(start_cluster):
     return start_cluster()
 
 
+def new_job():
+    """The id of a job that no other test uses."""
+    return f"j{next(JOB_NUMBERS)}"
+
+
 @pytest.fixture
 def job(cluster):
     """The id of a job that no other test uses; discarded at the end."""
-    name = f"j{next(JOB_NUMBERS)}"
+    name = new_job()
     yield name
     for rack in ("r0", "r1"):
         cluster.send(rack, execution.DiscardJob(job=name))

@@ -1,6 +1,5 @@
 """Fetches: from the own disk, within the rack and across; damage, refusals, cancellation."""
 
-import itertools
 import os
 
 import pytest
@@ -10,7 +9,6 @@ from railyard.cluster.messages.execution import (
     AttemptKilled,
     AttemptSucceeded,
     CancelFlow,
-    FetchOutput,
     FlowFailed,
     FlowFinished,
     KillAttempt,
@@ -38,7 +36,6 @@ class Reader(Job):
     def stages(self):
         return (Stage("r", Op()),)
 """
-FLOWS = itertools.count()
 
 
 @pytest.fixture
@@ -66,12 +63,7 @@ def reader(cluster, job):
 
 def fetch(cluster, reader, src, *outputs, flow=None):
     """Have the reader, on r0n0, fetch partition 1; the flow's name."""
-    flow = flow or f"f{next(FLOWS)}"
-    order = FetchOutput(
-        flow=flow, reader=reader, src=src, rack=src[:2], outputs=outputs, partition=1
-    )
-    cluster.send("r0", order)
-    return flow
+    return cluster.fetch(reader, "r0n0", src, *outputs, flow=flow)
 
 
 def printed(cluster, reader):

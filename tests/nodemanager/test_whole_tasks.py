@@ -1,7 +1,6 @@
 """Whole map and reduce tasks through real DataNodes, NodeManagers and the network emulator."""
 
 import collections
-import itertools
 import os
 import random
 
@@ -13,7 +12,6 @@ from railyard.cluster.messages.execution import (
     AttemptKilled,
     AttemptSucceeded,
     DiscardJob,
-    FetchOutput,
     FlowFinished,
     KillAttempt,
     Split,
@@ -22,21 +20,10 @@ from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Compute, Links, Storage
 from railyard.dfs.client import DfsClient
 from railyard.netemu.messages import OpenFlow
+from tests.nodemanager.conftest import COUNT
 
-JOB = """
-from railyard import Job, Lines
-
-class Count(Job):
-    input = Lines()
-    def map(self, line: str):
-        for word in line.split():
-            yield word, 1
-    def reduce(self, word, counts):
-        yield word, sum(counts)
-"""
 NODES = ["r0n0", "r0n1", "r1n0", "r1n1"]
 SCALE = 10
-FLOWS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +72,11 @@ def fetch_all(cluster, reader, dst, partition, maps, facts):
         outputs = tuple(attempt for attempt, where in maps.items() if where == node)
         if not outputs:
             continue
-        flow = f"{reader}-{next(FLOWS)}"
+        flow = f"{reader}-{node}"
         if node != dst:
             size_bytes = sum(facts[output].partition_bytes[partition] for output in outputs)
             network.call(OpenFlow(flow=flow, src=node, dst=dst, size_bytes=size_bytes), Done)
-        order = FetchOutput(
-            flow=flow, reader=reader, src=node, rack=node[:2], outputs=outputs, partition=partition
-        )
-        cluster.send(dst[:2], order)
-        started.append(flow)
+        started.append(cluster.fetch(reader, dst, node, *outputs, partition=partition, flow=flow))
     network.close()
     return started
 
@@ -101,7 +84,7 @@ def fetch_all(cluster, reader, dst, partition, maps, facts):
 def test_word_count(cluster, dfs, job):
     data = text(10_000)
     dfs.write("/in", [data])
-    cluster.load(job, JOB)
+    cluster.load(job, COUNT)
     maps, facts = run_maps(cluster, dfs, job, "/in", reduces=2)
     assert len(maps) == len(dfs.locations("/in")) > 4
     assert all(isinstance(fact, AttemptSucceeded) for fact in facts)
@@ -137,7 +120,7 @@ def test_locality_of_reads_is_counted(cluster, dfs, job):
     dfs.write("/near", [text(500)], replication=1)
     (block,) = dfs.locations("/near")
     (holder,) = block.nodes
-    cluster.load(job, JOB)
+    cluster.load(job, COUNT)
     split = Split(path="/near", stored_offset=0, stored_length=block.stored_length)
     in_rack = next(node for node in NODES if node[:2] == holder[:2] and node != holder)
     elsewhere = next(node for node in NODES if node[:2] != holder[:2])
@@ -154,7 +137,7 @@ def test_locality_of_reads_is_counted(cluster, dfs, job):
 def test_paced_compute_takes_what_the_model_says(cluster, dfs, job):
     dfs.write("/paced", [text(1000)])
     (block,) = dfs.locations("/paced")
-    cluster.load(job, JOB)
+    cluster.load(job, COUNT)
     split = Split(path="/paced", stored_offset=0, stored_length=block.stored_length)
     begin_s = cluster.reactor_now()
     cluster.launch(f"{job}.m0.0", block.nodes[0], splits=(split,), partitions=1)
@@ -177,7 +160,7 @@ def test_a_paced_map_ends_early_and_is_killed_until_it_is_told_of(cluster, dfs, 
         Split(path="/slow", stored_offset=block.stored_offset, stored_length=block.stored_length)
         for block in dfs.locations("/slow")
     )
-    cluster.load(job, JOB)
+    cluster.load(job, COUNT)
     attempts = [f"{job}.m0.0", f"{job}.m1.0"]
     for attempt in attempts:
         cluster.launch(attempt, "r0n0", splits=splits, partitions=1)
@@ -190,7 +173,7 @@ def test_a_paced_map_ends_early_and_is_killed_until_it_is_told_of(cluster, dfs, 
 
 
 def test_missing_input_is_a_failure_that_names_it(cluster, job):
-    cluster.load(job, JOB)
+    cluster.load(job, COUNT)
     split = Split(path="/nowhere", stored_offset=0, stored_length=10)
     cluster.launch(f"{job}.m0.0", splits=(split,), partitions=1)
     failed = cluster.ending(f"{job}.m0.0")

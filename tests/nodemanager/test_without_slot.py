@@ -1,6 +1,5 @@
 """Attempts without a slot: they get what their task reads, wait, and compute once they are told."""
 
-import itertools
 import os
 import signal
 import time
@@ -19,7 +18,6 @@ from railyard.cluster.messages.execution import (
     AttemptSucceeded,
     CancelFlow,
     DiscardJob,
-    FetchOutput,
     FlowFailed,
     FlowFinished,
     KillAttempt,
@@ -31,6 +29,7 @@ from railyard.dfs.client import DfsClient
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.mapoutput import output_path, write_output
 from railyard.nodemanager.permits import permits_of_machine
+from tests.nodemanager.conftest import COUNT, new_job
 from tests.waiting import gone
 
 #: Says when its code begins, and adds up what it fetched.
@@ -54,7 +53,6 @@ class Reader(Job):
         return (Stage("r", Op()),)
 """
 SIZE = 400_000
-FLOWS = itertools.count()
 
 
 class Reading:
@@ -74,17 +72,7 @@ class Reading:
     def fetch(self, number):
         """Have it fetch one of the outputs; the flow's name."""
         output, src = list(self.outputs.items())[number]
-        flow = f"f{next(FLOWS)}"
-        order = FetchOutput(
-            flow=flow,
-            reader=self.attempt,
-            src=src,
-            rack=src[:2],
-            outputs=(output,),
-            partition=1,
-        )
-        self.cluster.send("r0", order)
-        return flow
+        return self.cluster.fetch(self.attempt, "r0n0", src, output)
 
     def become_ready(self):
         for number in range(2):
@@ -284,29 +272,13 @@ def test_what_it_holds_counts_against_its_memory(start_cluster):
     cluster.load("j1", READER.format(top="", work="pass"))
     write_output(output_path(cluster.folder, "r1n0", "j1.m0.0"), [[os.urandom(120_000_000)]])
     cluster.launch("j1.r0.0", reads=("m",), inputs=1, begins=False)
-    order = FetchOutput(
-        flow="f", reader="j1.r0.0", src="r1n0", rack="r1", outputs=("j1.m0.0",), partition=0
-    )
-    cluster.send("r0", order)
+    cluster.fetch("j1.r0.0", "r0n0", "r1n0", "j1.m0.0", partition=0)
     failed = cluster.ending("j1.r0.0")
     assert isinstance(failed, AttemptFailed)
     assert "compute.memory allows 70 MB an attempt" in failed.reason
 
 
 # Maps --------------------------------------------------------------------------------------------
-COUNT = """
-from railyard import Job, Lines
-
-class Count(Job):
-    input = Lines()
-    def map(self, line: str):
-        for word in line.split():
-            yield word, 1
-    def reduce(self, word, counts):
-        yield word, sum(counts)
-"""
-
-
 @pytest.fixture(scope="module")
 def whole(start_cluster):
     """Paced: 4 MB/s of the model's bytes, and links of 4 MB/s."""
@@ -335,7 +307,7 @@ def text(whole):
 def test_a_map_reads_its_split_ahead_and_computes_as_long_as_it_would(whole, text, told, where):
     split, holder = text
     node = holder if where == "local_bytes" else f"r{1 - int(holder[1])}n0"
-    job = f"j{next(FLOWS) + 500}"
+    job = new_job()
     whole.load(job, COUNT)
     attempt = f"{job}.m0.0"
     whole.launch(attempt, node, splits=(split,), partitions=1, begins=False)
