@@ -1,4 +1,4 @@
-"""Entry point of ``railyard``: turns whatever goes wrong into words and an exit status.
+"""Entry point of ``railyard``: turns errors into a message and an exit status.
 
 Which status there is for which failure is in ``exitstatus``.
 """
@@ -33,7 +33,7 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    # Imported here, where an interrupt is already taken care of.
+    # Imported here, where interrupts are handled already.
     import click
 
     from railyard.scripts.commands.registry import railyard
@@ -54,7 +54,7 @@ def _run() -> int:
 
 
 def _report(error: Exception) -> int:
-    """Say what went wrong; the exit status.  Of our own mistakes there is a traceback."""
+    """Print what went wrong; returns the exit status.  Our own mistakes get a traceback."""
     import click
 
     from railyard.cluster.errors import RailyardError, UsageError

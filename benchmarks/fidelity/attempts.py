@@ -1,9 +1,9 @@
 """Do 1,000 attempts that run at once on 60 racks get the bandwidth that the model grants?
 
-A whole cluster on co-scheduler-60x10 runs one job (``_network/crowd.py``): two maps, in different
-racks, wait until 1,000 reduces run; then each of these fetches from both at once, and stays until
-the last has fetched.  So 1,000 attempts, each a process, live during the whole shuffle, and nothing
-else is on the network.
+A whole cluster on co-scheduler-60x10 runs one job (``_network/concurrentshuffle.py``): two maps, in
+different racks, wait until 1,000 reduces run; then each of these fetches from both at once, and
+stays until the last has fetched.  So 1,000 attempts, each a process, live during the whole shuffle,
+and nothing else is on the network.
 
 Fetches take about 30 to 90 s in the model: when they begin, 1,000 processes connect to the maps'
 shuffle services, which takes two cores many seconds.  What a reader has missed by then it catches
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks._network import crowd
+from railyard.benchmarks._network import concurrentshuffle
 from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.benchmarks.fidelity.networks import errors_percent, percentile
 from railyard.cluster.errors import RailyardError
@@ -98,7 +98,13 @@ def _run_job(scratch: Path, readers: int, seconds: float) -> dict[str, Any]:
     topology = load_topology(TOPOLOGY)
     uplink_stored = topology.rack_list()[0].uplink_bytes_per_s / topology.scale
     part = int(uplink_stored * seconds / readers)
-    words = [sys.executable, "-m", "railyard", "run", f"{crowd.__file__}:Crowd"]
+    words = [
+        sys.executable,
+        "-m",
+        "railyard",
+        "run",
+        f"{concurrentshuffle.__file__}:ConcurrentShuffle",
+    ]
     for name, value in {"here": here, "maps": MAPS, "part": part}.items():
         words += ["--param", f"{name}={value}"]
     words += ["--reduces", str(readers), "--topology", TOPOLOGY, "--network", "compute.mode=real"]

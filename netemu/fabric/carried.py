@@ -12,27 +12,27 @@ from railyard.netemu.model.links import Categories, Route, stack
 from railyard.netemu.model.openflows import ALONE, Flow
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
-#: So many routes are noted before they are summed up, all at once.
+#: Bytes are kept by route, for at most this many routes; then they are added to the links' totals.
 _NOTED = 2**15
 
 
 class Carried:
-    """Counts the bytes of flows that are closed, or have changed their ways."""
+    """Counts the bytes of flows that are closed, or whose route has changed."""
 
     def __init__(self, links: int) -> None:
         self._by_link: Floats = np.zeros(links)
-        #: {the categories that count some bytes: those bytes}
+        #: {categories of a route: bytes carried on such routes}
         self._by_kind: defaultdict[Categories, float] = defaultdict(float)
-        #: what is in neither of these yet: bytes by route
+        #: {route: bytes that are not in the two above yet}
         self._by_route: defaultdict[Route, float] = defaultdict(float)
 
     def book(self, flow: Flow) -> None:
-        """Count what a flow, which is in no group, has sent on its present route."""
+        """Count what a flow that has no row has sent on its present route."""
         self._by_route[flow.route] += flow.sent_bytes - flow.booked_bytes
         flow.booked_bytes = flow.sent_bytes
 
     def book_ended(self, flows: Iterable[Flow]) -> None:
-        """Count flows that have sent all."""
+        """Count flows that have sent all their bytes."""
         by_route = self._by_route
         for flow in flows:
             by_route[flow.route] += flow.size_bytes - flow.booked_bytes
@@ -40,9 +40,9 @@ class Carried:
             self._sum_up()
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
-        """local, rack, cross_rack, and the last's eps, ocs and wan.
+        """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
 
-        ``under_way`` are bytes, with their routes, that have not been counted yet.
+        ``under_way``: (route, bytes) of open flows, which have not been counted yet.
         """
         self._sum_up()
         by_kind = self._by_kind.copy()
@@ -55,7 +55,7 @@ class Carried:
         return {category: round(total) for category, total in totals.items()}
 
     def by_link(self, under_way: Iterable[tuple[Route, float]]) -> list[int]:
-        """By the links' numbers; as above."""
+        """Bytes by link number; ``under_way`` as in ``by_category``."""
         self._sum_up()
         totals: list[float] = self._by_link.tolist()
         for route, sent in under_way:
@@ -85,7 +85,7 @@ def sent_bytes(flows: Iterable[Flow]) -> list[float]:
         if flow_class is None:
             sent.append(flow.sent_bytes)
             continue
-        if group is None:  # on a circuit alone: nothing is saved
+        if group is None:  # in a pipe: there are no rows to go over once
             sent.append(flow.group.sent_bytes_of(flow))
             continue
         if group not in service:

@@ -1,16 +1,16 @@
 """The network as a fluid: between events, every flow sends at a constant rate.
 
-``Fabric`` is a state machine without a clock: whoever drives it says what time it is.  The
-emulator drives it with real time, a simulator from event to event; neither can be told apart
-here.  It never does I/O and knows nothing of real bytes.
+``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
+real time, the simulator from event to event, and it does the same for both.  It does no I/O and
+knows nothing of real bytes.
 
     fabric.advance(now_s) -> flows that finished, each with its exact time
     fabric.start(...), fabric.grow(...), fabric.cancel(...), fabric.set_capacity(...)  (at now_s)
     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
                              scheduler wants to decide again
 
-Everything that happens at one instant is decided on once: flows that end are ended by ``advance``,
-then come the driver's own calls, and rates are set when they are next asked for, or time goes on.
+However much happens at one instant, rates are set once: ``advance`` ends the flows that are due,
+then the driver makes its calls, and rates are set when they are next read or time goes on.
 Times that differ by rounding only are one instant (``instant_s``).
 """
 
@@ -51,7 +51,7 @@ class Fabric:
         has_circuit_log: bool = True,
     ) -> None:
         self.network = network = Network(topology)
-        #: flows that finish this close together finish at once; for a rough, quick answer
+        #: seconds: flows that finish this close together finish at once; for a rough, quick answer
         self.together_s = 0.0
         self._fast = fast  #: takes over from the scheduler with many open flows
         self.finished_bytes = 0  #: sizes of the flows that have finished
@@ -66,7 +66,7 @@ class Fabric:
             self._rates,
             has_circuit_log=has_circuit_log,
         )
-        #: what all racks' links together can carry; inf if one of them is unlimited
+        #: capacity of all racks' links together; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = network.cross_rack_bytes_per_s(self._rates.capacities)
         self._flows: dict[FlowId, Flow] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
@@ -77,7 +77,7 @@ class Fabric:
 
     @property
     def now_s(self) -> float:
-        """The time as of the last call that said what time it is."""
+        """The time of the last ``advance`` or ``go_ahead``."""
         return self._context.now_s
 
     # What happens to it --------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class Fabric:
         self._send(self._opened(spec, coflow, None))
 
     def start_all(self, specs: Iterable[FlowSpec]) -> None:
-        """Open flows now, in this order: at less cost than by as many calls of ``start``.
+        """Open flows now, in this order; cheaper than calling ``start`` for each.
 
-        Raises ``ValueError`` as ``start`` does; those before the wrong one are open then.
+        Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
         """
         known, coflow, group = None, None, None  #: the last flow's coflow, and group
         sending: list[Flow] = []
@@ -112,7 +112,7 @@ class Fabric:
             self._ways.send_all(sending)
 
     def _opened(self, spec: FlowSpec, coflow: Coflow | None, group: Carrier | None) -> Flow:
-        """A flow that is open from now on; its group is looked up if it is not known."""
+        """A new open flow; ``group`` is None if the caller does not know its group."""
         name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
         if name in self._flows:
             raise ValueError(f'flow "{name}" is open already')
@@ -132,9 +132,9 @@ class Fabric:
         return flow
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """An open flow that was started with ``more`` has so many more bytes to send.
+        """Add bytes to an open flow that was started with ``more``.
 
-        It finishes once it has sent all bytes and no ``more`` are to come.  Raises ``ValueError``
+        It finishes once it has sent all its bytes and ``more`` is false.  Raises ``ValueError``
         if there is no such flow, if it is complete, or if ``by_bytes`` is below 0.
         """
         found = self._flows.get(flow)
@@ -201,9 +201,8 @@ class Fabric:
     def advance(self, now_s: float) -> list[Finished]:
         """Let time pass until ``now_s``; returns what finished on the way, in order.
 
-        What finishes at that very instant does so, too, but what comes of it is decided on later,
-        together with all else that happens then.  Raises ``InvariantError`` if ``now_s`` is in the
-        past.
+        Flows that finish at ``now_s`` are among them, but new rates are set later, together with
+        what else happens then.  Raises ``InvariantError`` if ``now_s`` is in the past.
         """
         context = self._context
         if now_s < context.now_s:
@@ -221,11 +220,10 @@ class Fabric:
         return finished
 
     def go_ahead(self, before_s: float) -> list[Finished] | None:
-        """Let several events happen before then, if that can be computed at once.
+        """Process several events before ``before_s`` at once, if the scheduler can compute them.
 
-        To be asked for when ``next_event_s`` is before then.  Returns what finished on the way, in
-        order; the time is that of the last event.  None if there is nothing that can be: then
-        ``advance``.
+        Call it when ``next_event_s`` is before then.  Returns what finished on the way, in order;
+        the time is that of the last event.  None if it can't be done: call ``advance``.
         """
         if self._instant:
             return None
@@ -243,10 +241,7 @@ class Fabric:
 
     # What can be seen -----------------------------------------------------------------------------
     def next_event_s(self) -> float:
-        """When something happens if nothing else does before: a flow's end, or a decision.
-
-        inf if nothing will.
-        """
+        """When the next flow ends or the scheduler wants to decide again; inf if neither will."""
         self._refresh()
         now_s, next_s = self._context.now_s, self._rates.next_s
         return now_s if self._instant or next_s < now_s else next_s
@@ -262,11 +257,11 @@ class Fabric:
 
     @property
     def decided(self) -> int:
-        """How many times rates were set: as long as it stays, so does what is free."""
+        """How many times rates were set; while it stays the same, so do the rates."""
         return self._rates.decided
 
     def coflow(self, coflow: CoflowId) -> Coflow:
-        """A registered coflow's flows and times; to be read only.  ``KeyError`` if it is not."""
+        """A registered coflow's flows and times; read only.  ``KeyError`` if there is none."""
         return self._coflows[coflow]
 
     def sent_bytes(self, flow: FlowId) -> int:
@@ -285,7 +280,7 @@ class Fabric:
         return inf if found in self._instant else found.group.rate_of(found)
 
     def free_bytes_per_s(self) -> dict[str, float]:
-        """What of each link's capacity no flow uses now."""
+        """The unused capacity of each link, in bytes/s."""
         self._refresh()
         load = self._rates.load()
         if self._ways.plane is not None:
@@ -294,7 +289,7 @@ class Fabric:
         return {name: float(free[number]) for name, number in self.network.number.items()}
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
-        """What each link can carry now."""
+        """The capacity of each link, in bytes/s."""
         return {name: float(self._rates.capacities[n]) for name, n in self.network.number.items()}
 
     def rates_bytes_per_s(self) -> dict[FlowId, float]:
@@ -302,7 +297,7 @@ class Fabric:
         return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
 
     def bytes_by_category(self) -> dict[str, int]:
-        """Bytes carried so far: local, rack, cross_rack, and the last's eps, ocs and wan."""
+        """Bytes carried so far; see ``Carried.by_category``."""
         return self._ways.carried.by_category(under_way(self._flows.values()))
 
     def bytes_by_link(self) -> dict[str, int]:
@@ -316,12 +311,12 @@ class Fabric:
         return [] if self._ways.plane is None else self._ways.plane.circuits()
 
     def next_lit_s(self) -> float:
-        """When the first of the circuits that are dark will carry; inf if none is."""
+        """When the first circuit that is dark becomes lit; inf if none is dark."""
         self._refresh()
         return self._ways.next_lit_s()
 
     def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
-        """What has become of circuits, but for the first ``after`` changes, and how many in all."""
+        """The changes of circuits after the first ``after``, and how many there were in all."""
         self._refresh()
         if self._ways.plane is None:
             return 0, []
@@ -329,7 +324,7 @@ class Fabric:
 
     # Inside --------------------------------------------------------------------------------------
     def _go_ahead_on_circuits(self, before_s: float) -> list[Finished] | None:
-        """Let flows on circuits end and circuits change; None if flows go by packets, too."""
+        """Go ahead where all flows are on circuits; None if some flows go by packets."""
         plane = self._ways.runs()
         if plane is None:
             return None
@@ -347,9 +342,9 @@ class Fabric:
         return coflow
 
     def _happens_s(self, until_s: float, slack_s: float, later: bool) -> float:
-        """When something happens next, up to then or just after; inf if nothing does.
+        """When the next event is, if by ``until_s`` plus ``slack_s``; else a later time.
 
-        ``later``: what is to be decided on will be later.
+        ``later``: rates that are out of date are set later, not now.
         """
         rates, decide_s = self._rates, inf
         if not (later and rates.stale):
@@ -364,7 +359,7 @@ class Fabric:
         return max(min(first_s, decide_s), now_s)
 
     def _send(self, flow: Flow) -> None:
-        """Let a flow that is in no class send what it has."""
+        """Let a flow that has no row send what it has."""
         remaining = flow.size_bytes - flow.sent_bytes
         if remaining > 0 and flow.route.path:
             self._ways.send(flow, remaining)
@@ -411,7 +406,7 @@ class Fabric:
         return finished
 
     def _refresh(self) -> None:
-        """Have rates that fit the flows."""
+        """Have rates set, if flows or capacities have changed since."""
         if not self._rates.stale:
             return
         if self._fast is not None and len(self._flows) >= self._fast.from_flows:

@@ -1,7 +1,7 @@
-"""When the first flows finish: groups that got their rates together stand in one line.
+"""When the first flow finishes, over all groups.
 
-A decision may give many groups other rates, and what was known of their finishes is void then.  So
-there is a heap of lines, not of groups: one entry for each decision.
+A decision can change the rates of many groups, and so their first finishes.  To push each group
+would be slow, so the heap has an entry per decision: a sorted list of the groups that it changed.
 """
 
 from __future__ import annotations
@@ -17,52 +17,52 @@ class Finishing(Protocol):
     """A group of flows."""
 
     first_finish_s: float
-    stale: bool  #: whether the above is void, as its flows have changed
+    stale: bool  #: whether ``first_finish_s`` is out of date, as its flows have changed
 
 
 G = TypeVar("G", bound=Finishing)
 
 
 class Finishes(Generic[G]):
-    """Groups by their first finish; ties: by when that was noted."""
+    """Groups by their first finish; of equal ones, the one noted first."""
 
     def __init__(self) -> None:
-        #: heap of (first finish in the line, number, line); a line has its first at the end, and
-        #: what it knows of groups that have changed since is void
-        self._lines: list[tuple[float, int, list[tuple[float, int, G]]]] = []
+        #: heap of (first finish, number, list of a decision); a list has its first finish at the
+        #: end, and entries of groups that have changed since are skipped
+        self._heap: list[tuple[float, int, list[tuple[float, int, G]]]] = []
         self._numbers = count()
 
     def note(self, groups: Iterable[G]) -> None:
-        """Groups have other first finishes than before; inf: none."""
+        """Note the new first finishes of groups; inf: no flow of it finishes."""
         numbers = self._numbers
-        line = [
+        entries = [
             (group.first_finish_s, next(numbers), group)
             for group in groups
             if group.first_finish_s < inf
         ]
-        if line:
-            line.sort(reverse=True)
-            heappush(self._lines, (line[-1][0], line[-1][1], line))
+        if entries:
+            entries.sort(reverse=True)
+            heappush(self._heap, (entries[-1][0], entries[-1][1], entries))
 
     def first_s(self) -> float:
-        """When the first of all finishes; inf if none does."""
-        lines = self._lines
-        while lines:
-            noted_s, number, line = lines[0]
+        """When the first flow of all groups finishes; inf if none does."""
+        heap = self._heap
+        while heap:
+            noted_s, number, entries = heap[0]
             first_s = inf
-            while line:
-                first_s, _, group = line[-1]
+            while entries:
+                first_s, _, group = entries[-1]
                 if group.first_finish_s == first_s and not group.stale:
                     break
-                line.pop()
-            if not line:
-                heappop(lines)
+                entries.pop()
+            if not entries:
+                heappop(heap)
             elif first_s == noted_s:
                 return first_s
             else:
-                heapreplace(lines, (first_s, number, line))
+                heapreplace(heap, (first_s, number, entries))
         return inf
 
     def take(self) -> G:
-        """The group that is the first, right after ``first_s``; it is forgotten."""
-        return self._lines[0][2].pop()[2]
+        """Remove and return the group that finishes first; call it right after ``first_s``."""
+        return self._heap[0][2].pop()[2]

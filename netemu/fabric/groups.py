@@ -1,7 +1,7 @@
-"""Groups of classes of flows: those of one coflow, or all; one row of arrays for each class.
+"""A group of flows: those of one coflow, or all.  Each flow class has a row of the group's arrays.
 
-A group has a time of its own: as long as its rates and members stay, none of its rows is touched,
-whatever happens elsewhere.  An event costs O(classes) in numpy.
+A group keeps its own time: while its rates and flows stay the same, its rows are not touched,
+whatever happens to other groups.  An event costs O(classes) in numpy.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from railyard.netemu.model.rows import (
     WEIGHT,
 )
 
-#: Fewer rows than this that end at once are looked at one by one: 7 take 28 us, and 46 with arrays.
+#: Fewer rows than this that end at once are handled one by one: 7 take 28 us, with arrays 46.
 _FEW_ROWS = 8
-#: What rows that have ended have in each column.
+#: The values of a row that has ended, by column.
 _ENDED = np.where(np.array(COLUMNS) == FINISH_S, np.inf, 0.0)
 
 
-#: What is in a row: a flow that has it for itself, as most do, or several.
+#: A row's flow, as most rows have one; or its class, if it has had several.
 Row = Flow | FlowClass
 
 
 class FlowGroup(ServedRows):
-    """All classes of a group that have flows."""
+    """The flows of a group, by class."""
 
     def __init__(self, key: str, context: GroupContext) -> None:
         super().__init__(key, context)
-        #: by links, and by the flow scheduler's class key if it has any; for flows with the key
-        #: None, there is no entry
+        #: {path, or (path, class key) if that is not (): row}; none for flows with the key None,
+        #: which share no row
         self._by_key: dict[Hashable, Row] = {}
         self._in_rows: list[Row] = []  #: by row
         self._serving = 0  #: rows that have flows
-        self._ended: list[int] = []  #: rows that have ended and stay
-        self._coming: list[Flow] = []  #: those that have no class yet
-        self._flows = 0  #: those that have one
+        self._ended: list[int] = []  #: rows that have ended and were not removed yet
+        self._coming: list[Flow] = []  #: flows that have no row yet
+        self._flows = 0  #: flows that have a row
 
     # What schedulers see -------------------------------------------------------------------------
     @property
@@ -73,22 +73,22 @@ class FlowGroup(ServedRows):
         return not (self._serving or self._coming)
 
     def add(self, flow: Flow) -> None:
-        """Let a flow that has bytes to send join the class of its route.
+        """Add a flow that has bytes to send.
 
-        It does so when ``admit`` is called: many that come at once are cheaper together.
+        It gets its row when ``admit`` is called: many flows at once are cheaper together.
         """
         self._coming.append(flow)
         self.stale = True
         self.only_ended = False
 
     def add_all(self, flows: Iterable[Flow]) -> None:
-        """Let flows that have bytes to send join the classes of their routes."""
+        """Add flows that have bytes to send; see ``add``."""
         self._coming += flows
         self.stale = True
         self.only_ended = False
 
     def admit(self) -> None:
-        """Let the flows that have been added join classes, and take rows."""
+        """Give rows to the flows that have been added."""
         if not self._coming:
             return
         coming, self._coming = self._coming, []
@@ -96,10 +96,10 @@ class FlowGroup(ServedRows):
         by_key, row = self._by_key, len(self._in_rows)
         first_row = row
         fresh: list[Row] = []
-        shared: list[FlowClass] = []  # those of them that more than one flow joins
+        shared: list[FlowClass] = []  # new rows that several of the flows share
         joining: list[Flow] = []
         for flow in coming:
-            if flow.sent_bytes or flow.joined_at:  # most are new
+            if flow.sent_bytes or flow.joined_at:  # most are new, and skip this
                 flow.sent_before, flow.joined_at = flow.sent_bytes, 0.0
             found: Row = flow
             class_key, path = flow.class_key, flow.route.path
@@ -126,7 +126,7 @@ class FlowGroup(ServedRows):
             self._add_rows(fresh, shared)
 
     def remove(self, flow: Flow) -> None:
-        """Let a flow leave its row."""
+        """Remove a flow from its row."""
         self.admit()
         self.stale = True
         self.only_ended = False
@@ -153,9 +153,9 @@ class FlowGroup(ServedRows):
         self.load = np.zeros(len(self.load))
 
     def take_due(self, by_s: float) -> list[Flow]:
-        """Remove and return the flows that have sent all now, or will have by then.
+        """Remove and return the flows that have sent all their bytes by ``by_s``.
 
-        It is not noted of those that nobody will ask: that are complete, and never wanted circuits.
+        ``sent_bytes`` is set only where it is read later: of flows with ``more`` or on circuits.
         """
         self.stale = True
         taken: list[Flow] = []
@@ -211,7 +211,7 @@ class FlowGroup(ServedRows):
         return self._flows != self._serving
 
     def end_row(self, row: int) -> Flow:
-        """Take the only flow of a row that has ended, and been cleared (see ``went_ahead``)."""
+        """Remove the only flow of a row that a compiled loop has ended (see ``went_ahead``)."""
         found = self._in_rows[row]
         flow = found if isinstance(found, Flow) else found.take_last()
         if flow.more or flow.pair is not None:
@@ -224,7 +224,7 @@ class FlowGroup(ServedRows):
         return flow
 
     def limits_changed(self) -> None:
-        """Find each class's limited links anew."""
+        """Look up the limited links of each class again."""
         self.admit()
         self.stale = True
         self.only_ended = False
@@ -235,7 +235,7 @@ class FlowGroup(ServedRows):
 
     # Inside --------------------------------------------------------------------------------------
     def _class_of(self, found: Row) -> FlowClass:
-        """The class of a row's flows; if it has only one, it gets a class."""
+        """The class of a row; it is made when the row gets its second flow."""
         if not isinstance(found, Flow):
             if found.only is not None:
                 _note_needs(found.only)
@@ -253,18 +253,18 @@ class FlowGroup(ServedRows):
         self._context.retimed.append(self)
 
     def _take_some(self, group: FlowClass, rate: float, by_s: float) -> list[Flow]:
-        """The members that finish along with the class's first."""
+        """Remove and return the flows of a class that finish together with its first."""
         row, first = group.row, group.first()
-        # exactly where its first flow finishes, so that rounding never piles up
+        # exactly what its first flow needs, so that rounding errors never add up
         self.rows.column(SERVED)[row] = max(self._settle(row), first.needs)
         if rate == np.inf:
             return group.take(np.inf)
         return group.take(first.needs * ROUNDING + rate * (by_s - self._context.now_s))
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
-        """Let rows, their service known as of now, go on with other flows.
+        """Update rows whose flows have changed; their service was brought up to now.
 
-        Each change is a class, and what is added to the sums of its weights and of its needs.
+        A change is (class, what is added to its total weight, what is added to its total bytes).
         """
         table = self.rows.column
         rows = np.array([group.row for group, _, _ in changes])
@@ -282,7 +282,7 @@ class FlowGroup(ServedRows):
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
     def _admit_to_rows(self, joining: list[Flow]) -> None:
-        """Let flows join classes that have rows."""
+        """Add flows to classes that have rows already."""
         changes: list[tuple[FlowClass, float, float]] = []
         for flow in joining:
             joined = flow.flow_class
@@ -294,7 +294,7 @@ class FlowGroup(ServedRows):
         self._change_rows(changes)
 
     def _add_rows(self, fresh: list[Row], shared: list[FlowClass]) -> None:
-        """Give rows to flows that have only just come."""
+        """Append rows for new flows and classes."""
         first_row = len(self._in_rows)
         self._in_rows += fresh
         self._serving += len(fresh)
@@ -320,7 +320,7 @@ class FlowGroup(ServedRows):
         return [path(each.route) for each in found]
 
     def _drop(self, ended: list[int]) -> None:
-        """Forget rows that have no flows any more, and what they sent at."""
+        """Clear rows that have no flows any more; remove them at once, or once they are many."""
         self._clear(ended)
         self._serving -= len(ended)
         if self._context.rows_stay:
@@ -338,7 +338,7 @@ class FlowGroup(ServedRows):
         del in_rows[self.rows.count :]
 
     def _clear(self, rows: list[int]) -> None:
-        """Have rows send nothing."""
+        """Set the rates of rows that have ended to 0."""
         if len(rows) < _FEW_ROWS:
             self._clear_few(rows)
             return
@@ -349,7 +349,7 @@ class FlowGroup(ServedRows):
         table[:, rows] = _ENDED[:, np.newaxis]
 
     def _clear_few(self, rows: list[int]) -> None:
-        """The same, row by row: most events end one, for which arrays take five times as long."""
+        """``_clear`` row by row: most events end one row, where arrays take five times as long."""
         table, paths = self.rows.whole
         total, freed = 0.0, dict[int, float]()
         for row in rows:
@@ -359,7 +359,7 @@ class FlowGroup(ServedRows):
                 freed[link] = freed.get(link, 0.0) + bytes_per_s
             table[:, row] = _ENDED
         self._set_total(max(self.rate_bytes_per_s - total, 0.0))
-        self.load = load = self.load.copy()  # others have the one before
+        self.load = load = self.load.copy()  # a copy, as the fabric keeps the array before
         for link, bytes_per_s in freed.items():
             load[link] = max(load.item(link) - bytes_per_s, 0.0)
         load[-1] = 0.0  # stands for no link
@@ -372,5 +372,5 @@ def _row_of(flow: Flow) -> int:
 
 
 def _note_needs(flow: Flow) -> None:
-    """Note what a flow needs; as long as it is the only one of its class, its row knows."""
+    """Set ``flow.needs``, which a flow that shares its row has to know."""
     flow.needs = flow.joined_at + (flow.size_bytes - flow.sent_before) / flow.weight

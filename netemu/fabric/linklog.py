@@ -1,10 +1,10 @@
-"""What each link carried by when: the record that pictures of a network's load are made of.
+"""How many bytes each link had carried by when: the data of pictures of a network's load.
 
-Totals rather than rates, so that no sample that is missing loses a byte.  However long a run is, at
+Samples are totals, not rates, so that a missing sample loses no bytes.  However long a run is, at
 most ``SAMPLES_MAX`` samples are kept: when there are more, every other one is dropped, and they
 come half as often from then on.  Pure; the emulation and the simulator both feed one.
 
-Its file, ``network.jsonl``, has the links first, then the circuits (``netemu.circuitlog``), then
+Its file, ``network.jsonl``, has the links first, then the circuits (``netemu.circuits.log``), then
 the samples, each with the links whose total has changed since the one before:
 
     {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
@@ -24,18 +24,18 @@ SAMPLES_MAX = 1000
 
 
 class LinkLog:
-    """The totals of a run's links by time; all bytes are the model's."""
+    """Total bytes of each link over time, in the model's bytes."""
 
     def __init__(self, period_s: float = 0.1) -> None:
         self.period_s = period_s  #: seconds from one sample to the next
         self._samples: list[tuple[float, Mapping[str, int]]] = []
 
     def wants(self, at_s: float) -> bool:
-        """Whether a sample at this time is worth having."""
+        """Whether a sample is due at this time."""
         return not self._samples or at_s >= self._samples[-1][0] + self.period_s
 
     def take(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
-        """Keep what each link has carried in all by now."""
+        """Add a sample: the bytes that each link has carried so far."""
         self._samples.append((at_s, link_bytes))
         if len(self._samples) > SAMPLES_MAX:
             del self._samples[1::2]

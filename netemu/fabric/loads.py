@@ -1,4 +1,4 @@
-"""What groups of flows put on the links, all together."""
+"""The load of each link: bytes/s of all groups of flows together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from railyard.netemu.model.arrays import Floats
 
-#: How far rates may exceed a capacity: rounding.
+#: How far a load may exceed a capacity by rounding.
 _ROUNDING = 1 + 1e-9
 
 
@@ -18,7 +18,7 @@ class Carrier(Protocol):
 
     @property
     def load(self) -> Floats:
-        """Bytes/s that it puts on each link."""
+        """Bytes/s on each link."""
 
     @property
     def rate_bytes_per_s(self) -> float:
@@ -30,17 +30,17 @@ class LinkLoads:
 
     def __init__(self, capacities: Floats) -> None:
         self.total: Floats = np.zeros(len(capacities))
-        self._counted: dict[Carrier, Floats] = {}  #: of those that send
+        self._counted: dict[Carrier, Floats] = {}  #: {group that sends: its load as counted}
         self.limit(capacities)
 
     def limit(self, capacities: Floats) -> None:
-        """The links can carry so much."""
+        """Set the capacities of the links, in bytes/s."""
         self._most = capacities * _ROUNDING + 1e-6
 
     def count(self, groups: Collection[Carrier]) -> None:
-        """Groups, all different, put their loads on the links; the arrays must stay as they are."""
+        """Count the new loads of these groups, all different; their arrays must not be changed."""
         counted = self._counted
-        if 2 * len(groups) > len(counted):  # quicker, and rounding is gone
+        if 2 * len(groups) > len(counted):  # quicker, and free of rounding errors
             for group in groups:
                 counted.pop(group, None)
             self.total = np.zeros(len(self.total))
@@ -56,15 +56,15 @@ class LinkLoads:
                 total += load
 
     def beyond(self) -> set[int]:
-        """The links that carry more than they can."""
+        """The numbers of the links that are loaded beyond their capacity."""
         over = self.total > self._most
-        # counting takes half the time of ``any``
+        # count_nonzero takes half the time of any
         return set(np.flatnonzero(over).tolist()) if np.count_nonzero(over) else set()
 
     def forget(self, group: Carrier) -> None:
-        """A group puts nothing on the links any more."""
+        """Count a group no more."""
         load = self._counted.pop(group, None)
         if load is not None:
             self.total -= load
         if not self._counted:
-            self.total[:] = 0.0  # so that rounding never piles up
+            self.total[:] = 0.0  # so that rounding errors never add up

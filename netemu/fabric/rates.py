@@ -1,7 +1,7 @@
-"""Who sends at which rate: the groups that have something to send, and what was decided last.
+"""The groups that have something to send, and their rates.
 
-The flow scheduler decides.  Here it is known when it must be asked and when the next flow ends, and
-rates are refused that exceed what the links can carry.
+The flow scheduler sets the rates.  Here is decided when it is asked, and when the next flow ends;
+rates that exceed the capacity of a link are refused.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ class Rates:
 
     def __init__(self, scheduler: FlowScheduler, network: Network, context: GroupContext) -> None:
         self.scheduler = scheduler
-        self.stale = False  #: whether it must be decided anew before time passes
-        self.decided = 0  #: how many times it was decided
-        #: bytes/s of each link; the last one is no link and fills up short routes
+        self.stale = False  #: whether rates must be set again before time passes
+        self.decided = 0  #: how many times rates were set
+        #: bytes/s by link number; the last entry stands for no link, and fills up short routes
         self.capacities: Floats = _read_only(np.append(network.capacities, inf))
-        self.decide_s = inf  #: when to decide again in any case
-        self.next_s = inf  #: when that is, or a flow ends; void while stale
+        self.decide_s = inf  #: when the scheduler wants to set rates again
+        self.next_s = (
+            inf  #: ``decide_s``, or the end of the next flow if earlier; out of date while stale
+        )
         self._network = network
         self._context = context
-        #: groups that have something to send, by the order in which they came to have it
+        #: groups that have something to send, in the order in which they began to
         self._sending: dict[ScheduledGroup, None] = {}
-        #: those of which the flows have changed since the last decision
+        #: groups whose flows have changed since rates were last set
         self._changed: dict[ScheduledGroup, None] = {}
         self._capacity_changed = False
         self._finishes: Finishes[Carrier] = Finishes()
@@ -48,7 +50,7 @@ class Rates:
 
     # What happens --------------------------------------------------------------------------------
     def note_change(self, carrier: Carrier) -> None:
-        """Flows of these have come, ended, or left."""
+        """Note that flows of a group have started, ended, or left it."""
         group = carrier.as_group
         if group is not None:
             self._sending[group] = self._changed[group] = None
@@ -73,7 +75,7 @@ class Rates:
         return self._finishes.first_s()
 
     def take_first(self, by_s: float) -> list[Flow]:
-        """Let the flows end that are the first, along with others of their group due by then."""
+        """End the flows that are due first, and others of their group that are due by ``by_s``."""
         carrier = self._finishes.take()
         due = carrier.take_due(by_s)
         self.note_change(carrier)
@@ -81,23 +83,23 @@ class Rates:
 
     @property
     def is_sending(self) -> bool:
-        """Whether any flow sends, or wants to, at a rate that the flow scheduler sets."""
+        """Whether any flow has something to send at a rate of the flow scheduler."""
         return bool(self._sending)
 
     def load(self) -> Floats:
-        """Bytes/s that the groups put on each link."""
+        """Bytes/s of all groups on each link."""
         return self._loads.total
 
     # Decisions -----------------------------------------------------------------------------------
     def decide(self, circuits_s: float | None) -> None:
-        """Have rates that fit the flows.
+        """Set rates.
 
-        ``circuits_s`` is when circuits are to be looked at again; None where there are none.
+        ``circuits_s`` is when circuits have to be decided on again; None where there are none.
         """
         self.stale = False
         self.decided += 1
         if circuits_s is not None and not (self._changed or self._capacity_changed):
-            self.decide_s = circuits_s  # nothing but circuits that are alone has changed
+            self.decide_s = circuits_s  # only circuits whose flows nothing else limits have changed
             self._note_finishes()
             return
         self._capacity_changed = False
@@ -118,10 +120,10 @@ class Rates:
         self._take(changed)
 
     def go_ahead(self, before_s: float, together_s: float) -> list[tuple[float, int, Flow]] | None:
-        """Let happen what happens before then, as far as the scheduler can compute it at once.
+        """Process the events before ``before_s`` that the scheduler can compute at once.
 
-        Time goes on to the last of these events.  Returns the flows that have ended on the way, as
-        (when in seconds, sequence, flow), in order; None if nothing has happened.
+        The time is then that of the last one.  Returns the flows that ended, in order, as (time in
+        seconds, sequence, flow); None if there was no such event.
         """
         groups = self._sending.keys()
         traffic = Traffic(self._context.now_s, self.capacities, groups, _NO_GROUPS, self._is_port)
@@ -143,14 +145,14 @@ class Rates:
         return ended
 
     def went_ahead(self, events: int, circuits_s: float) -> None:
-        """Note that so many decisions about circuits alone were taken; see ``decide``."""
+        """Count decisions that were about circuits only; see ``decide``."""
         self.decided += events
         self.decide_s = circuits_s
         self._note_finishes()
 
     # Inside --------------------------------------------------------------------------------------
     def _take(self, changed: frozenset[ScheduledGroup]) -> None:
-        """Note the rates that have been set, unless a link would carry more than it can."""
+        """Take over the new rates; ``InvariantError`` if they exceed the capacity of a link."""
         name = self.scheduler.name
         if any(group.stale for group in changed):
             raise InvariantError(f"{name} left the rates of changed flows as they were")

@@ -1,4 +1,4 @@
-"""The last changes of a fabric: what an error of a flow scheduler shows of what led to it."""
+"""The last changes of a fabric, which the error of a flow scheduler shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RecentChanges:
         self.add = self._changes.append
 
     def add_to(self, error: InvariantError) -> None:
-        """Add the last changes that touched what an error is about; all, if it names nothing."""
+        """Add to an error the last changes of what it is about, or of all if it names nothing."""
         names = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
         lines = [
             f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"

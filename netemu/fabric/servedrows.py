@@ -1,7 +1,7 @@
-"""Rows of flows that are served alike: their service, their rates, and when the first of each ends.
+"""The rows of a group: how far their flows have been served, their rates, and when they end.
 
-A group has a time of its own: as long as its rates and rows stay, none of its arrays is touched,
-whatever happens elsewhere.  An event costs O(rows) in numpy.
+Service is bytes sent per unit of weight; the flows of a row are served alike.  An event costs
+O(rows) in numpy.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from railyard.netemu.model.rows import (
 
 #: What a row that has ended but for rounding still has to send.
 _LEAST_BYTES = 1e-6
-#: Up to this share of the rows, only those with new rates are touched,
+#: If at most this share of the rows have new rates, only these rows are updated,
 _FEW = 0.25
-#: so many times at most, and then all: rounding must not pile up.
+#: so many times at most, then all rows, so that rounding errors do not add up.
 _FEW_TIMES = 1000
 
 
@@ -40,19 +40,19 @@ class ServedRows:
     def __init__(self, key: str, context: GroupContext) -> None:
         self.key = key
         self.arrived_s = context.now_s
-        self.stale = False  #: whether its rates must be set or kept, as its flows have changed
+        self.stale = False  #: whether its flows have changed since its rates were set
         self.only_ended = True
-        self.first_finish_s = np.inf  #: void while it is stale
+        self.first_finish_s = np.inf  #: out of date while it is stale
         self.rate_bytes_per_s = 0.0
-        #: bytes/s that it puts on each link
+        #: bytes/s on each link
         self.load = np.zeros(context.links)
         self.rows = RowTable(len(COLUMNS), filler=context.links - 1)
-        self.layout = 0  #: another number whenever rows have other numbers than before
+        self.layout = 0  #: changes whenever rows get other numbers
         self._context = context
-        self._few_times = 0  #: rates may be set so often before all are summed up anew
-        self._those_sending: Numbers | None = None  #: rows that send, if they are known
+        self._few_times = 0  #: how often few rates may be set before all rows are updated
+        self._those_sending: Numbers | None = None  #: rows with a rate above 0, if known
         self._sent_bytes = 0.0
-        self._sent_s = context.now_s  #: the above is known as of then
+        self._sent_s = context.now_s  #: the time as of which ``_sent_bytes`` counts
 
     # What schedulers see -------------------------------------------------------------------------
     @property
@@ -62,7 +62,7 @@ class ServedRows:
 
     @property
     def crossed(self) -> int:
-        """The links on these paths, as bits."""
+        """The links on these paths, as the bits of an int."""
         return crossed(self.rows.paths, self._context.links)
 
     @property
@@ -76,19 +76,19 @@ class ServedRows:
         return self.rows.column(RATE)
 
     def remaining_bytes(self, rows: Numbers | slice = slice(None)) -> Floats:
-        """What each class, or each of those of these rows, has left to send."""
+        """Bytes that each row, or each of these rows, has left to send."""
         remaining = self._served(rows)
         remaining *= self.weights[rows]
         np.subtract(self.rows.column(TOTAL)[rows], remaining, out=remaining)
         return np.maximum(remaining, _LEAST_BYTES, out=remaining)
 
     def sent_bytes(self) -> float:
-        """What all flows of the group have sent by now, those that ended included."""
+        """Bytes that all flows of the group have sent by now, ended ones included."""
         passed_s = self._context.now_s - self._sent_s
         return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
 
     def set_rates(self, rates: Floats) -> None:
-        """Serve at these bytes/s for each unit of weight from now on."""
+        """Set the rates of all rows, in bytes/s per unit of weight."""
         rows = np.flatnonzero(rates != self.rates)
         new = rates[rows]
         self._check(rows, new)
@@ -106,10 +106,7 @@ class ServedRows:
         load: Floats,
         sending: Numbers | None = None,
     ) -> None:
-        """Note that its rows have been given rates, and what comes of them.
-
-        With ``sending``, only those rows will be looked at when some are due.
-        """
+        """See ``RowGroup.timed``."""
         self._set_total(bytes_per_s)
         self._those_sending = sending
         self.first_finish_s = first_finish_s
@@ -118,7 +115,7 @@ class ServedRows:
         self._is_set()
 
     def sent_as_of(self) -> tuple[float, float]:
-        """What all flows of the group had sent when it was last noted, and when that was."""
+        """See ``RowGroup.sent_as_of``."""
         return self._sent_bytes, self._sent_s
 
     def went_ahead(
@@ -130,13 +127,13 @@ class ServedRows:
         load: Floats,
         sending: Numbers | None = None,
     ) -> None:
-        """Note what has come of its rows, which have gone through several events at once."""
+        """See ``RowGroup.went_ahead``."""
         self._sent_bytes, self._sent_s = sent_bytes, sent_s
         self.rate_bytes_per_s = bytes_per_s
         self.timed(bytes_per_s, first_finish_s, load, sending)
 
     def service(self) -> list[float]:
-        """The service of each class by now, by row."""
+        """The service of each row by now."""
         service: list[float] = self._served().tolist()
         return service
 
@@ -144,7 +141,7 @@ class ServedRows:
     def _served(self, rows: Numbers | slice = slice(None)) -> Floats:
         """The service of all rows, or of these, by now."""
         passed_s = self._context.now_s - self.rows.column(SINCE_S)[rows]
-        # an unlimited class has finished before time passes; 0 s at its rate would be no number
+        # unlimited rows end before time passes; 0 s times inf would be nan
         more = np.zeros(len(passed_s))
         np.multiply(self.rates[rows], passed_s, out=more, where=passed_s > 0)
         return np.add(self.rows.column(SERVED)[rows], more, out=more)
@@ -155,14 +152,14 @@ class ServedRows:
         return served + float(self.rates[row]) * passed_s if passed_s > 0 else served
 
     def _settle(self, row: int) -> float:
-        """Account for a row's service until now, and return it."""
+        """Bring a row's service up to now, and return it."""
         served = self._served_of(row)
         self.rows.column(SERVED)[row] = served
         self.rows.column(SINCE_S)[row] = self._context.now_s
         return served
 
     def _due(self, by_s: float) -> list[int]:
-        """The rows that have sent all by then, ascending."""
+        """The rows that have sent all their bytes by ``by_s``, ascending."""
         rows = self._those_sending
         if rows is None:
             found: list[int] = (self.rows.column(FINISH_S) <= by_s).nonzero()[0].tolist()
@@ -171,7 +168,7 @@ class ServedRows:
 
     def _check(self, rows: Numbers, rates: Floats) -> None:
         who = self.key or "all flows"
-        if not rates.min(initial=0.0) >= 0:  # nor no number at all
+        if not rates.min(initial=0.0) >= 0:  # nor nan
             raise InvariantError(f"rates of {who}: need 0 or more", (self.key,))
         if rates.max(initial=0.0) == np.inf:
             limited = self.paths[:, rows[np.isinf(rates)]] != len(self.load) - 1
@@ -208,7 +205,7 @@ class ServedRows:
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
 
     def _set_total(self, bytes_per_s: float) -> None:
-        """Note the rate of all rows together from now on, in bytes/s."""
+        """Set the rate of all rows together from now on, in bytes/s."""
         now_s = self._context.now_s
         passed_s = now_s - self._sent_s
         if passed_s > 0:
@@ -217,12 +214,12 @@ class ServedRows:
         self.rate_bytes_per_s = bytes_per_s
 
     def _add_load(self, more: Floats) -> None:
-        more += self.load  # which others have as well, so that it must stay what it is
+        more += self.load  # not in place: the fabric keeps the array before
         self.load = np.maximum(more, 0.0, out=more)
 
     def _rates_fit(self) -> None:
         self.first_finish_s = float(self.rows.column(FINISH_S).min(initial=np.inf))
-        if self.first_finish_s == np.inf:  # none sends: what its total is then is rounding
+        if self.first_finish_s == np.inf:  # no row sends: its total is rounding
             self._set_total(0.0)
         self._those_sending = None
         self._is_set()
@@ -232,7 +229,7 @@ class ServedRows:
         self.only_ended = True
 
     def _end_endless(self) -> None:
-        """Go on without the unlimited classes, which finish without taking time."""
+        """Set unlimited rates to 0: those flows have ended, in no time."""
         rates = self.rates
         rates[np.isinf(rates)] = 0.0
         self._set_total(float((rates * self.weights).sum()))

@@ -1,4 +1,4 @@
-"""How flows go: by packets, in a group of their coflow's or of all, or through circuits."""
+"""How flows go: by packets, in the group of their coflow or of all flows; or by circuits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from railyard.netemu.model.network import Network
 from railyard.netemu.model.openflows import CircuitCarrier, Flow
 from railyard.netemu.schedulers.base import FlowScheduler
 
-if TYPE_CHECKING:  # to import it loads compiled loops
+if TYPE_CHECKING:  # importing it loads compiled loops
     from railyard.netemu.circuits.fast.plane import CompiledPlane
 
 
 class Ways:
-    """The groups of one network's flows, and its circuits, if there are some that are used."""
+    """The groups of a network's flows, and its circuits, if the flow scheduler uses any."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Ways:
         self._compiles = False  #: whether circuits are chosen by compiled loops
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
-        #: instead of those, for schedulers that do not care
+        #: the one group, for schedulers that do not look at coflows
         self._all = None if scheduler.by_coflow else FlowGroup("", context)
 
     def group_of(self, spec: FlowSpec) -> FlowGroup:
@@ -66,11 +66,11 @@ class Ways:
         return group
 
     def forget(self, key: str) -> None:
-        """A coflow, or a flow without one, is gone."""
+        """Drop the group of a coflow that is gone, or of a flow without one."""
         self._groups.pop(key, None)
 
     def send_all(self, flows: list[Flow]) -> None:
-        """Let flows, which have only just come, send what they have."""
+        """Let new flows send what they have."""
         if self.plane is not None:
             for flow in flows:
                 self.send(flow, flow.size_bytes)
@@ -86,7 +86,7 @@ class Ways:
             group.add_all(coming)
 
     def send(self, flow: Flow, left_bytes: float) -> None:
-        """Let a flow, which is in no class, send what it has."""
+        """Let a flow that has no row send what it has."""
         if self.plane is None or not flow.route.crosses_racks:
             self._join(flow, left_bytes)
             return
@@ -99,20 +99,20 @@ class Ways:
         """Let a flow send nothing for now."""
         group = flow.group
         if flow.flow_class is None:
-            group.admit()  # it may have only just come
+            group.admit()  # it may be new
         if flow.flow_class is not None:
             group.remove(flow)
             self._rates.note_change(group)
 
     def rest(self, flow: Flow) -> None:
-        """A flow, which is in no class, has nothing to send."""
+        """Note that a flow that has no row has nothing to send."""
         if self.plane is not None and self.plane.stop(flow):
             self._rates.stale = True
 
     def follow_circuits(self) -> float | None:
-        """Have the circuits that there should be, and flows on them.
+        """Decide on circuits, and move flows to them and off them.
 
-        Returns when to look again; None where there are no circuits.
+        Returns when to decide again; None where there are no circuits.
         """
         plane = self.plane
         if plane is None:
@@ -126,23 +126,23 @@ class Ways:
         return plane.decide_again_s()
 
     def compile(self) -> None:
-        """Decide about circuits by compiled loops from now on."""
+        """Have compiled loops decide on circuits from now on."""
         self._compiles = True
 
     def runs(self) -> CompiledPlane | None:
-        """The plane, if it can go on by itself from event to event, as no flow goes by packets."""
+        """The compiled plane if it can go ahead alone, as no flow goes by packets; else None."""
         plane = self.plane
         if plane is None or isinstance(plane, CircuitPlane) or self._rates.is_sending:
             return None
         return plane
 
     def next_lit_s(self) -> float:
-        """When the first of the circuits that are dark will carry; inf if none is."""
+        """When the first circuit that is dark becomes lit; inf if none is dark."""
         return inf if self.plane is None else self.plane.next_ready_s()
 
     # Inside --------------------------------------------------------------------------------------
     def _compiled(self, plane: CircuitPlane | CompiledPlane) -> CircuitPlane | CompiledPlane:
-        """A plane, where all has been decided, that decides the same by compiled loops."""
+        """The compiled version of a plane; the same plane where there can be none."""
         if not isinstance(plane, CircuitPlane):
             return plane
         scheduler = self._rates.scheduler
@@ -200,7 +200,7 @@ class Ways:
 
 
 def _plain(plane: CircuitPlane | CompiledPlane) -> CircuitPlane:
-    """A plane that can go on where links have other capacities."""
+    """The plane without compiled loops, which can follow changed capacities."""
     if isinstance(plane, CircuitPlane):
         return plane
     from railyard.netemu.circuits.fast.handover import give_back

@@ -1,4 +1,4 @@
-"""Clusters on this machine: their folders, their start and end, conversations with them.
+"""Clusters on this machine: their folders, starting and stopping them, sessions with them.
 
 Not here: jobs.
 Open ``launch`` first.

@@ -1,6 +1,6 @@
-"""The warmed parent of a cluster's daemons: imports what they need, then forks and watches them.
+"""The parent of a cluster's daemons: imports what they need, then forks and watches them.
 
-Run by ``scripts.launch`` as ``python -m scripts.cluster_main RUNFOLDER [LIFELINE_FD]``.
+Run by ``launch`` as ``python -m railyard.scripts.clusters.cluster_main RUNFOLDER [LIFELINE_FD]``.
 Never here: a ZeroMQ context, and imports that only a command line or a benchmark needs.
 """
 

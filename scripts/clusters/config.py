@@ -1,4 +1,4 @@
-"""From names and settings to a cluster's configuration; each name and setting is looked up here."""
+"""Makes a cluster's configuration of names and settings, and checks that these exist."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster_config(
 
 
 def own_options(scheduler: str, options: Sequence[tuple[str, V]]) -> tuple[tuple[str, V], ...]:
-    """Those of the settings that are this scheduler's."""
+    """The settings that belong to this scheduler."""
     own = _sections(recipe_named(scheduler))
     return tuple((key, value) for key, value in options if key.partition(".")[0] in own)
 
@@ -60,7 +60,7 @@ def require_known_options(schedulers: Iterable[str], options: Iterable[tuple[str
 
 
 def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:
-    """Say so on standard error if one of these flow schedulers is for circuits that are missing."""
+    """Warn on standard error if a flow scheduler uses circuits and the topology has none."""
     kinds = flow_schedulers()
     for name in names:
         if kinds[name].circuit_policy is not None and topology.ocs is None:

@@ -1,8 +1,8 @@
-"""Which clusters there are on this machine: which live, which is the one that was left running.
+"""The clusters of this machine: which are alive, and which one was left running.
 
     clusters/lock         held while a run folder is made or removed
     clusters/current      a link to the run folder of the cluster that was left running
-    clusters/c-.../       run folders: see cluster/runfolder.py
+    clusters/c-.../       run folders: see cluster/files/runfolder.py
 
 A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as long
 as it lives: a lock cannot be left behind, as a pid in a file can.  If the supervisor is dead, the
@@ -30,9 +30,9 @@ _END_TIMEOUT_S = 5.0
 
 
 def new_folder(*, current: bool) -> tuple[RunFolder, int]:
-    """A new run folder and the locked file that marks its cluster as alive.
+    """Make a run folder, and the locked file that marks its cluster as alive.
 
-    Folders of dead clusters are removed on the way.  With ``current`` it becomes the cluster that
+    Folders of dead clusters are removed first.  With ``current`` it becomes the cluster that
     other commands use; raises ``UsageError`` if there is one already.
     """
     place = make_clusters_folder()
@@ -81,9 +81,9 @@ def wait_until_dead(folder: RunFolder, timeout_s: float) -> bool:
 
 
 def forget(folder: RunFolder) -> None:
-    """End what is left of a cluster, its supervisor too, and remove its folder.
+    """Kill what is left of a cluster, its supervisor too, and remove its folder.
 
-    Raises ``RailyardError`` if something of it does not end.
+    Raises ``RailyardError`` if a process does not end.
     """
     place = folder.path.parent
     if not place.is_dir():  # somebody has removed it
@@ -96,7 +96,7 @@ def forget(folder: RunFolder) -> None:
 
 
 def _current_name(place: Path) -> str | None:
-    """What the link to the current cluster says; None if there is none, or it is none of ours."""
+    """The run folder's name in the link to the current cluster; None without a link of ours."""
     try:
         name = str((place / _CURRENT).readlink())
     except OSError:  # there is none, or it is somebody's file
@@ -121,7 +121,7 @@ def _live_current(place: Path) -> RunFolder | None:
 
 
 def _make_way_for_current(place: Path) -> None:
-    """Remove the link to a cluster that is dead, also if its folder could not be removed."""
+    """Remove the link to a dead cluster, even if its folder could not be removed."""
     link = place / _CURRENT
     if _current_name(place) is not None:
         link.unlink()
@@ -131,7 +131,7 @@ def _make_way_for_current(place: Path) -> None:
 
 def _remove_dead(place: Path) -> None:
     for path in place.glob(f"{PREFIX}*"):
-        with suppress(RailyardError, OSError):  # then the next command tries it
+        with suppress(RailyardError, OSError):  # the next command tries again
             folder = RunFolder(path)
             if not _lives(path):
                 _end(folder)
@@ -142,7 +142,7 @@ def _remove_dead(place: Path) -> None:
 
 
 def _end(folder: RunFolder) -> None:
-    """Kill what is left of a cluster; ``RailyardError`` if that does not help."""
+    """Kill what is left of a cluster; ``RailyardError`` if something survives."""
     cluster = folder.id
     if cluster is None:
         return
@@ -153,7 +153,7 @@ def _end(folder: RunFolder) -> None:
 
 
 def _lives(path: Path) -> bool:
-    """Whether its lock is held; if that cannot be known just now it counts as alive."""
+    """Whether the cluster's lock is held, or can't be checked just now."""
     try:
         file = os.open(path / _ALIVE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def _lives(path: Path) -> bool:
 
 @contextmanager
 def _locked(place: Path) -> Iterator[None]:
-    """Keep others from making or removing run folders meanwhile."""
+    """Hold the lock for making and removing run folders while the block runs."""
     path = place / "lock"
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

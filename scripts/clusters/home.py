@@ -2,7 +2,7 @@
 
 The home is $RAILYARD_HOME, which may hold anything else of its user's, or a folder of this user's
 in the system's folder for temporary files.  Nothing in it but ``clusters`` is touched.  In a shared
-place others may have put something there first, so each folder is looked at before it is used.
+place others may have put something there first, so each folder is checked before it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def make_clusters_folder() -> Path:
     """The folder of run folders, made if there is none yet.  ``UsageError`` if it is not ours."""
     path = home()
     try:
-        with suppress(FileExistsError):  # whatever it is, it is looked at
+        with suppress(FileExistsError):  # whatever it is, it is checked
             path.mkdir(mode=0o700, parents=True)
         _check_home(path)
         with suppress(FileExistsError):
@@ -63,7 +63,7 @@ def _check_home(path: Path) -> None:
     if _chosen_home() is None:
         _check_own(path, others=stat.S_IWGRP | stat.S_IWOTH)
         return
-    status = path.stat()  # a person's own choice may be a link
+    status = path.stat()  # what the user chose may be a link
     if not stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{path}: is not a folder: {_RIGHT}")
     if status.st_uid != os.geteuid():
@@ -73,7 +73,7 @@ def _check_home(path: Path) -> None:
 
 
 def _check_own(path: Path, others: int = 0o077) -> None:
-    """Refuse what is no folder of this user's, and one where ``others`` have such permissions."""
+    """Refuse a path that is no folder of this user, or gives others one of these permissions."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         what = "a link" if stat.S_ISLNK(status.st_mode) else "not a folder"

@@ -1,4 +1,4 @@
-"""Starting a cluster and ending it again, whatever happens in between.
+"""Starting a cluster, and stopping it again whatever happens in between.
 
 The cluster's supervisor is a process of its own session: Ctrl-C on a terminal does not reach it.
 It ends when the lifeline, a pipe that this process holds open, closes: also when this process is
@@ -38,7 +38,7 @@ from railyard.scripts.clusters import folders as clusters
 from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.terminal.interrupts import check, deferred
 
-#: Roles of the daemons without which the others can't go on.
+#: Roles of daemons that a cluster can't do without.
 CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
 #: Roles of all daemons; a run folder's processes are also their helpers and attempts.
 DAEMONS = (*CENTRAL, "DataNode", "NodeManager")
@@ -110,10 +110,10 @@ class StartedCluster:
             )
 
     def _environment(self) -> dict[str, str]:
-        """That of the supervisor and all that descends from it."""
+        """The environment of the supervisor and of all processes below it."""
         cluster = self.folder.id
         assert cluster is not None, "the folder was made for it"
-        one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # a pool in each daemon is waste
+        one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # daemons do not need a thread pool each
         return marked(os.environ | one_thread, cluster)
 
     def wait_until_ready(self, while_waiting: Callable[[], None] = lambda: None) -> None:
@@ -136,7 +136,7 @@ class StartedCluster:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """End the cluster and remove its folder; whatever does not end in time is killed."""
+        """Stop the cluster and remove its folder; processes that do not end in time are killed."""
         with deferred():
             if self._lifeline is not None:
                 os.close(self._lifeline)
@@ -160,7 +160,7 @@ class StartedCluster:
 
 
 def _require_few_racks(topology: Topology) -> None:
-    """Raise ``UsageError`` for more processes than anybody means to start."""
+    """Raise ``UsageError`` for more processes than anybody starts on purpose."""
     racks = topology.racks.count
     if racks > _RACKS_MAX:
         right = f"need at most {_RACKS_MAX}, or railyard simulate, which has no such limit"
@@ -233,7 +233,7 @@ def stop_running(folder: RunFolder) -> None:
 
 
 def _supervisor_pid(folder: RunFolder) -> int | None:
-    """The process that runs a live cluster, which may be starting this very moment."""
+    """The pid of a live cluster's supervisor, which may be starting at this moment."""
     deadline_s = time.monotonic() + _STOP_TIMEOUT_S
     while time.monotonic() < deadline_s and not clusters.wait_until_dead(folder, 0):
         for row in folder.processes():

@@ -1,6 +1,6 @@
 """Checks that this machine's memory holds the processes of a cluster and of its attempts.
 
-Thousands of slots are quickly typed; each attempt in one of them is a process.  The figures are
+It is easy to ask for thousands of slots; each attempt in a slot is a process.  The figures are
 those of TeraSort on hybrid-8x4 (proportional set sizes: what processes share counts once).
 """
 

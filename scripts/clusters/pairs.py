@@ -1,6 +1,6 @@
-"""A scheduler with the flow scheduler that it runs with, as people type it: "delay + sjf".
+"""A scheduler and the flow scheduler that it runs with, as people type them: "delay + sjf".
 
-Without one typed it is --flow-scheduler's, or else the one that the scheduler's recipe goes with.
+Without "+ sjf" it is the one of --flow-scheduler, or else the one that the recipe names.
 The plus has spaces around it, since names may have one: "aalo+weighted".
 """
 
@@ -19,7 +19,7 @@ _PLUS = re.compile(r"\s\+(?:\s|$)|^\+\s")
 
 
 class Pair(NamedTuple):
-    """A scheduler and a flow scheduler that there are."""
+    """A scheduler and a flow scheduler, both of which exist."""
 
     scheduler: str
     flow_scheduler: str
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 def pair_of(text: str, flows: str | None = None) -> Pair:
     """The pair of a scheduler, and its flow scheduler or ``flows`` or its recipe's own.
 
-    Raises ``UsageError`` for names that there are not, and for two flow schedulers.
+    Raises ``UsageError`` for names that do not exist, and if two flow schedulers are given.
     """
     [pair] = pairs_of([text], [] if flows is None else [flows])
     return pair
@@ -67,7 +67,7 @@ def typed_pair(text: str) -> tuple[str, str | None]:
 
 
 def _require_no_slip(name: str) -> None:
-    """Raise ``UsageError`` for slips that have a better answer than a list of all schedulers."""
+    """Raise ``UsageError`` for mistakes that a list of all schedulers would not explain."""
     schedulers, flows = all_recipes(), flow_schedulers()
     if name in schedulers:
         return
@@ -81,7 +81,7 @@ def _require_no_slip(name: str) -> None:
 
 
 def _own_of(scheduler: str) -> str:
-    """The flow scheduler that a recipe goes with; ``UsageError`` if there is no such."""
+    """The flow scheduler that a recipe names; ``UsageError`` if it does not exist."""
     name = recipe_named(scheduler).flow_scheduler
     if name not in flow_schedulers():
         right = "need another one, by --flow-scheduler"

@@ -129,7 +129,7 @@ class ClusterRequest(TopologyRequest):
         )
 
     def require_like(self, running: ClusterConfig) -> None:
-        """Raise ``UsageError`` if something else was asked for than the cluster that is up has."""
+        """Raise ``UsageError`` if what was typed differs from the cluster that is up."""
         scheduler, flows = self._typed()
         pairs = {
             "--scheduler": (scheduler, running.scheduler),

@@ -1,7 +1,7 @@
-"""The command line's conversation with one cluster, which ends loudly when the cluster does.
+"""A command's session with a cluster; when the cluster ends, it fails and says why.
 
-While anything is waited for, the run folder is looked at ten times a second: a daemon's death is
-reported by its name, not as some request that got no answer.
+While the command waits, it looks at the run folder ten times a second, so that it reports which
+daemon died, not just a request without an answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEATH_NOTICE_S = 1.5
 
 
 class Session:
-    """Links to a cluster's daemons, and a watch over their lives."""
+    """Links to a cluster's daemons; notices when one of them dies."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
         require_descriptors(config.topology)
@@ -49,7 +49,7 @@ class Session:
         self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
 
     def link(self, name: str) -> LastingLink:
-        """The one link to a central daemon that requests without a life of their own go over."""
+        """The link to a central daemon that single requests share."""
         if name not in self._links:
             self._links[name] = LastingLink(self.transport, name)
         return self._links[name]
@@ -63,7 +63,7 @@ class Session:
         self.transport.close()
 
     def explain(self, lost: PeerLost) -> Exception:
-        """The cause of a lost connection: the death of a daemon, if there was one."""
+        """Why a connection was lost: the death of a daemon, if there was one."""
         deadline_s = time.monotonic() + _DEATH_NOTICE_S
         while time.monotonic() < deadline_s:
             try:

@@ -2,10 +2,8 @@
 
 One that is a folder has parts, which can be run alone: ``railyard bench attacks.kills``.
 
-A row says what was measured, with what it is compared in the same run, and the bound to keep:
-{"name", "value", "unit", "reference", "ratio", "bound", "ok"}; ``reference``, ``ratio`` and
-``bound`` may be None, and ``ok`` is if there is no bound to keep.  A "note" says what else is to be
-known, such as why a peer is left out.
+A row (``benchmarks._common.rows``) says what was measured, what it is compared with in the same
+run, and the bound to keep.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
 
-Standard output says what the plan comes to; the plan itself is TOML, for schedulers and people.
+Standard output has a summary of the plan; the plan itself is a TOML file.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _workload(text: str, seed: int, topology: Topology) -> Workload:
 
 
 def _is_mix(text: str) -> bool:
-    """Whether it is several jobs as ``railyard run`` takes them: drawn, or in a file."""
+    """Whether the workload is a mix of real jobs, drawn or in a file."""
     return text.partition(",")[0] == "mix" or text.endswith(".toml")
 
 

@@ -1,4 +1,4 @@
-"""Do the two clocks agree?  Emulated metrics beside simulated ones and what chance makes.  Pure."""
+"""Do the two clocks agree?  Emulated and simulated metrics, and how chance varies them.  Pure."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Agreement:
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether no simulation came as far as the emulation."""
+        """Whether the emulated value lies outside those of all simulations."""
         return self.by_chance is not None and not (
             self.by_chance[0] <= self.emulated <= self.by_chance[1]
         )
 
     def shown(self) -> tuple[str, str, str, str]:
-        """Emulated, simulated, the difference and what chance makes, as a reader wants them."""
+        """Emulated, simulated, the difference and its range by chance, as text."""
         show = self.metric.show
         low_high = "" if self.by_chance is None else " to ".join(map(show, self.by_chance))
         return show(self.emulated), show(self.simulated), f"{self.difference:+.1%}", low_high

@@ -1,7 +1,7 @@
-"""The runs behind a comparison: which there are, and carrying them out on their clocks.
+"""The runs of a comparison, and carrying them out on their clocks.
 
 Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
-over cores.  Everything that could be wrong with the request is found before the first run begins.
+over cores.  The request is checked as a whole before the first run begins.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Run:
 
 
 class Comparison:
-    """Every contender with every seed; raises ``UsageError`` for a request that makes no sense."""
+    """Every contender with every seed; raises ``UsageError`` for an invalid request."""
 
     def __init__(self, request: RunsRequest) -> None:
         self._request = request
@@ -95,7 +95,7 @@ class Comparison:
         }
 
     def run(self) -> list[Row]:
-        """Carry all out; a row for each contender."""
+        """Carry out all runs; returns a row for each contender."""
         flows = dict.fromkeys(run.contender.flow_scheduler for run in self._runs)
         warn_of_missing_circuits(self._topology, flows)
         if self._request.results is not None:
@@ -205,7 +205,7 @@ class Comparison:
     def _simulate_again(
         self, runs: Sequence[_Run], workloads: Sequence[Workload]
     ) -> dict[Contender, list[list[Summary]]]:
-        """Further simulations, by seed, of the runs that were emulated, too: what chance makes."""
+        """More simulations of the emulated runs, by seed, which show the variation by chance."""
         both = [
             (run.contender, Emulated(config=run.config, workload=workload, events=events))
             for run, workload in zip(runs, workloads, strict=True)

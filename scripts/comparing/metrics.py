@@ -1,7 +1,7 @@
 """Runs of the same jobs under several schedulers, as metrics: means, confidence, ratios.
 
 Pure.  A *contender* is a scheduler with a flow scheduler on one clock; the first one of each clock
-is what the others are measured against.
+is the baseline of the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity of a run that contenders are compared by."""
+    """A quantity of a run, by which contenders are compared."""
 
     key: str
     title: str
@@ -90,7 +90,7 @@ class Contender:
 
 
 def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
-    """What each is called: with its flow scheduler if there are several."""
+    """Each contender's label, with its flow scheduler if they have several."""
     every = list(contenders)
     several = len({each.flow_scheduler for each in every}) > 1
     return {
@@ -125,7 +125,7 @@ class Cell:
 
     @property
     def differs(self) -> bool:
-        """Whether seeds leave no doubt that it is another value than the first contender's."""
+        """Whether it differs significantly from the first contender's, over all seeds."""
         ratio = self.ratio
         return (
             ratio is not None
@@ -136,7 +136,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A contender's line of the table."""
+    """A contender's row of the table."""
 
     contender: Contender
     runs: list[Summary]  #: by seed
@@ -145,7 +145,7 @@ class Row:
     scatter: list[list[Summary]] = field(default_factory=list)
 
     def by_chance(self, metric: Metric) -> tuple[float, float] | None:
-        """The least and the most that chance makes of the mean over seeds; None if not known."""
+        """Range of the mean over seeds that chance explains: least and most; None if not known."""
         draws = [[metric.of(run) for run in draw] for draw in zip(*self.scatter, strict=True)]
         means = [math.fsum(values) / len(values) for draw in draws if (values := _known(draw))]
         return (min(means), max(means)) if means else None

@@ -21,7 +21,7 @@ _Nodes = tuple[NodeId, ...]
 
 
 def placed_as_in(workload: Workload, events: Path) -> Workload:
-    """The workload with its files' blocks on the nodes where a run's ``events.jsonl`` has them.
+    """A workload whose blocks are on the nodes that a run's ``events.jsonl`` names.
 
     Jobs are known by their names; one that did not run there stays as it is.
     """

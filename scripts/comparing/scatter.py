@@ -1,4 +1,4 @@
-"""The scatter of a run by chance: simulations of it with slightly varied computing times.
+"""How much a run varies by chance: simulations of it with slightly varied computing times.
 
 When several slots become free at nearly the same time, an emulation gives a task one of them by
 chance; on ideal nodes it is always the same one.  From there runs diverge: a map that finds no free
@@ -28,7 +28,7 @@ from railyard.simulator.nodes.behaviour import Behaviour
 
 #: Simulations of each emulated run.
 SIMULATIONS = 20
-#: The sigma of their computing times: about 2 ms of a map, as an emulation is late by.
+#: Sigma of their computing times: about 2 ms of a map, the usual lateness of an emulation.
 VARIANCE = 0.002
 
 
@@ -37,7 +37,7 @@ class Emulated:
     """An emulated run, to be simulated."""
 
     config: ClusterConfig
-    workload: Workload  #: with its blocks where they were (``scripts.placed``)
+    workload: Workload  #: with its blocks where they were (``placed``)
     events: Path  #: its ``events.jsonl``
 
 
@@ -54,7 +54,7 @@ def scatter(
 ) -> list[list[Summary]]:
     """Simulate each run ``SIMULATIONS`` times: the same jobs, with offers from the same node on.
 
-    ``variance`` is the sigma of computing times, ``on`` where to simulate (``scripts.sweep``).
+    ``variance`` is the sigma of computing times, ``on`` where to simulate (``simulating.sweep``).
     """
     found = sweep(_simulate, [one for run in runs for one in _simulations(run, variance)], on=on)
     return [found[at : at + SIMULATIONS] for at in range(0, len(found), SIMULATIONS)]

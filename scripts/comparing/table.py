@@ -53,7 +53,7 @@ def show(rows: Sequence[Row], title: str) -> None:
 
 
 def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
-    """What each contender is called."""
+    """Each contender's label."""
     return labelled(row.contender for row in rows)
 
 

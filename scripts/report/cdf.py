@@ -1,4 +1,4 @@
-"""Distributions of completion times: how many jobs had ended after how long, by scheduler."""
+"""Distributions of completion times: the share of jobs done after a time, by scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Curve:
 
     label: str
     colour: int  #: its place in the theme's colours
-    dashed: bool  #: simulated, where emulated ones are in the picture too
+    dashed: bool  #: whether it is simulated, beside emulated ones in the picture
     times_s: Sequence[float]  #: in order
 
 
@@ -68,7 +68,7 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve], theme: Theme) -> Non
 
 
 def _name(axes: Axes, curves: Sequence[Curve], theme: Theme) -> None:
-    """The curves' names and means beside them, the fastest first, in their own colours."""
+    """Write the curves' names and means beside them, fastest first, in their colours."""
     by_mean = sorted(curves, key=lambda curve: _mean(curve))
     step = min(0.13, 0.9 / len(curves))
     for number, curve in enumerate(by_mean):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
-    """A row for each link: those out of the racks, then those into them."""
+    """Draw a row for each link: links out of racks first, then links into them."""
     from matplotlib.colors import LinearSegmentedColormap
 
     order = sorted(range(len(loads.links)), key=lambda number: _kind(loads.links[number]))
@@ -47,6 +47,6 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
 
 
 def _kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
-    """Links of the same kind belong together: "r3.up" and "r4.up"."""
+    """The kind of a link, by which rows are grouped: "r3.up" and "r4.up" have the same."""
     place, _, kind = link.rpartition(".")
     return re.sub(r"\d+", "", place), {"up": "0", "down": "1"}.get(kind, kind), natural(place)

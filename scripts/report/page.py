@@ -70,12 +70,12 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 
 
 def _readable(value: Any) -> Any:
-    """A value as it is put into the page: text without control characters, HTML as it is."""
+    """A value for the page: text loses control characters, HTML stays as it is."""
     return printable(value) if type(value) is str else value
 
 
 def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, int]:
-    """A place in the themes' colours for each label: the same on both clocks."""
+    """The index in the themes' colours of each label; both clocks share it."""
     return {label: n for n, label in enumerate(dict.fromkeys(labels[r.contender] for r in rows))}
 
 
@@ -106,7 +106,7 @@ def _line(row: Row, labels: Mapping[Contender, str], colours: Mapping[str, int])
 
 # Pictures ----------------------------------------------------------------------------------------
 def _picture(plots: Path, name: str, draw: Draw) -> dict[str, str]:
-    """Draw it: files for both grounds, and addresses that hold the same."""
+    """Draw a picture on both backgrounds: files, and data URIs with the same content."""
     light, dark = (render(draw, theme, "svg") for theme in (LIGHT, DARK))
     (plots / f"{name}.svg").write_bytes(light)
     (plots / f"{name}.png").write_bytes(render(draw, LIGHT, "png"))
@@ -149,7 +149,7 @@ def _runs(
     folders: Mapping[tuple[Contender, int], Path],
     colours: Mapping[str, int],
 ) -> Iterator[dict[str, Any]]:
-    """Slots and links of each contender's first seed."""
+    """Load slots and links of each contender's first seed."""
     until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
     for row in rows:
         summary, contender = row.runs[0], row.contender

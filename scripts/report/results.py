@@ -23,7 +23,7 @@ from railyard.scripts.results.folder import NETWORK, SUMMARY, TRACE
 
 Floats = npt.NDArray[np.float64]
 
-#: A trace that is larger shows nothing anyway: too many attempts for a picture.
+#: A larger trace has too many attempts for a picture.
 _TRACE_BYTES_MAX = 300 * 10**6
 
 
@@ -42,7 +42,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """A circuit that was up, setting up included."""
+    """A circuit, from when its set-up began."""
 
     src: str
     dst: str
@@ -68,7 +68,7 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """A run's folder; ``UsageError`` if it is none."""
+        """Load a run's folder; ``UsageError`` if it is not one."""
         file = folder / SUMMARY
         return cls(folder, read_json(file))
 
@@ -98,7 +98,7 @@ class Results:
 
     @cached_property
     def held(self) -> list[Held]:
-        """Every attempt of the jobs that the summary is about."""
+        """Attempts of the jobs in the summary."""
         names = {job["id"]: job["name"] for job in self.summary["jobs"]}
         rows = [
             row
@@ -138,7 +138,7 @@ class Results:
     def loads(self, columns: int = 240) -> LinkLoads | None:
         """The links' loads while the jobs ran; None if there is no record of them.
 
-        A link without limit is measured by the most that it carried in a column.
+        The capacity of an unlimited link is taken as its largest load in a column.
         """
         head = next((row for row in self._network if row.get("type") == "links"), None)
         samples = [row for row in self._network if "at_s" in row]
@@ -187,5 +187,5 @@ def _names_process(row: dict[str, Any]) -> bool:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """A key to sort names by in which r2 comes before r10."""
+    """A sort key for names by which r2 comes before r10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""How all pictures look: one colour for each scheduler in all of them, on light and dark ground."""
+"""The style of all pictures: one colour per scheduler, on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FONTS = ["DejaVu Sans"]  # comes with matplotlib, so that pictures look the sam
 
 @dataclass(frozen=True, kw_only=True)
 class Theme:
-    """Colours on one ground."""
+    """Colours for one background."""
 
     name: str
     ground: str
@@ -73,7 +73,7 @@ Draw = Callable[[Theme], "Figure"]
 
 @contextmanager
 def themed(theme: Theme) -> Iterator[None]:
-    """Have everything drawn in the block look like the theme."""
+    """Draw in this theme while the block runs."""
     import matplotlib as mpl
 
     with mpl.rc_context(
@@ -122,7 +122,7 @@ def time_axis(
 
 
 def title_rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
-    """A panel of rows, the first on top, with words above it."""
+    """Prepare a panel of rows, the first on top, with a title."""
     axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
     axes.set_ylim(rows - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -141,7 +141,7 @@ def render(draw: Draw, theme: Theme, kind: str) -> bytes:
 
 
 def data_uri(picture: bytes) -> str:
-    """An SVG as an address that holds it."""
+    """An SVG as a data URI."""
     return f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
 
 
@@ -150,7 +150,7 @@ def job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, fl
     import colorsys
 
     lightness, strength = (0.45, 0.62) if theme is LIGHT else (0.62, 0.62)
-    # The golden ratio's steps around the circle: any number of first ones is spread well.
+    # Steps of the golden ratio around the colour circle: any number of jobs is spread well.
     return {
         name: colorsys.hls_to_rgb((0.57 + 0.618034 * number) % 1.0, lightness, strength)
         for number, name in enumerate(names)

@@ -1,7 +1,4 @@
-"""A run over time: its jobs, who held which slot, which circuits were up, how loaded links were.
-
-All on one time axis, so that what happens together stands below one another.
-"""
+"""A run over time: jobs, attempts in slots, circuits and the load of links, on one time axis."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Of more jobs the names would not be readable.
+#: More names of jobs would not be readable.
 _NAMED_MAX = 28
 _MAP_STRENGTH = 0.5
-#: From so many bars on they are drawn as one picture: a vector for each helps nobody.
+#: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
 _RASTER_FROM = 1500
 
 
@@ -140,7 +137,7 @@ def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) 
 def _towards(
     colour: tuple[float, float, float], theme: Theme, strength: float
 ) -> tuple[float, float, float]:
-    """The colour, mixed with the ground."""
+    """A colour mixed with the background."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from railyard.scripts.comparing.metrics import METRICS, Cell, Contender, Metric, Row
 
-#: Metrics that get a sentence; the table has the rest.
+#: Metrics with a sentence; the rest are in the table only.
 _REPORTED = ("makespan_s", "jct_s.mean", "cct_s.mean", "cross_rack_bytes", "node_local")
 _CALLED = {
     "makespan_s": "makespan",
@@ -16,7 +16,7 @@ _CALLED = {
     "cross_rack_bytes": "cross-rack traffic",
     "node_local": "share of node-local maps",
 }
-#: From a single seed, less than this could be anything.
+#: From a single seed, a smaller difference says nothing.
 _WORTH_A_SENTENCE = 0.03
 
 
@@ -30,9 +30,9 @@ class Sentence:
 
 
 def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Sentence]:
-    """Where contenders differ from the first one on their clock; all others do not, or not surely.
+    """The significant differences of contenders from the first one on their clock.
 
-    Of both clocks the emulation's are reported: it moved real bytes.
+    If both clocks ran, those of the emulation: it moved real bytes.
     """
     clock = rows[0].contender.clock
     shown = [row for row in rows if row.contender.clock == clock]
@@ -49,7 +49,7 @@ def differences(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Se
 
 
 def _verdict(metric: Metric, cell: Cell) -> bool | None:
-    """Whether it is better than the first one's; None if that is open."""
+    """Whether it is better than the first one's; None if the difference is not significant."""
     if cell.ratio is None or metric.less_is_better is None:
         return None
     if cell.ratio.half_width is not None:

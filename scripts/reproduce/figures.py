@@ -1,7 +1,7 @@
-"""What an experiment of a paper is made of: runs, numbers that come of them, and published ones.
+"""An experiment of a paper as data: its runs, the numbers of each, and the published ones.
 
-A figure is lines; each is one number of one ``Setup``, against that of another one if it is a
-comparison.  Nothing is run here.
+A figure has lines; each is a number of one ``Setup``, or of its comparison with another one.
+Nothing is run here.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Setup:
     topology: str
     scheduler: str
     flow_scheduler: str | None = None  #: None: the one that its scheduler goes with
-    network: TextPairs = ()  #: figures of the topology that are changed
-    scheduler_options: TextPairs = ()  #: of any of the schedulers that it is compared with
+    network: TextPairs = ()  #: changed settings of the topology
+    #: settings of this scheduler, or of those that it is compared with
+    scheduler_options: TextPairs = ()
     behaviour: Behaviour = field(default_factory=Behaviour)
     faults: str | None = None  #: as ``railyard simulate --faults`` takes them
 
@@ -41,25 +42,25 @@ class Setup:
         return replace(self, scheduler=pair.scheduler, flow_scheduler=pair.flow_scheduler)
 
     def with_settings(self, settings: TextPairs) -> Setup:
-        """With other settings of schedulers, where it has them."""
+        """The same with other values for the settings that it has."""
         together = dict(self.scheduler_options) | dict(settings)
         return replace(self, scheduler_options=tuple(together.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What the paper says: a number, or the least and the most of several; infinite = open."""
+    """A number of the paper, or a range; an infinite end is open."""
 
     least: float
     most: float
 
     def off_by(self, value: float) -> float:
-        """By how much a value lies outside."""
+        """How far a value lies outside the range; 0 within it."""
         return max(0.0, value - self.most) - max(0.0, self.least - value)
 
 
 def reported(least: float, most: float | None = None) -> Published:
-    """A number that the paper reports, or two that it lies between."""
+    """A number that the paper reports, or the ends of a range."""
     return Published(least=least, most=least if most is None else most)
 
 
@@ -87,16 +88,16 @@ class Figure:
     title: str
     where: str  #: "Fig. 6, section 6.2.1"
     lines: tuple[Line, ...]
-    scaled: tuple[str, ...] = ()  #: each thing that is smaller than, or else than, in the paper
+    scaled: tuple[str, ...] = ()  #: how it differs from the paper's, such as by fewer jobs
     base: str = ""  #: what reductions are against, for the reader
 
     def setups(self) -> list[Setup]:
-        """Every run that it needs, once."""
+        """The setups of all lines, each once."""
         every = [run for line in self.lines for run in (line.own, line.base) if run is not None]
         return list(dict.fromkeys(every))
 
     def with_settings(self, settings: TextPairs) -> Figure:
-        """The same with other settings of schedulers, and a word of them."""
+        """The same with other settings of schedulers, which its differences mention."""
         lines = tuple(
             replace(
                 line,

@@ -1,4 +1,4 @@
-"""How a number comes of a run: a quantity of its summary, and how that compares with a baseline's.
+"""The numbers of a run: a quantity of its summary, alone or compared with a baseline's.
 
 Pure.  A quantity is None where a run does not have it, such as coflow times of map-only jobs.
 """
@@ -21,7 +21,7 @@ WhichJobs = Callable[[Job], bool]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a run, or of a run and of its baseline's with the same seed."""
+    """A number of a run, or of a run and the baseline's run with the same seed."""
 
     title: str
     unit: str  #: "%", "s", "share"
@@ -31,7 +31,7 @@ class Measure:
 
 
 def reduction(title: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
-    """By how much less it is than the baseline's, in % of that; below 0: it is more."""
+    """Reduction against the baseline, in % of the baseline; below 0: an increase."""
 
     def of(own: Summary, base: Summary | None) -> float | None:
         mine, other = quantity(own), None if base is None else quantity(base)
@@ -41,18 +41,18 @@ def reduction(title: str, quantity: Quantity, show: Callable[[float], str]) -> M
 
 
 def plain(title: str, unit: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
-    """The quantity itself; a baseline does not matter."""
+    """The quantity itself, without a baseline."""
     return Measure(title, unit, lambda own, _: quantity(own), quantity, show)
 
 
 # Quantities --------------------------------------------------------------------------------------
 def every_job(_: Job) -> bool:
-    """All of them."""
+    """All jobs."""
     return True
 
 
 def named(prefix: str) -> WhichJobs:
-    """The jobs with names that begin with the prefix."""
+    """The jobs whose names begin with the prefix."""
     return lambda job: str(job["name"]).startswith(prefix)
 
 
@@ -99,12 +99,12 @@ def of_jobs(key: str, part: str, which: WhichJobs = every_job) -> Quantity:
 
 
 def moved_bytes(way: str) -> Quantity:
-    """Bytes by way or distance: "cross_rack", "ocs"."""
+    """Bytes carried in a category: "cross_rack", "ocs"."""
     return lambda run: float(run["bytes"][way])
 
 
 def slot_s(run: Summary) -> float:
-    """The time that all attempts held slots."""
+    """The time for which attempts held slots, summed up."""
     return sum(float(job["slot_s"]) for job in run["jobs"])
 
 

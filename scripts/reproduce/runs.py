@@ -52,7 +52,7 @@ def carry_out(
 
 
 def command(setup: Setup, seed: int) -> str:
-    """The command that runs it alone."""
+    """The command that runs this setup alone."""
     words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
     words += ["--scheduler", setup.pair.scheduler, "--flow-scheduler", setup.pair.flow_scheduler]
     pairs = (("--network", setup.network), ("--set", _own_options(setup)))
@@ -82,7 +82,7 @@ def save(found: Summaries, folder: Path) -> None:
 
 
 def _own_options(setup: Setup) -> TextPairs:
-    """Its settings without those of the schedulers that it is compared with."""
+    """The settings of its own scheduler, without those of the others."""
     return own_options(setup.scheduler, setup.scheduler_options)
 
 

@@ -1,7 +1,7 @@
-"""Making an experiment small enough: fewer jobs, coarser tasks, fewer machines; and saying so.
+"""Makes an experiment smaller: fewer jobs, coarser tasks, fewer machines; and says so.
 
-What is kept are times and what limits them: a rack's slots x rate, its link to the core and the
-bytes of jobs.  ``tasks`` tasks become one, that many times larger, on a slot that much faster;
+Times stay the same, and so does what limits them: a rack's slots x rate, its link to the core and
+the bytes of jobs.  ``tasks`` tasks become one, that many times larger, on a slot that much faster;
 ``machines`` machines become one with their slots and NICs.
 """
 
@@ -35,7 +35,7 @@ class Coarser:
         require(slots.is_integer(), what, self.tasks, f"what divides {racks.slots * self.machines}")
 
     def network(self) -> TextPairs:
-        """The figures of the topology to change."""
+        """The settings of the topology to change."""
         topology = self._topology()
         racks, compute = topology.racks, topology.compute
         rates = self.rate or compute.map_rate, self.rate or compute.reduce_rate
@@ -49,7 +49,7 @@ class Coarser:
         )
 
     def words(self) -> tuple[str, ...]:
-        """Each way in which it differs from the paper's, in words."""
+        """How it differs from the paper's, a phrase for each difference."""
         racks, words = self._topology().racks, []
         if self.tasks > 1:
             words.append(
@@ -67,7 +67,7 @@ class Coarser:
 
 
 def fewer_jobs(ours: int, papers: int) -> tuple[str, ...]:
-    """The words for a number of jobs, if it is another than the paper's."""
+    """The phrase for a number of jobs that differs from the paper's."""
     return () if ours == papers else (f"{ours} jobs instead of {papers}",)
 
 

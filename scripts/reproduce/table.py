@@ -72,5 +72,5 @@ def published_words(published: Published, unit: str) -> str:
 
 
 def _off(value: Value) -> str:
-    """Nothing if our mean is what the paper says."""
+    """How far our mean is off the published range; "" within it."""
     return f"{value.off_by:+.1f}" if value.off_by else ""

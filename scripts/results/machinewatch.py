@@ -1,4 +1,4 @@
-"""Looks at this machine's load and memory while something runs on a cluster."""
+"""Samples this machine's load and memory while something runs on a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PERIOD_S = 0.5
 
 
 class MachineWatch:
-    """Looks from now on, for as long as the session is served."""
+    """Takes samples from now on, as long as the session is served."""
 
     def __init__(self, session: Session) -> None:
         self._load_max = 0.0
@@ -20,7 +20,7 @@ class MachineWatch:
         session.reactor.call_every(_PERIOD_S, self._look)
 
     def figures(self) -> dict[str, Any]:
-        """What was seen, of all of the machine's processes."""
+        """The samples' figures; they count all processes of the machine."""
         self._look()
         return {
             "cpus": len(os.sched_getaffinity(0)),

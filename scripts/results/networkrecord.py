@@ -14,7 +14,7 @@ from railyard.netemu.schedulers import flow_schedulers
 
 
 class NetworkRecord:
-    """Is fed while a run goes on, and written at its end.  Times are those of its events."""
+    """Samples taken while a run goes on, written at its end.  Times are those of its events."""
 
     def __init__(self, config: ClusterConfig) -> None:
         network = Network(config.topology)
@@ -32,7 +32,7 @@ class NetworkRecord:
         self._until_s = 0.0
 
     def wants(self, at_s: float) -> bool:
-        """Whether the links' totals at this time are worth having."""
+        """Whether a sample of the links is due at this time."""
         return self.log.wants(at_s)
 
     def take_links(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
@@ -45,7 +45,7 @@ class NetworkRecord:
         self._circuits.take(changes, offset_s)
 
     def circuits(self) -> list[CircuitUse]:
-        """Who had circuits, by the last time at which links were looked at."""
+        """The circuits up to the last sample of the links."""
         return self._circuits.uses(self._until_s)
 
     def write(self, file: Path) -> None:

@@ -11,9 +11,9 @@ from railyard.jobs.samples.sample import Step, Verdict
 from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.process.messages import JobEnded
 
-#: So much of the end of an attempt's standard error is shown.
+#: Lines at the end of an attempt's standard error that are shown.
 _STDERR_LINES = 15
-#: Longer lines are cut.
+#: Letters of a line that are shown.
 _LETTERS_MAX = 400
 
 
@@ -27,7 +27,7 @@ class JobFailed(RailyardError):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came out of a plan."""
+    """How the jobs of a plan ended."""
 
     jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
     measured: tuple[Step, ...]  #: the requested steps, or the one that failed
@@ -73,21 +73,21 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class MixOutcome:
-    """What came out of a mix."""
+    """How the jobs of a mix ended."""
 
     results: tuple[Result, ...]  #: in the order in which the jobs were submitted
     helpers: tuple[JobEnded, ...]  #: the jobs that prepared and checked
 
     @property
     def failure(self) -> JobFailed | None:
-        """Of the first job that failed."""
+        """The failure of the first job that failed."""
         failed = (result for result in self.results if not result.ended.ok)
         first = next(failed, None)
         return None if first is None else JobFailed(first.name, first.ended)
 
     @property
     def verified(self) -> bool | None:
-        """Whether all outputs are right; None if that is known of none."""
+        """Whether all outputs are right; None if no output was checked."""
         known = [result.verified for result in self.results if result.verified is not None]
         return all(known) if known else None
 

@@ -1,4 +1,4 @@
-"""Files that people asked for: there whole or not at all, and if not, why."""
+"""Files of results: written whole or not at all, with an error that says why."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def load_summary(path: Path) -> dict[str, Any]:
 
 
 def beside_run(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
-    """Planned and actual times of jobs, and how far they are apart.
+    """Planned and actual times of jobs, and how much they differ.
 
     Raises ``UsageError`` if the run has none of the plan's jobs.
     """

@@ -25,7 +25,7 @@ from railyard.scripts.terminal.tables import cell, plain_console
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: Beyond these the emulation could not keep its word (see the README).
+#: Beyond these the emulated network was not what the model says (see the README).
 _LAG_MS_MAX = 20.0
 _SATURATED_MAX = 0.5
 #: Of a mix's table, between a job's name and its verdict.
@@ -138,7 +138,7 @@ def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
     """Raise ``InvalidDecision`` if a policy broke when it was asked for its figures.
 
-    To be called last: the results are right without.
+    Call it last: the results are right without figures.
     """
     for summary in summaries:
         if "figures_error" in summary:
@@ -190,7 +190,7 @@ def schedulers_of(summary: dict[str, Any]) -> str:
 
 
 def _times(summary: dict[str, Any], outcome: Outcome) -> str:
-    """The job's own time, its coflow's, and those of the jobs around it."""
+    """Times of the job, its coflow, and the jobs that prepared and checked."""
     [job] = summary["jobs"]
     cct_s = job["cct_s"]
     shuffled = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
@@ -221,7 +221,7 @@ def _shares(counts: dict[str, int]) -> str:
 
 
 def _died(deaths: list[dict[str, Any]]) -> str:
-    """Which daemons died meanwhile, how often, and how they did so last."""
+    """Which daemons died meanwhile, how often, and how each did last."""
     times = Counter(row["name"] for row in deaths)
     how = {row["name"]: row["how"] for row in deaths}
     return ", ".join(

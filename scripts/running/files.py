@@ -1,4 +1,4 @@
-"""Files on their way between the local file system and the block store."""
+"""Copies files between the local file system and the block store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class InputError(RailyardError):
 
 
 class NotCopied(Exhausted):
-    """A file could not be copied, though it was asked for rightly: the disk is full."""
+    """A file could not be copied though the request was valid, as with a full disk."""
 
 
 class LocalFile:
@@ -81,7 +81,7 @@ def copy_in(
     if local == STANDARD_STREAM:
         return write(_pieces(sys.stdin.buffer, "standard input"))
     try:
-        file = open(local, "rb")  # noqa: SIM115 - an error of opening is another's than of reading
+        file = open(local, "rb")  # noqa: SIM115 - errors of opening and of reading are handled apart
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{local}: cannot be read: {why}") from None
@@ -90,7 +90,7 @@ def copy_in(
 
 
 def copy_out(store: DfsClient, path: str, local: Path) -> int:
-    """Fetch a file or a folder to a new local path; how many bytes that were.
+    """Fetch a file or a folder to a new local path; returns its size in bytes.
 
     It is there whole or not at all: until then it has another name, beside the one asked for.
     Raises ``UsageError`` if something is there already, ``NotCopied`` if it cannot be written.

@@ -1,4 +1,4 @@
-"""What ``--input`` of ``railyard run`` names: local files to be copied, or what is in the store.
+"""The values of ``--input`` of ``railyard run``: local files to copy, or paths in the store.
 
 --input corpus.txt                                   a local file
 --input dfs:/corpus                                  a file or folder of the cluster that is up
@@ -32,7 +32,7 @@ class Inputs:
     named: tuple[tuple[str, str], ...] = ()  #: (name, path) of each, if they have names
     #: {path in the store: the local file that is to be copied there}
     copies: dict[str, Path] = field(default_factory=dict)
-    stored: tuple[str, ...] = ()  #: paths in the store of what is there already
+    stored: tuple[str, ...] = ()  #: paths that are in the store already
 
     def name_of(self, copy: str) -> str:
         """The name of the input that a copy belongs to; "" if it has none."""
@@ -49,7 +49,7 @@ def local_files(texts: tuple[str, ...]) -> list[Path]:
 def read_inputs(texts: tuple[str, ...], folder: str, *, cluster_is_up: bool) -> Inputs:
     """The values of ``--input``; copies go to ``folder``.
 
-    Raises ``UsageError`` for what makes no sense, ``InputError`` for unreadable files.
+    Raises ``UsageError`` for invalid values, ``InputError`` for unreadable files.
     """
     given = [_split(text) for text in texts]
     names = list(dict.fromkeys(name for name, _ in given))

@@ -1,4 +1,4 @@
-"""A mix of jobs on one cluster: their inputs in, all of them at their times, their outputs checked.
+"""Runs a mix of jobs on one cluster: makes inputs, submits each job at its time, checks outputs.
 
 Inputs that are equal are made once.  Everything is prepared before the first job is submitted, and
 nothing is checked before the last one has ended, so that the jobs have the cluster to themselves.
@@ -43,7 +43,7 @@ class MixRun:
         topology = self._session.config.topology
         for planned in self._jobs:
             if planned.job.skew is not None:
-                continue  # its shares are given: nobody decides where it goes
+                continue  # skewed input: its racks are given
             stored_bytes = topology.stored_size(planned.job.size_bytes)
             name = planned.job.name
             self._place.announce(planned.plan, stored_bytes, name, self._forecasts.get(name))
@@ -88,7 +88,7 @@ class MixRun:
     def _help(
         self, title: str, steps_of: Callable[[Planned], tuple[Step, ...]], jobs: Sequence[Planned]
     ) -> None:
-        """Run the steps around jobs: all first ones at once, then all second ones, and so on."""
+        """Run the steps before or after jobs: all first steps at once, then all second ones ..."""
         for steps in zip_longest(*map(steps_of, jobs)):
             due: dict[str, Due] = {}  #: by output; equal ones are done once
             for step, planned in zip(steps, jobs, strict=True):

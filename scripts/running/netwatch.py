@@ -18,7 +18,7 @@ from railyard.scripts.results.networkrecord import NetworkRecord
 
 
 class NetworkWatch:
-    """Looks at the network from now on, for as long as the session is served."""
+    """Takes samples of the network from now on, as long as the session is served."""
 
     def __init__(self, session: Session) -> None:
         self.record = NetworkRecord(session.config)
@@ -37,7 +37,7 @@ class NetworkWatch:
         session.reactor.call_every(self.record.log.period_s, self._look)
 
     def finish(self) -> None:
-        """Take a last look.  Raises ``PeerLost`` if the network is gone."""
+        """Take a last sample.  Raises ``PeerLost`` if the network is gone."""
         while self.record.has_circuits:
             new = self._link.call(GetCircuitChanges(after=self._changes_seen), CircuitChanges)
             self._take_changes(new)

@@ -76,7 +76,7 @@ def prepare(
 ) -> Prepared:
     """The plan of a single job; ``blocks_of`` asks the cluster that is up, None if none is.
 
-    Raises ``UsageError`` for a request that makes no sense, ``InputError`` for unreadable input.
+    Raises ``UsageError`` for an invalid request, ``InputError`` for unreadable input.
     """
     [job] = request.jobs
     sample = find(job)

@@ -27,7 +27,7 @@ def require_room_for_mix(
 ) -> None:
     """The same for several jobs; equal inputs are made once."""
     for job in dict.fromkeys(job.job for job in mix.jobs):
-        find(job)  # a wrong name comes first
+        find(job)  # a wrong name is reported first
     sizes = [job.size_bytes // topology.scale for job in mix.jobs]
     shared = {
         (job.job, size): size
@@ -63,7 +63,7 @@ def require_room(
 
 
 def needed_bytes(topology: Topology, input_bytes: int, read_bytes: int) -> int:
-    """Bytes that jobs take on the disk, as far as that can be known before; with the reserve."""
+    """Estimate of the bytes that jobs take on the disk, reserve included."""
     shuffle_bytes = output_bytes = read_bytes
     return _copies(topology) * (input_bytes + output_bytes) + shuffle_bytes + _RESERVE_BYTES
 

@@ -1,4 +1,4 @@
-"""Submitting jobs to the ResourceManager and staying with them until they have ended."""
+"""Submits jobs to the ResourceManager and follows them until they have ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from railyard.scripts.results.outcome import JobFailed
 from railyard.scripts.terminal.interrupts import Interrupted, deferred
 from railyard.scripts.terminal.progress import BatchProgress, View
 
-#: So long an interrupted command waits for the ResourceManager's answer.
+#: Seconds that an interrupted command waits for the ResourceManager's answer.
 _ANSWER_S = 2.0
 
 

@@ -1,7 +1,7 @@
-"""Running users' modules where they can do no harm: first in a process of its own.
+"""Imports users' modules in a process of its own first.
 
-A module may end the process that imports it (``os._exit``, a crash of a C library).  In the command
-line nobody would be left to say so.
+A module may end the process that imports it (``os._exit``, a crash of a C library); the command
+then still reports it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SURVIVED = b"."
 def survived(files: Iterable[str], plan: Callable[[], T]) -> T:
     """What ``plan`` returns, which imports these users' files, if there are any.
 
-    Raises ``UsageError`` if it ends its process; an exception of its own is raised as it is.
+    Raises ``UsageError`` if the process ends; other exceptions are raised as they are.
     """
     if names := ", ".join(files):
         _require_survivable(plan, names)

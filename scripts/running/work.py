@@ -1,4 +1,4 @@
-"""One job or several on a cluster: running them, and everything that this leaves."""
+"""Runs one job or several on a cluster, and writes their results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Work(Protocol):
         """Store the input, run, check; the outcome says which jobs failed."""
 
     def show(self, summary: dict[str, Any], topology: Topology) -> None:
-        """Print what came out; once it is carried out."""
+        """Print the results; call it after ``carry_out``."""
 
 
 class SingleJob:
@@ -106,11 +106,11 @@ class Ran:
 
     outcome: Outcome | MixOutcome
     summary: dict[str, Any]
-    unwritten: NotWritten | None = None  #: why the folder for results does not have all
+    unwritten: NotWritten | None = None  #: why the folder for results is incomplete
 
 
 def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ran:
-    """Carry out work; ``results`` is a new folder for all that it leaves."""
+    """Carry out work; ``results`` is a new folder for all files of the run."""
     session.on_death = lambda death: view.say(_of_a_rack(death))
     watch = None if results is None else NetworkWatch(session)
     machine = MachineWatch(session)

@@ -27,14 +27,14 @@ from railyard.scripts.terminal.progress import View
 
 @dataclass(frozen=True)
 class Submitter:
-    """For whom jobs run: what shares and queues go by."""
+    """User and queue of jobs, which schedulers share slots by."""
 
     user: str
     queue: str
 
 
 class Workplace:
-    """A cluster, seen by whoever runs a plan there; it is the plan's ``jobs.sample.Files``."""
+    """A cluster on which a plan runs; it is the plan's ``jobs.samples.sample.Files``."""
 
     def __init__(self, session: Session, view: View, locals_: Mapping[str, Path]) -> None:
         self.store = DfsClient(session.transport, session.config.topology)
@@ -46,7 +46,7 @@ class Workplace:
     def announce(
         self, plan: Plan, stored_bytes: int, job: str, forecast: Forecast | None = None
     ) -> None:
-        """Ask where a job's input should go that is about to be written, once for each path.
+        """Ask the data policy where a plan's input should go, once for each path.
 
         ``stored_bytes``: size of what is copied; steps that generate input say how much they do.
         """
@@ -69,7 +69,7 @@ class Workplace:
             copy_in(self.store, str(local), path, racks=racks)
 
     def check(self, plan: Plan) -> None:
-        """Raise ``UsageError`` before anything is done for what could not be done in the end."""
+        """Raise ``UsageError`` early for a plan that would fail in the end."""
         output, source = plan.measured.output, plan.steps[0].input
         if self.store.exists(output):
             right = "need a new path, or remove it first"
@@ -96,7 +96,7 @@ class Workplace:
     def submission(
         self, step: Step, submitter: Submitter, name: str = "", forecast: Forecast | None = None
     ) -> SubmitJob:
-        """A step as the ResourceManager wants it; what the step reads must be there."""
+        """The message that submits a step; what the step reads must exist."""
         package = step.pack(self)
         stages = load_job(package).stage_specs(step.reduces)
         racks = rack_of_each(step.shares, stages[-1].tasks) if step.shares else ()

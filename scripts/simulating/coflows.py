@@ -44,7 +44,7 @@ def simulate_coflows(request: SimulateRequest) -> None:
 
 
 def _run(run: CoflowRun, name: str) -> float:
-    """Run to the end, shown; the CPU time that it took."""
+    """Run to the end with progress shown; returns CPU seconds."""
 
     def state() -> State:
         done, total = run.finished, len(run.records)

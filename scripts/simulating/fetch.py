@@ -85,7 +85,7 @@ def fetch(into: Path) -> None:
 
 
 def _fetch(trace: PublicTrace, target: Path) -> None:
-    """Have a trace, or nothing at all, in its place; raises ``UsageError``."""
+    """Fetch a trace whole or not at all; raises ``UsageError``."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
@@ -112,7 +112,7 @@ def _fetch(trace: PublicTrace, target: Path) -> None:
 
 
 def _begins(whole: Path, part: Path) -> bool:
-    """Whether a file is nothing but the beginning of another: one that was cut short."""
+    """Whether a file is the beginning of another, as a download that was cut short."""
     if part.is_symlink() or not part.is_file():
         return False
     data = part.read_bytes()

@@ -83,7 +83,7 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
 
 @contextmanager
 def _shown(run: Simulation) -> Iterator[Watch]:
-    """How far it is, on the terminal."""
+    """Show progress on the terminal while the block runs."""
     total = len(run.workload.jobs)
 
     def state() -> State:
@@ -122,6 +122,6 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
 
 
 def _spread(values: dict[str, float | None], show: Callable[[float], str] = format_duration) -> str:
-    """Mean and percentiles, for people, without those that are not known."""
+    """Mean and percentiles as text, without unknown ones."""
     known = [(name, value) for name, value in values.items() if value is not None]
     return ", ".join(f"{name} {show(value)}" for name, value in known) or "none"

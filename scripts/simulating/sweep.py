@@ -1,7 +1,7 @@
 """Many runs at once: over this machine's cores, or over a cluster of Dask's or Ray's.
 
-What a run is made of goes to its worker pickled, so it is data and a function of a module; results
-come back in the order of the runs.  Runs share nothing, so where they ran and how many at a time
+A run is sent to its worker pickled, so it consists of data and a module's function; results come
+back in the order of the runs.  Runs share nothing, so where they ran and how many at a time
 changes no result.
 """
 
@@ -44,7 +44,7 @@ def sweep(
     from joblib import Parallel, delayed
 
     with _backend(on), _progress(len(items)) as advance, warnings.catch_warnings():
-        # Workers that have grown are replaced, which is nothing that a user need know.
+        # joblib warns when it replaces a worker that has grown, which users need not know
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         found: dict[int, R] = {}
         parallel = Parallel(n_jobs=workers or -1, return_as="generator_unordered", batch_size=1)
@@ -79,7 +79,7 @@ def _counted(result: R, advance: Callable[[], None]) -> R:
 
 @contextmanager
 def _backend(on: Workers | None) -> Iterator[None]:
-    """Have joblib send its work there while the block runs."""
+    """Have joblib send its work to ``on`` while the block runs."""
     if on is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""One run in virtual time, and the folder that it leaves: the same files as an emulated run's.
+"""One run in virtual time, and its folder, with the same files as an emulated run's.
 
 Everything a run is made of is in ``VirtualRun``, which can be sent to another process or machine.
 """
@@ -24,7 +24,7 @@ from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
 
-#: By when the faults of a seed are over: so long after the last job came.
+#: Random faults end at most so many seconds after the last job came.
 _FAULTS_AFTER_S = 60.0
 
 
@@ -50,7 +50,7 @@ class Simulated:
 
 
 def run_virtually(run: VirtualRun) -> dict[str, Any]:
-    """Simulate; the summary, with the CPU time that it all took."""
+    """Simulate; returns the summary, with the CPU time of all of it."""
     begun_s = time.process_time()
     summary = simulate(run).summary
     return summary | {"cpu_s": time.process_time() - begun_s}
@@ -84,7 +84,7 @@ def simulate(
 
 
 def require_faults(run: VirtualRun) -> None:
-    """Raise ``UsageError`` for faults that make no sense."""
+    """Raise ``UsageError`` for invalid faults."""
     _faults(run)
 
 
@@ -96,7 +96,7 @@ def _faults(run: VirtualRun) -> Sequence[Fault]:
 
 
 def _both(first: Watch | None, second: Watch | None) -> Callable[[Simulation], None]:
-    """A function that calls those that there are; it is called after every event."""
+    """A function that calls both, of which either may be missing."""
 
     def both(_: Simulation) -> None:
         for one in watches:

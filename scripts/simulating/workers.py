@@ -1,4 +1,4 @@
-"""Where runs are simulated, if not on this machine's cores: the option ``--on``."""
+"""The option ``--on``: where to simulate, if not on this machine's cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that words ask for: a workload of the simulator's, or jobs to be run."""
+"""The jobs that a request names: a workload of the simulator, or real jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from railyard.scripts.running.trial import planned
 
 
 def is_simulators(word: str) -> bool:
-    """Whether it is a workload that only the simulator knows, such as "corral-w1,jobs=20"."""
+    """Whether it is a workload that only the simulator has, such as "corral-w1,jobs=20"."""
     return _name(word) in FAMILIES
 
 
@@ -47,7 +47,7 @@ def simulators_workload(word: str, topology: Topology, seed: int) -> Workload:
 def measured_jobs(
     words: Sequence[str], defaults: Defaults, topology: Topology, seed: int
 ) -> Workload:
-    """Jobs that a cluster could run as well: they are run here, in this process, to know them."""
+    """Real jobs, which are run here, in this process, to measure their sizes."""
     from railyard.jobs.mixes.measured import measured_workload
 
     mix = read_mix(words, defaults, seed)

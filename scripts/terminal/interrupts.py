@@ -1,4 +1,4 @@
-"""Ctrl-C and its relatives, so that they leave nothing behind at whatever moment they come.
+"""Handles Ctrl-C and other signals so that they leave nothing behind, whenever they come.
 
 A signal raises ``Interrupted`` where the program is; within ``deferred()`` it waits for the end of
 the block, so that what must happen together (start a process and note it; take a cluster down)
@@ -14,7 +14,7 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """A person or the system wants this command to end; ``number`` is the signal's."""
+    """A signal has asked this command to end; ``number`` is the signal's."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -35,7 +35,7 @@ def install() -> None:
 
 
 def ignore() -> None:
-    """Let the process end in peace: it has nothing left to clean up."""
+    """Ignore signals from now on: there is nothing left to clean up."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

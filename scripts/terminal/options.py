@@ -1,4 +1,4 @@
-"""How options are read: their types, and the callbacks that turn text into checked values."""
+"""Types and callbacks of options, which turn text into checked values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from railyard.cluster.units import number_or_text, parse_size
 from railyard.jobs.model import REDUCES_MAX
 from railyard.scripts.terminal.request import option as request_option
 
-#: KEY=VALUE pairs as typed, and with values that are numbers or truth values where they look so.
+#: KEY=VALUE pairs as typed, and with values turned into numbers and truth values.
 TextPairs = tuple[tuple[str, str], ...]
 Settings = tuple[tuple[str, str | int | float | bool], ...]
 
@@ -37,7 +37,7 @@ def size(_: click.Context, option: click.Parameter, value: str | None) -> int | 
 
 
 def name(_: click.Context, option: click.Parameter, value: str) -> str:
-    """A user, a queue or the like, by a name that people can read."""
+    """The name of a user, a queue or the like; it must be printable."""
     require_name(option.opts[0], value)
     return value
 

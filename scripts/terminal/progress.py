@@ -24,14 +24,14 @@ from railyard.resourcemanager.process.messages import JobProgress, StageProgress
 from railyard.scripts.terminal.tables import cell
 
 _LINE_EVERY_S = 2.0
-#: Of more jobs at once only so many are shown: a terminal has few lines.
+#: At most so many jobs are shown at once: a terminal has few lines.
 _BARS_MAX = 12
 _FEW_LETTERS = {"m": "maps", "r": "reduces"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchProgress:
-    """How far several jobs are."""
+    """Progress of several jobs."""
 
     title: str
     elapsed_s: float
@@ -41,21 +41,21 @@ class BatchProgress:
 
 
 class View(Protocol):
-    """Shows how a job gets on."""
+    """Shows the progress of jobs."""
 
     def show(self, title: str, progress: JobProgress) -> None:
-        """The job called ``title`` has got so far."""
+        """Show the progress of the job called ``title``."""
 
     def show_all(self, batch: BatchProgress) -> None:
-        """Several jobs have got so far."""
+        """Show the progress of several jobs."""
 
     def say(self, words: str) -> None:
-        """Something happened that stays worth reading."""
+        """Print a line that stays."""
 
 
 @contextmanager
 def progress_view() -> Iterator[View]:
-    """The view that suits where standard error goes."""
+    """Bars if standard error is a terminal, else lines."""
     if not sys.stderr.isatty():
         yield Lines()
         return

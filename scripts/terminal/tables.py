@@ -1,4 +1,4 @@
-"""Tables: text of others is shown as it is; lines are cut to fit a terminal, but not a file."""
+"""Tables: text is never read as markup; lines are cut to fit a terminal, but not a file."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from railyard.scripts.terminal import interrupts
 _SHOW_EVERY_S = 0.1
 _LINE_EVERY_S = 5.0
 
-#: To be called again and again; looks at the clock and the interrupts itself.
+#: To be called often; it checks the clock and interrupts itself.
 Watch = Callable[[], None]
 
 
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 @contextmanager
 def watching(state: Callable[[], State]) -> Iterator[Watch]:
-    """A function to call while a simulation runs; it shows ``state()`` every now and then."""
+    """A function to call while a simulation runs; it shows ``state()`` from time to time."""
     if not sys.stderr.isatty():
         yield _seldom(_LINE_EVERY_S, lambda: print(state().words, file=sys.stderr))
         return

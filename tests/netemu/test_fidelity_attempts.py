@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.benchmarks._network.crowd import Crowd, part_of
+from railyard.benchmarks._network.concurrentshuffle import ConcurrentShuffle, part_of
 from railyard.benchmarks.fidelity.attempts import shuffle_of
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messages.execution import TaskSpec
@@ -25,7 +25,7 @@ def here(tmp_path: Path) -> Path:
 def test_every_reduce_gets_what_the_maps_sent_it(here: Path):
     (here / "running.all").touch()  # here all run one after the other
     (here / "fetched.all").touch()
-    run = run_locally(Crowd(here=str(here), maps=2, part=1000), {}, reduces=3)
+    run = run_locally(ConcurrentShuffle(here=str(here), maps=2, part=1000), {}, reduces=3)
     assert run.counters["parts"] == 2 * 3
     sent = [len(part_of(source, reader, 1000)) for source in range(2) for reader in range(3)]
     assert sum(run.partition_bytes["m"]) == sum(sent)
@@ -36,7 +36,7 @@ def test_every_reduce_gets_what_the_maps_sent_it(here: Path):
 
 def test_other_bytes_are_found(here: Path):
     (here / "fetched.all").touch()
-    job = Crowd(here=str(here), maps=1, part=1000)
+    job = ConcurrentShuffle(here=str(here), maps=1, part=1000)
     io = LocalIO({}, [("m", part_of(0, 2, 1000))])
     with pytest.raises(ValueError, match="other bytes arrived"):
         job.stage("r").operator.run(TaskSpec(stage="r", index=1, reads=("m",), inputs=1), io, {})
@@ -51,7 +51,7 @@ def test_maps_wait_until_the_last_reduce_runs(here: Path):
             (here / "running" / str(len(self.reported))).touch()
 
     io = Arriving({})
-    job = Crowd(here=str(here), maps=1, part=10)
+    job = ConcurrentShuffle(here=str(here), maps=1, part=10)
     result = job.stage("m").operator.run(TaskSpec(stage="m", index=0, partitions=3), io, {})
     assert len(io.reported) == 4  # three before all had come, and one in the look that saw it
     assert len(result.partitions) == 3

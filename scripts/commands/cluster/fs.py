@@ -1,4 +1,4 @@
-"""``railyard fs``: the block store of the cluster that is up, in the manner of a shell."""
+"""``railyard fs``: the block store of the cluster that is up, with commands like a shell's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) 
 def _store() -> Iterator[DfsClient]:
     """A client of the running cluster's block store.
 
-    What it refuses was asked wrongly (exit status 2), but for what it could not do (4).
+    Exit status 2 if it refuses a request, 4 if it could not carry it out.
     """
     with running_session() as session, _store_of(session) as store:
         yield store
@@ -96,7 +96,7 @@ def put(local: str, path: str, overwrite: bool, replication: int | None) -> None
 @click.argument("path", callback=stored)
 @click.argument("local", type=click.Path(path_type=Path))
 def get(path: str, local: Path) -> None:
-    """Fetch a file, or a folder with all in it, to a new local path or into a folder.
+    """Fetch a file, or a folder with all its files, to a new local path or into a folder.
 
     "-" is standard output.
     """
@@ -118,7 +118,7 @@ def cat(paths: tuple[str, ...]) -> int:
 @fs.command()
 @click.argument("paths", callback=stored, nargs=-1, required=True)
 def mkdir(paths: tuple[str, ...]) -> int:
-    """Make folders, with those above them."""
+    """Make folders, and the folders above them."""
     with _store() as store:
         return _each(paths, store.mkdir)
 
@@ -189,7 +189,7 @@ def locations(path: str) -> None:
 
 
 def _each(paths: Iterable[str], action: Callable[[str], Any]) -> int:
-    """Do something to each of several paths, also after a refusal; the exit status."""
+    """Carry out a request for each path, also after one is refused; returns the exit status."""
     status = 0
     for path in paths:
         try:

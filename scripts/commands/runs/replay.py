@@ -1,4 +1,4 @@
-"""``railyard replay``: the events of a run, of either clock, through a fresh core."""
+"""``railyard replay``: sends the events of a run, of either clock, to a fresh core."""
 
 from __future__ import annotations
 

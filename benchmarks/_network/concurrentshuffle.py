@@ -1,8 +1,8 @@
-"""A job whose attempts are all alive while it shuffles: of ``benchmarks.fidelity.attempts``.
+"""A job with all reduces running at once while it shuffles, for ``benchmarks.fidelity.attempts``.
 
-Its maps wait until every reduce runs; its reduces stay until every one has fetched.  They know of
-one another by files in the folder ``here``.  It reads no files and writes none, so that its shuffle
-is all that the network carries.
+Its maps wait until every reduce runs; its reduces run until every one has fetched.  They wait for
+each other at barriers, which are folders in ``here``.  The job reads and writes no files of the
+block store, so the network carries nothing but its shuffle.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from railyard import Job, Stage
 from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Between two looks at the folder.
+#: Seconds between two looks at a barrier.
 _LOOK_S = 0.5
 
 
-class Crowd(Job):
+class ConcurrentShuffle(Job):
     """``maps`` tasks, each with about ``part`` stored bytes for each of the reduces."""
 
     here: str
@@ -46,7 +46,7 @@ class _Send:
         self._folder, self._part = folder, part
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        _gather(self._folder / "running", task.partitions, task.index == 0, io, 0.0)
+        _wait_for_all(self._folder / "running", task.partitions, task.index == 0, io, 0.0)
         parts: list[list[Buffer]] = [
             [part_of(task.index, reader, self._part)] for reader in range(task.partitions)
         ]
@@ -58,28 +58,28 @@ class _Receive:
         self._folder, self._maps, self._part = folder, maps, part
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        _come(self._folder / "running", task.index)
+        _arrive(self._folder / "running", task.index)
         found = sorted(bytes(output) for _, output in io.fetched())
         sent = sorted(part_of(source, task.index, self._part) for source in range(self._maps))
         if found != sent:
             raise ValueError("other bytes arrived than were sent")
-        _come(self._folder / "fetched", task.index)
+        _arrive(self._folder / "fetched", task.index)
         readers = int((self._folder / "readers").read_text())
-        _gather(self._folder / "fetched", readers, task.index == 0, io, 0.9)
+        _wait_for_all(self._folder / "fetched", readers, task.index == 0, io, 0.9)
         counters["parts"] = len(found)
         return TaskResult(input_bytes=sum(map(len, found)), counters=counters)
 
 
-def _come(meeting: Path, number: int) -> None:
-    """Be seen at a meeting, which is a folder."""
-    (meeting / str(number)).touch()
+def _arrive(barrier: Path, number: int) -> None:
+    """Arrive at a barrier: a file in its folder."""
+    (barrier / str(number)).touch()
 
 
-def _gather(meeting: Path, members: int, counts: bool, io: TaskIO, share: float) -> None:
-    """Wait until all have come.  One of those who wait counts; the others wait for its word."""
-    all_here = meeting.with_suffix(".all")
+def _wait_for_all(barrier: Path, members: int, counts: bool, io: TaskIO, share: float) -> None:
+    """Wait until all have arrived.  One of the tasks counts; the others wait for its file."""
+    all_here = barrier.with_suffix(".all")
     while not all_here.exists():
-        if counts and len(list(meeting.iterdir())) >= members:
+        if counts and len(list(barrier.iterdir())) >= members:
             all_here.touch()
         io.progress(share)  # or it would be taken for hung
         time.sleep(_LOOK_S)
