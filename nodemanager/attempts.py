@@ -145,9 +145,9 @@ class Attempts:
         self._containers.launch(msgspec.structs.replace(order, received_s=received_s))
 
     def begin(self, order: BeginAttempt) -> None:
-        """Have an attempt without a slot compute, unless it has ended."""
+        """Have an attempt without a slot compute, unless it has ended or is being killed."""
         attempt = self._running.get(order.attempt)
-        if attempt is not None and not attempt.has_slot:
+        if attempt is not None and not attempt.has_slot and not attempt.killed:
             attempt.has_slot = True
             attempt.reported_s = now_s()
             begin = msgspec.structs.replace(order, received_s=attempt.reported_s)
