@@ -52,6 +52,7 @@ class Submissions:
         self._store = store
         self._workers = workers
         self._files: dict[str, Blocks] = {}
+        self._readers: dict[str, list[str]] = {}  #: {path: names of the jobs that read it}
         self._outputs: dict[JobId, str] = {}  #: {job that is not discarded yet: output folder}
         self._failed: dict[JobId, None] = {}  #: failed jobs; their output will be removed
         #: {data path: racks that the data policy allows, per replica}, until the data is stored
@@ -73,6 +74,7 @@ class Submissions:
         forecast = forecast_of(wanted)
         hints: dict[str, PlacementHint] = {}  #: {folder or file that is placed as a whole: hint}
         for file in wanted.files:
+            self._readers.setdefault(file.path, []).append(wanted.name)
             if file.path not in self._files:
                 data = file.folder or file.path
                 if data not in hints and (file.nodes or not file.shares):
@@ -83,7 +85,7 @@ class Submissions:
     def tell_of_inputs(self) -> None:
         """Tell the core where all input is, if it wants to know; once it is stored."""
         for path in self._files:
-            self._tell_of(path)
+            self._tell_of(path, self._readers[path])
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
@@ -117,10 +119,11 @@ class Submissions:
             blocks = put(file.path, sizes, first_racks=racks)
         return list(zip(blocks, sizes, strict=True))
 
-    def _tell_of(self, path: str) -> None:
-        """Tell the core where a file's blocks are, if it wants to know."""
+    def _tell_of(self, path: str, jobs: Sequence[str] = ()) -> None:
+        """Tell the core where a file's blocks are, if it wants to know; and who will read it."""
         if self._driver.core.state.uses_data:
-            tell_of_data(self._driver, path, [DataBlock(*each) for each in self._located(path)])
+            blocks = [DataBlock(*each) for each in self._located(path)]
+            tell_of_data(self._driver, path, blocks, jobs)
 
     def _hint(
         self, path: str, size_bytes: int, job: str, forecast: Forecast | None

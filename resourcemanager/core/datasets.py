@@ -39,3 +39,4 @@ def data_stored(state: ClusterState, event: DataStored) -> None:
         known = len(state.data.get(event.path, ()))
         raise PeerError(f"{event.path}: first = {event.first}: need 0 or {known}, the next block")
     state.stored.put(event.path, event.first, event.blocks)
+    state.policies.notify("data_stored", event.path, event.jobs)

@@ -11,11 +11,18 @@ from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.interface.events import DATA_BLOCKS_MAX, DataBlock, DataStored
 
 
-def tell_of_data(driver: CoreDriver, path: str, blocks: Sequence[DataBlock]) -> None:
-    """Feed ``DataStored`` for a file, unless nobody uses data or all of it is known."""
+def tell_of_data(
+    driver: CoreDriver, path: str, blocks: Sequence[DataBlock], jobs: Sequence[str] = ()
+) -> None:
+    """Feed ``DataStored`` for a file, unless nobody uses data or all of it is known.
+
+    ``jobs``: the names of those to come that will read it.
+    """
     state = driver.core.state
     if not state.uses_data or not state.stored.differs(path, blocks):
         return
     for first in range(0, len(blocks), DATA_BLOCKS_MAX):
-        part = tuple(blocks[first : first + DATA_BLOCKS_MAX])
-        driver.feed(DataStored(path=path, blocks=part, first=first))
+        last = first + DATA_BLOCKS_MAX
+        readers = tuple(jobs) if last >= len(blocks) else ()
+        part = tuple(blocks[first:last])
+        driver.feed(DataStored(path=path, blocks=part, first=first, jobs=readers))

@@ -108,6 +108,8 @@ class DataStored(Event, frozen=True, kw_only=True):
     #: at most ``DATA_BLOCKS_MAX``: the rest of a larger file follows in further events
     blocks: Annotated[tuple[DataBlock, ...], ENTRIES]
     first: Count = 0  #: the number of the first of these blocks in the file
+    #: in the last event of a file: the names of jobs to come that will read it, as far as known
+    jobs: Annotated[tuple[Name, ...], FEW] = ()
 
 
 class InputMoved(Event, frozen=True, kw_only=True):

@@ -131,6 +131,13 @@ class Policy:
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         """These links have changed: their capacities, or what is free of them; {link: now}."""
 
+    def data_stored(self, path: str, jobs: Sequence[str]) -> None:
+        """``ClusterView.data`` has blocks of a file, or has them elsewhere than before.
+
+        ``jobs``: the names of those to come that will read it, as far as that is known.  Only for
+        recipes that use data.
+        """
+
     def input_moved(self, path: str, block: int) -> None:
         """A block of a file was moved, as proposed; ``ClusterView.data`` says where it is."""
 

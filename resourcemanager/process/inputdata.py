@@ -9,7 +9,7 @@ Never here: a decision about where data goes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.lastinglink import LastingLink
@@ -66,7 +66,7 @@ class InputData:
 
         def located(answer: BlocksLocated | Refusal, _: object) -> None:
             if isinstance(answer, BlocksLocated):
-                self.tell_of(input_files(answer))
+                self.tell_of(input_files(answer), wanted.jobs)
                 self._server.reply(request, Done())
             else:
                 self._server.reply(request, answer)
@@ -74,8 +74,11 @@ class InputData:
         self._namenode.insist(LocateBlocks(path=wanted.path), BlocksLocated, located)
         return None
 
-    def tell_of(self, files: Iterable[FileBlocks]) -> None:
-        """Tell the core where the blocks of files are, if a policy wants to know."""
+    def tell_of(self, files: Iterable[FileBlocks], jobs: Sequence[str] = ()) -> None:
+        """Tell the core where the blocks of files are, if a policy wants to know.
+
+        ``jobs``: the names of those to come that will read them.
+        """
         if not self._driver.core.state.uses_data:
             return
         for file in files:
@@ -83,7 +86,7 @@ class InputData:
                 DataBlock(block.stored_offset, block.stored_length * self._scale, block.nodes)
                 for block in file.blocks
             ]
-            tell_of_data(self._driver, file.path, blocks)
+            tell_of_data(self._driver, file.path, blocks, jobs)
 
     def look_up(self, submission: Submission) -> None:
         """Have a job's input looked up, which may be moved meanwhile."""

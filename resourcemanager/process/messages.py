@@ -100,6 +100,7 @@ class NoteInput(Message, frozen=True, kw_only=True):
     """Input of jobs to come is written: tell the scheduler where it is.  Answered by ``Done``."""
 
     path: Path  #: a file, or a folder with all its files
+    jobs: Annotated[tuple[Name, ...], FEW] = ()  #: the names of the jobs that will read it
 
 
 class DataPlan(Message, frozen=True, kw_only=True):

@@ -6,7 +6,9 @@ order and delay scheduling as in ``in_place``; a stage's reduces are spread over
 program of 3.2 without its computing time, as if each site had slots for all.
 Left open there, chosen here: of several such placements, that with the least bytes between sites,
 which is the one of their example.  Reduces are placed when all that they read is done, and anew
-when a site has lost all its slots.  Moving data ahead of queries is left out.
+when a site has lost all its slots.  Data is moved ahead of jobs that are predicted with
+``iridium.move_data`` (``iridium_data``); off by default, as Tetrium's authors compare with its
+placement of tasks, and with its placement of data apart (Fig. 8a).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from railyard.resourcemanager.interface.views import (
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.iridium_data import IridiumData
 from railyard.resourcemanager.schedulers.placement.model import Stage
 from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
@@ -122,6 +125,7 @@ RECIPE = Recipe(
     name="iridium",
     source="Pu et al., SIGCOMM 2015, as in Hung et al., EuroSys 2018",
     order=FairOrder,
+    data=IridiumData,
     tasks=IridiumTasks,
     settings={"shuffle.slowstart": 1.0},
 )

@@ -48,9 +48,12 @@ class MixRun:
             name = planned.job.name
             self._place.announce(planned.plan, stored_bytes, name, self._forecasts.get(name))
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
-        sources = (path for planned in self._jobs for path in planned.plan.measured.sources)
-        for path in dict.fromkeys(sources):
-            self._place.note(path)
+        readers: dict[str, list[str]] = {}
+        for planned in self._jobs:
+            for path in dict.fromkeys(planned.plan.measured.sources):
+                readers.setdefault(path, []).append(planned.job.name)
+        for path, names in readers.items():
+            self._place.note(path, names)
         ends = self._run()
         return self._check(ends)
 

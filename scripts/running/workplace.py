@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,9 +57,10 @@ class Workplace:
             if path not in self._racks:
                 self._racks[path] = planned_racks(self._session, path, size, job, forecast)
 
-    def note(self, path: str) -> None:
-        """Report to the scheduler where written input is, before jobs read it."""
-        self._session.link("resourcemanager").call(NoteInput(path=path), Done)
+    def note(self, path: str, jobs: Iterable[str] = ()) -> None:
+        """Report to the scheduler where written input is, before these jobs read it."""
+        noted = NoteInput(path=path, jobs=tuple(jobs))
+        self._session.link("resourcemanager").call(noted, Done)
 
     def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""

@@ -42,12 +42,12 @@ from railyard.cluster.topology import (
     Topology,
 )
 from railyard.dfs.messages import GetUsage, Usage
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, Recurrence, Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.interface.commands import CommitJob
-from railyard.resourcemanager.interface.recipe import Option, Recipe
+from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.cluster import Simulation
@@ -60,6 +60,8 @@ FAULTS_END_S = 30.0
 JOBS_END_S_MAX = 5000.0
 #: Flow schedulers that use circuits.
 _CIRCUITS = ("sunflow",)
+#: Settings of schedulers that are off by default, and are tried.
+_OFF = ("iridium.move_data",)
 #: Steps between two checks of the links' loads.
 _STEPS_PER_LINK_CHECK = 16
 #: By how many bytes a link's counter, and by which share a time or a rate, may be off by rounding.
@@ -92,6 +94,9 @@ class Scenario:
         if scheduler == toys.RECIPE.name:
             toss = random.Random(f"{seed} toys")
             jobs = [_needing_less(job, toss) for job in jobs]
+        if _recipe(scheduler).uses_forecasts and _recipe(scheduler).uses_data:
+            toss = random.Random(f"{seed} forecasts")
+            jobs = [_predicted(job, toss) for job in jobs]
         self.jobs = Workload(name=f"seed {seed}", source="", jobs=tuple(jobs))
         self._committed_bytes: dict[JobId, int] = {}  #: {job: output of its winners}
         faults = random_faults(dice, topology, FAULTS_END_S)
@@ -304,10 +309,15 @@ def _flow_schedulers(topology: Topology) -> list[str]:
 
 
 def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
-    """Copies of slow tasks in every third scenario, much sooner than they would be made."""
-    if recipe.copies is not Speculation or seed % 3:
-        return {}
-    return {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
+    """Copies of slow tasks in every third scenario, much sooner than they would be made.
+
+    Settings that are off by default are on in every other one.
+    """
+    known = option_names(recipe) if seed % 2 else ()
+    options: dict[str, Option] = {name: True for name in _OFF if name in known}
+    if recipe.copies is Speculation and not seed % 3:
+        options |= {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
+    return options
 
 
 def _behaviour(dice: random.Random) -> Behaviour:
@@ -369,6 +379,12 @@ def _needing_less(job: WorkloadJob, dice: random.Random) -> WorkloadJob:
         for stage in job.stages
     ]
     return msgspec.structs.replace(job, stages=tuple(stages))
+
+
+def _predicted(job: WorkloadJob, dice: random.Random) -> WorkloadJob:
+    """The same job, predicted to come when it does or later."""
+    submit_s = max(0.0, job.submit_s + dice.uniform(-2, 20))
+    return msgspec.structs.replace(job, recurrence=Recurrence(name=job.name, submit_s=submit_s))
 
 
 def _size(dice: random.Random) -> int:

@@ -26,8 +26,15 @@ class Looks(DataPolicy):
 
     uses_data = True
 
+    def __init__(self, config, cluster):
+        super().__init__(config, cluster)
+        self.readers = []
+
     def replica_racks(self, data):
         return ()
+
+    def data_stored(self, path, jobs):
+        self.readers.append((path, jobs))
 
 
 LOOKS = Recipe(name="looks", source="a test", order=FairOrder, data=Looks)
@@ -56,7 +63,8 @@ def test_a_large_file_comes_in_several_events_and_the_same_is_not_told_twice():
     c = tiny_cluster(racks=2, scheduler=LOOKS)
     count = 2 * DATA_BLOCKS_MAX + 1
     for _ in range(2):
-        tell_of_data(Telling(c), "/in", blocks(count))
+        tell_of_data(Telling(c), "/in", blocks(count), ["j0"])
+    assert c.core.state.policies.data.readers == [("/in", ()), ("/in", ()), ("/in", ("j0",))]
     told = [event for _, event in c.events if isinstance(event, DataStored)]
     assert [(e.first, len(e.blocks)) for e in told] == [
         (0, DATA_BLOCKS_MAX),
@@ -103,6 +111,7 @@ def test_simulated_data_is_told_before_jobs_come_and_a_run_replays(tmp_path, mon
     for job in made.jobs:
         [file] = job.files
         [told] = [r for r in rows if r["type"] == "data-stored" and r["path"] == file.path]
+        assert told["jobs"] == [job.name]
         assert [size for _, size, _ in told["blocks"]] == file.block_sizes()
         submitted = next(r for r in rows if r["type"] == "job-submitted" and r["name"] == job.name)
         inputs = submitted["stages"][0]["inputs"]

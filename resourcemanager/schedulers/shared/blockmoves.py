@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
-from railyard.cluster.ids import JobId, NodeId, RackId
+from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages.execution import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
@@ -28,23 +28,27 @@ _TRIES, _RETRY_S = 4, 1.0
 
 
 class BlockMoves(Policy):
-    """Has blocks moved; a block is ``coming`` until it is there, or can't be moved."""
+    """Has blocks moved; a block is ``coming`` until it is there, or can't be moved.
 
-    def __init__(self, cluster: ClusterView) -> None:
+    ``in_turn``: jobs take turns at each node that sends; otherwise first come, first served.
+    """
+
+    def __init__(self, cluster: ClusterView, *, in_turn: bool = True) -> None:
         super().__init__(NoConfig(), cluster)
+        self._in_turn = in_turn
         self.moved = 0  #: blocks that were moved
         self.moved_bytes = 0
         self._wanted: dict[BlockKey, RackId] = {}  #: where blocks are to come
         self._under_way: dict[BlockKey, NodeId] = {}  #: and the node that each leaves
         self._leaving: Counter[NodeId] = Counter()  #: how many blocks leave a node now
-        #: {node: {job: its blocks there}}: jobs take turns
-        self._queues: dict[NodeId, dict[JobId, deque[BlockKey]]] = {}
+        #: {node: {job: its blocks there}}, the job that is next first
+        self._queues: dict[NodeId, dict[str, deque[BlockKey]]] = {}
         self._tries: Counter[BlockKey] = Counter()
-        self._later: dict[BlockKey, tuple[float, JobId]] = {}  #: when to try them again, for whom
+        self._later: dict[BlockKey, tuple[float, str]] = {}  #: when to try them again, for whom
         self._placed: Counter[NodeId] = Counter()  #: blocks that were sent to a node
 
     # What is wanted ------------------------------------------------------------------------------
-    def want(self, key: BlockKey, site: RackId, job: JobId) -> None:
+    def want(self, key: BlockKey, site: RackId, job: str) -> None:
         """Have a block at a site, for a job; it stays where it is if it can't be moved."""
         block = self.block(key)
         if block is None or self.is_at(block, site) or self._holder(block) is None:
@@ -125,26 +129,27 @@ class BlockMoves(Policy):
         yield MoveInput(*key, target, why=f"wanted in {site}")
 
     def _next(self, node: NodeId) -> BlockKey | None:
-        """The next block to leave a node: of the job whose turn it is."""
+        """The next block to leave a node: of the job that is next."""
         jobs = self._queues.get(node)
         if not jobs:
             self._queues.pop(node, None)
             return None
-        job = next(iter(jobs))
-        blocks = jobs.pop(job)
+        job, blocks = next(iter(jobs.items()))
         key = blocks.popleft()
-        if blocks:
+        if self._in_turn or not blocks:
+            del jobs[job]
+        if self._in_turn and blocks:
             jobs[job] = blocks
         return key
 
-    def _enqueue(self, key: BlockKey, block: BlockView, job: JobId) -> None:
+    def _enqueue(self, key: BlockKey, block: BlockView, job: str) -> None:
         node = self._holder(block)
         if node is None:
             self._settle(key)
         else:
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
-    def _try_again(self, key: BlockKey, job: JobId) -> None:
+    def _try_again(self, key: BlockKey, job: str) -> None:
         block = self.block(key)
         if block is None:
             self._settle(key)
@@ -168,7 +173,7 @@ class BlockMoves(Policy):
         if moved is None or site is None or self.is_at(moved, site):
             self._settle(key)
         else:  # it was sent elsewhere before
-            self._enqueue(key, moved, JobId(""))
+            self._enqueue(key, moved, "")
 
     def input_not_moved(self, path: str, block: int) -> None:
         key = (path, block)
@@ -179,7 +184,7 @@ class BlockMoves(Policy):
                 self._settle(key)
             else:
                 wait_s = _RETRY_S * 2.0 ** (self._tries[key] - 1)
-                self._later[key] = (self.cluster.now_s + wait_s, JobId(""))
+                self._later[key] = (self.cluster.now_s + wait_s, "")
 
     def _ended(self, key: BlockKey) -> None:
         node = self._under_way.pop(key, None)
