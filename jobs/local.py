@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railyard.cluster.messages.execution import Split, TaskSpec
-from railyard.jobs.model import Job, StageSpec
+from railyard.jobs.model import Job, StageSpec, check_input_names
 from railyard.jobs.runtime import run_task
 from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
@@ -81,14 +81,15 @@ def run_locally(
 ) -> LocalRun:
     """Run all of a job's tasks over ``files``, {path: content}, in splits of ``split_bytes``.
 
-    ``inputs``: {name of an input: paths of its files}, for jobs that name theirs.  Exceptions of
-    the job's code are not caught.
+    ``inputs``: {name of an input: paths of its files}, for jobs that name theirs.  Raises
+    ``UsageError`` for other names than those.  Exceptions of the job's code are not caught.
     """
     named = {path: name for name, paths in (inputs or {}).items() for path in paths}
     for path, data in files.items():
         if data or len(files) == 1:  # among several, one may be empty, such as a reduce's output
             job.input_format(named.get(path, "")).check(path, len(data))
     specs = job.stage_specs(reduces)
+    check_input_names(specs, inputs or {})
     every = cut_into_splits({path: len(data) for path, data in files.items()}, split_bytes)
     written: dict[str, list[TaskResult]] = {}
     run = LocalRun()

@@ -42,7 +42,7 @@ Never here: running anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -222,8 +222,7 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
                     f" as well, has {other.tasks}: need as many"
                 )
         seen[stage.name] = stage
-    of_files = [stage for stage in stages if stage.reads_files]
-    require_choices(of_files, input_names(of_files))
+    check_input_names(stages, input_names(stages))
 
 
 def input_names(stages: Sequence[StageSpec]) -> list[str]:
@@ -231,14 +230,27 @@ def input_names(stages: Sequence[StageSpec]) -> list[str]:
     return list(dict.fromkeys(name for stage in stages for name in stage.inputs))
 
 
-def require_choices(readers: Iterable[StageSpec], names: Sequence[str], where: str = "") -> None:
-    """Raise ``UsageError`` for a stage that names no input where there are two or more."""
+def check_input_names(stages: Sequence[StageSpec], names: Collection[str], where: str = "") -> None:
+    """Raise ``UsageError`` unless stages read inputs that have these names, and all of them.
+
+    A stage without names reads all files; but not where there are two names or more.
+    """
+    readers = [stage for stage in stages if stage.reads_files]
     for stage in readers:
+        for name in stage.inputs:
+            if name not in names:
+                right = f'an input "{name}"'
+                raise UsageError(f'{where}stage "{stage.name}" reads "{name}": need {right}')
         if not stage.inputs and len(names) > 1:
             shown = ", ".join(names)
-            raise UsageError(
-                f'{where}stage "{stage.name}": names no input, of {shown}: need those that it reads'
-            )
+            right = "need those that it reads"
+            raise UsageError(f'{where}stage "{stage.name}" names no input, of {shown}: {right}')
+    if all(stage.inputs for stage in readers):
+        read = input_names(readers)
+        for name in names:
+            if name not in read:
+                right = f"{', '.join(read)} only" if read else "none"
+                raise UsageError(f'{where}no stage reads "{name}": need {right}')
 
 
 def _check_inputs(stage: StageSpec, where: str) -> None:

@@ -15,7 +15,7 @@ from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
-from railyard.jobs.model import StageSpec, check_stages, input_names, require_choices
+from railyard.jobs.model import StageSpec, check_input_names, check_stages
 from railyard.resourcemanager.interface.events import (
     JobSubmitted,
     StagePlan,
@@ -169,17 +169,7 @@ def _check_input(job: SubmitJob) -> None:
         raise UsageError(f"{where}: reads no files: need no input path")
     if names and len(names) != len(paths):
         raise UsageError(f"{where}: {len(names)} names for {len(paths)} inputs: need one for each")
-    for stage in readers:
-        for name in stage.inputs:
-            if name not in names:
-                right = f'an input "{name}"'
-                raise UsageError(f'{where}: stage "{stage.name}" reads "{name}": need {right}')
-    require_choices(readers, list(dict.fromkeys(names)), f"{where}: ")
-    if all(stage.inputs for stage in readers):
-        read = input_names(readers)
-        for name in names:
-            if name not in read:
-                raise UsageError(f'{where}: no stage reads "{name}": need {", ".join(read)} only')
+    check_input_names(job.stages, dict.fromkeys(names), f"{where}: ")
 
 
 def _read_by(stage: StageSpec, job: SubmitJob) -> list[str]:

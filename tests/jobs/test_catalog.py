@@ -122,6 +122,7 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("wordcount", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
         ("query", {"stored_bytes": 200}, "a row of each table"),
         ("query", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
+        ("query", {"params": {"until": "1979-12-31"}}, "need 1980-01-01 or later"),
         ("query", {"params": {"since": "1980"}}, "since = '1980': need a day such as 1980-01-31"),
         ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),

@@ -70,8 +70,21 @@ def test_a_stage_reads_the_inputs_that_it_names():
 def test_of_two_inputs_a_stage_names_its_own():
     reads_nothing = StageSpec(name="n", tasks=1)
     check_stages((StageSpec(name="m", inputs=("x", "y")), reads_nothing))
-    with pytest.raises(UsageError, match='stage "n": names no input, of x, y: need those that'):
+    with pytest.raises(UsageError, match='stage "n" names no input, of x, y: need those that'):
         check_stages((StageSpec(name="m", inputs=("x", "y")), StageSpec(name="n")))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong"),
+    [
+        (None, 'stage "o" reads "orders": need an input "orders"'),
+        ({"orders": ["/o"]}, 'stage "c" reads "names": need an input "names"'),
+        ({"orders": [], "names": [], "more": []}, 'no stage reads "more": need orders, names only'),
+    ],
+)
+def test_a_job_gets_the_inputs_that_its_stages_name(inputs, wrong):
+    with pytest.raises(UsageError, match=wrong):
+        run_locally(Bought(), {"/o": b"a12"}, inputs=inputs)
 
 
 @pytest.mark.parametrize(

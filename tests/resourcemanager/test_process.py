@@ -171,7 +171,7 @@ def test_names_of_inputs_that_do_not_fit(office: Office, names: tuple[str, ...],
         ),
         pytest.param(
             {"input_paths": ("/in", "/in"), "input_names": ("orders", "no")},
-            'stage "m": names no input, of orders, no: need those that it reads',
+            'stage "m" names no input, of orders, no: need those that it reads',
             id="none of two inputs",
         ),
         pytest.param({"input_paths": ("/no",)}, "input /no: /no: nothing is there", id="missing"),

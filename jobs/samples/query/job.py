@@ -26,6 +26,8 @@ from railyard.jobs.samples.query.sql import Row, Scan, Select
 from railyard.jobs.samples.query.tables import DECIMAL_UNIT, RANKINGS, USERVISITS
 
 _SUMS = ("sourceIP", "revenue", "ranks", "visits")
+#: The columns of the output.
+COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")
 
 
 class Query(Job):
@@ -39,6 +41,7 @@ class Query(Job):
         require(self.most >= 1, "most", self.most, "a whole number >= 1")
         for name, day in (("since", self.since), ("until", self.until)):
             require(_is_day(day), name, day, "a day such as 1980-01-31")
+        require(self.since <= self.until, "until", self.until, f"{self.since} or later")
 
     def stages(self) -> tuple[Stage, ...]:
         rankings = Scan(RANKINGS, "SELECT pageURL, pageRank FROM rankings")

@@ -15,7 +15,7 @@ from railyard.jobs.samples.query.generate import (
     RankingsGen,
     UserVisitsGen,
 )
-from railyard.jobs.samples.query.job import Query
+from railyard.jobs.samples.query.job import COLUMNS, Query
 from railyard.jobs.samples.query.tables import TABLES, check_file
 from railyard.jobs.samples.sample import Files, Plan, Request, Step, Verdict
 from railyard.jobs.samples.steps import generating_step, measured_step
@@ -43,7 +43,7 @@ def plan_query(request: Request) -> Plan:
             example = f", such as {' '.join(wrong)}" if wrong is not None else ""
             return Verdict(False, f"{len(found)} rows, {len(best)} expected; others{example}")
         detail = f"the first {len(best)} of {len(expected)} rows, as computed independently"
-        shown = tuple("  ".join(f"{cell:>15}" for cell in row) for row in best[:_SHOWN_ROWS])
+        shown = tuple("  ".join(f"{c:>15}" for c in row) for row in (COLUMNS, *best[:_SHOWN_ROWS]))
         return Verdict(True, detail, shown)
 
     return Plan(
