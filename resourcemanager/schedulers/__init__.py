@@ -28,6 +28,7 @@ from railyard.resourcemanager.schedulers import (
     in_place,
     iridium,
     shufflewatcher,
+    tetris,
 )
 from railyard.resourcemanager.schedulers.co_scheduler import scheduler as co_scheduler
 from railyard.resourcemanager.schedulers.corral import scheduler as corral
@@ -44,6 +45,7 @@ OWN = (
     in_place.RECIPE,
     iridium.RECIPE,
     shufflewatcher.RECIPE,
+    tetris.RECIPE,
     *tetrium.RECIPES,
 )
 
