@@ -7,23 +7,17 @@ once, and one at which none is, since what they wait for is not done yet, does n
 
 from __future__ import annotations
 
-#: (begin, end) in seconds of one clock, ascending and apart from one another
-Spans = list[tuple[float, float]]
-
-
-def add_span(spans: Spans, begin_s: float, end_s: float) -> None:
-    """Add a span that ends no earlier than those before; amortised O(1)."""
-    while spans:
-        last_begin_s, last_end_s = spans[-1]
-        if last_end_s < begin_s:
-            break
-        if last_begin_s <= begin_s:  # as most do
-            spans[-1] = last_begin_s, end_s
-            return
-        del spans[-1]
-    spans.append((begin_s, end_s))
+#: {when spans began: when the last of these ended}, in seconds of one clock.  To note a span as it
+#: ends is one assignment: most of an attempt's fetches begin together with others.
+Spans = dict[float, float]
 
 
 def total_s(spans: Spans) -> float:
     """Seconds that the spans cover."""
-    return sum(end_s - begin_s for begin_s, end_s in spans)
+    apart: list[tuple[float, float]] = []
+    for begin_s, end_s in sorted(spans.items()):
+        if apart and begin_s <= apart[-1][1]:
+            begin_s, other_end_s = apart.pop()
+            end_s = max(end_s, other_end_s)
+        apart.append((begin_s, end_s))
+    return sum(end_s - begin_s for begin_s, end_s in apart)

@@ -124,11 +124,12 @@ class Fabric:
         flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
         self._sequence += 1
         self._flows[name] = flow
-        self._recent.add((self.now_s, "start", name, spec))
+        now_s = self._context.now_s
+        self._recent.add((now_s, "start", name, spec))
         if coflow is not None:
             coflow.flows[name] = None
             if coflow.started_s is None:
-                coflow.started_s = self.now_s
+                coflow.started_s = now_s
         return flow
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:

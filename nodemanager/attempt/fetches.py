@@ -21,7 +21,7 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     LaunchAttempt,
 )
-from railyard.cluster.messages.spans import Spans, add_span, total_s
+from railyard.cluster.messages.spans import Spans, total_s
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
@@ -66,7 +66,7 @@ class Fetches:
         self._have: set[TaskId] = set()  #: tasks whose output is here
         self._under_way: dict[FlowId, _Fetch] = {}
         self._links: dict[RackId, tuple[Link, LinkTransfers]] = {}
-        self._reads: Spans = []  #: when something came over the network
+        self._reads: Spans = {}  #: when something came over the network
         umbilical.on(FetchOutput, lambda order, _: self._start(order))
         umbilical.on(CancelFlow, lambda order, _: self._cancel(order.flow))
 
@@ -179,7 +179,7 @@ class Fetches:
             words = [str(damaged_part(attempt, order.partition)) for attempt in damaged]
             self._failed(order, "; ".join(words), tuple(damaged))
         else:
-            add_span(self._reads, fetch.began_s, now_s())
+            self._reads[fetch.began_s] = now_s()
             self._finished(order, fetch.assembly.parts)
 
     def _broke_off(self, flow: FlowId, reason: str) -> None:

@@ -16,12 +16,10 @@ from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import (
     DataPolicy,
-    FlowPolicy,
     ShufflePolicy,
     TaskPolicy,
 )
 from railyard.resourcemanager.interface.views import (
-    AttemptView,
     ClusterView,
     JobView,
     SlotView,
@@ -123,10 +121,3 @@ class StoreDecides(DataPolicy):
 
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         return ()
-
-
-class EqualFlows(FlowPolicy):
-    """Answers "flows": all fetches have the same weight."""
-
-    def weight(self, reader: AttemptView) -> float:
-        return 1.0

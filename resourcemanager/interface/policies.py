@@ -255,11 +255,11 @@ class CopyPolicy(Policy):
 
 
 class FlowPolicy(Policy):
-    """Answers "flows": each fetch of a reduce is a flow."""
+    """Answers "flows": each fetch of a reduce is a flow; all weigh the same by default."""
 
     def weight(self, reader: AttemptView) -> float:
         """The weight of the reader's fetches where they share a link with others; above 0."""
-        raise NotImplementedError
+        return 1.0
 
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
         """The priority of a fetch of ``size_bytes``, for flow schedulers that serve by priority.

@@ -12,7 +12,6 @@ from railyard.cluster.errors import unknown_name
 from railyard.cluster.tomlfile import build
 from railyard.resourcemanager.interface.defaults import (
     ClosestTasks,
-    EqualFlows,
     SlowStart,
     StoreDecides,
 )
@@ -46,7 +45,7 @@ class Recipe:
     tasks: type[TaskPolicy] = ClosestTasks
     shuffle: type[ShufflePolicy] = SlowStart
     copies: type[CopyPolicy] = Speculation
-    flows: type[FlowPolicy] = EqualFlows
+    flows: type[FlowPolicy] = FlowPolicy
     #: the flow scheduler that it goes with, unless somebody names another one
     flow_scheduler: str = "maxmin"
     #: settings that differ from its policies' own defaults, such as {"delay.node_wait_s": 0}

@@ -27,7 +27,7 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     TaskSpec,
 )
-from railyard.cluster.messages.spans import Spans, add_span, total_s
+from railyard.cluster.messages.spans import Spans, total_s
 from railyard.cluster.messaging.wire import Event
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
@@ -81,7 +81,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     #: (flow, outputs, bytes, begin) of fetches that ended before the attempt started
     _early: tuple[tuple[FlowId, int, int, float], ...] = ()
     _began_to_read_s: float = 0.0  #: its block
-    _reads: Spans = []  #: when it read or fetched
+    _reads: Spans = {}  #: when it read or fetched
     _input_bytes: int = 0
     _read: _Read = _NOTHING
     _reading: FlowId | None = None
@@ -116,7 +116,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if not self._started:
             self._early += ((flow, outputs, size_bytes, began_s),)
             return
-        add_span(self._reads, began_s, self._workers.heap.now_s)
+        self._reads[began_s] = self._workers.heap.now_s
         self.missing -= outputs
         self._input_bytes += size_bytes
         if self.missing < 0:
@@ -168,7 +168,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._read_rest(rest_bytes)
         else:
             self._input_bytes = self._work.blocks[self.task.index][1]
-            add_span(self._reads, self._began_to_read_s, self._workers.heap.now_s)
+            self._reads[self._began_to_read_s] = self._workers.heap.now_s
             self._read_all()
 
     def _retry_read(self, rest_bytes: int) -> None:

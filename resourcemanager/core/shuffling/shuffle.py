@@ -11,12 +11,13 @@ Never here: running tasks again after their output is lost; see ``attempts.py``.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from railyard.cluster.bounded import Priority, Weight
-from railyard.cluster.ids import FlowId, StageId
+from railyard.cluster.ids import FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
 from railyard.resourcemanager.core.shuffling.fetches import Fetch, StageShuffle
 from railyard.resourcemanager.core.shuffling.merging import (
@@ -47,10 +48,11 @@ class Shuffle:
         #: those of jobs that have not ended, by their reading stages
         self._stages: dict[StageId, StageShuffle] = {}
         #: the flow policy's last answers, and what the network is sent for them
-        self._weight: tuple[object, float] = _CHANGEABLE, 0.0
+        self._weight: tuple[object, float] = _CHANGEABLE, 1.0
         self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
         self._tells_of_starts = bool(state.policies.overriding("fetch_started"))
         self._tells_of_ends = bool(state.policies.overriding("fetch_ended"))
+        self._has_weights = type(state.policies.flows).weight is not FlowPolicy.weight
         self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
 
     def job_submitted(self, job: Job) -> None:
@@ -126,7 +128,8 @@ class Shuffle:
         self._record(fetch)
         reader.take(fetch.outputs.tasks)
         if fetch.bundle is None:
-            self._fetch(fetch.shuffle, fetch.reader, fetch.node)
+            if _is_any_new(fetch.shuffle.stage.reads, reader, fetch.node.id):
+                self._fetch(fetch.shuffle, fetch.reader, fetch.node)
         elif not reader.fetches:
             self._fetch_merged(fetch.shuffle, fetch.reader)
 
@@ -235,7 +238,7 @@ class Shuffle:
         reader = _reader_of(attempt)
         if node.id in reader.fetches or attempt.killing or not node.alive:
             return
-        new, size_bytes = _new_outputs(attempt, node)
+        new, size_bytes = _new_outputs(attempt, reader, node)
         if new:
             outputs = _as_asked(shuffle, node, new)
             self._start(shuffle, attempt, reader, node, outputs, size_bytes, None)
@@ -290,9 +293,11 @@ class Shuffle:
         )
         reader.fetches[key] = flow
         policies = self._state.policies
-        answer: object = policies.ask(policies.flows.weight, attempt)
-        if answer is not self._weight[0]:
-            self._weight = self._checked("weight", Weight, answer, attempt)
+        answer: object
+        if self._has_weights:
+            answer = policies.ask(policies.flows.weight, attempt)
+            if answer is not self._weight[0]:
+                self._weight = self._checked("weight", Weight, answer, attempt)
         weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
         if self._has_priorities:
             answer = policies.ask(policies.flows.priority, attempt, size_bytes)
@@ -344,20 +349,17 @@ class Shuffle:
     def _record(self, fetch: Fetch) -> None:
         reader, size_bytes = fetch.reader, fetch.size_bytes
         record = reader.task.stage.job.record
-        by_distance = record.fetched
         record.shuffled_bytes += size_bytes
         if fetch.node is reader.node:
-            by_distance.local += size_bytes
+            record.fetched_in_node_bytes += size_bytes
             return
         fetch.shuffle.ended_s = self._state.now_s
         source, target = fetch.node.rack, reader.node.rack
         if source == target:
-            by_distance.rack += size_bytes
-        elif size_bytes:
-            by_distance.remote += size_bytes
-            sent, received = record.sent, record.received
-            sent[source] = sent.get(source, 0) + size_bytes
-            received[target] = received.get(target, 0) + size_bytes
+            record.fetched_in_rack_bytes += size_bytes
+        else:
+            record.sent_bytes[source] += size_bytes
+            record.received_bytes[target] += size_bytes
 
     def _cancel(self, fetch: Fetch) -> None:
         self._forget(fetch.id)
@@ -377,19 +379,22 @@ def _reader_of(attempt: Attempt) -> Reader:
     return attempt.reader
 
 
-def _new_outputs(attempt: Attempt, node: Node) -> tuple[list[Attempt], int]:
-    """The outputs on ``node`` that were not asked for yet, and their bytes for this reader."""
-    reader, partition = _reader_of(attempt), attempt.task.index
-    reads = attempt.task.stage.reads
-    outputs: list[Attempt] = []
-    size_bytes = 0
+def _is_any_new(reads: Sequence[Stage], reader: Reader, node: NodeId) -> bool:
+    """Whether there are outputs on a node that a reader has not asked for: seldom after a fetch."""
     for stage, seen in zip(reads, reader.seen, strict=True):
+        if len(stage.outputs.get(node, ())) != seen.get(node, 0):
+            return True
+    return False
+
+
+def _new_outputs(attempt: Attempt, reader: Reader, node: Node) -> tuple[list[Attempt], int]:
+    """The outputs on ``node`` that were not asked for yet, and their bytes for this reader."""
+    task, outputs, size_bytes = attempt.task, list[Attempt](), 0
+    partition = task.index
+    for stage, seen in zip(task.stage.reads, reader.seen, strict=True):
         log = stage.outputs.get(node.id, ())
-        asked_for = seen.get(node.id, 0)
-        if len(log) == asked_for:
-            continue  # as after most fetches
         here = reader.fetched[stage.name]
-        for output in log[asked_for:]:
+        for output in log[seen.get(node.id, 0) :]:
             if output.state == "succeeded" and not here >> output.task.index & 1:
                 outputs.append(output)
                 size_bytes += output.partition_bytes[partition]

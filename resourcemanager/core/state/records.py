@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
 
 from railyard.cluster.bounded import AttemptId, NodeId, RackId, TaskId, Text
@@ -48,10 +50,13 @@ class JobRecord(msgspec.Struct, kw_only=True):
     shuffled_bytes: int = 0  #: fetched so far
     output_bytes: int = 0
     read: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes from the block store
-    fetched: ByDistance = msgspec.field(default_factory=ByDistance)  #: bytes by shuffle flows
-    #: {rack: bytes by shuffle flows that left it, that came to it}; of those between racks only
-    sent: dict[RackId, int] = {}
-    received: dict[RackId, int] = {}
+    fetched_in_node_bytes: int = 0  #: by shuffle flows within a node
+    fetched_in_rack_bytes: int = 0  #: by those between nodes of a rack
+    #: {rack: bytes by shuffle flows that left it, that came to it}; of those between racks
+    sent_bytes: defaultdict[RackId, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    received_bytes: defaultdict[RackId, int] = msgspec.field(
+        default_factory=lambda: defaultdict(int)
+    )
     locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
     launched: int = 0
     succeeded: int = 0
@@ -79,5 +84,12 @@ class JobRecord(msgspec.Struct, kw_only=True):
         of what was really fetched.  A rack has an uplink and a downlink; only links in use count,
         as in Fig. 5.  None if nothing was fetched from another rack.
         """
-        used = [count for by_rack in (self.sent, self.received) for count in by_rack.values()]
+        by_link = (*self.sent_bytes.values(), *self.received_bytes.values())
+        used = [count for count in by_link if count]
         return max(used) / min(used) if used else None
+
+    @property
+    def fetched(self) -> ByDistance:
+        """Bytes by shuffle flows, by distance."""
+        further = sum(self.received_bytes.values())
+        return ByDistance(self.fetched_in_node_bytes, self.fetched_in_rack_bytes, further)

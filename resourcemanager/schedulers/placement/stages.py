@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats
-from railyard.resourcemanager.schedulers.placement import exact
 from railyard.resourcemanager.schedulers.placement.model import Bounds, Plan, Sites, Solver, Stage
 
 
@@ -52,6 +51,8 @@ def output_wanted(sites: Sites, shuffle_bytes: float) -> Bounds | None:
     Steps (i) and (ii) of the reverse plan: r_x = S_x / sum S, and the least T_shuf over all Q.  As
     many Q have it, all of them are given, and step (iii) chooses.
     """
+    from railyard.resourcemanager.schedulers.placement import exact  # which loads numba
+
     total = float(sites.slots.sum())
     if total <= 0:
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -316,3 +318,15 @@ def test_what_is_shared_is_used_by_several():
             if f"schedulers.shared.{shared.stem} import" in path.read_text(encoding="utf-8")
         }
         assert len(users - {"shared"}) > 1, f"{shared.name}: move it to {' '.join(users)}"
+
+
+def test_whoever_does_not_run_tetrium_loads_no_compiled_loops_and_no_solver():
+    """They take half a second and 60 MB, which each command and daemon would pay."""
+    program = (
+        "import sys, railyard.resourcemanager.schedulers as s; s.all_recipes();"
+        "print(sorted({'numba', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
