@@ -12,15 +12,16 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from railyard.benchmarks._common.maplaunches import map_launches
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.ids import rack_of, task_of
-from railyard.cluster.messages.execution import LaunchAttempt, SlotsChanged
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messages.execution import SlotsChanged
 from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
-from railyard.resourcemanager.interface.events import DataStored, InputMoved, JobSubmitted
+from railyard.resourcemanager.interface.events import DataStored, InputMoved
 from railyard.scripts.clusters.config import cluster_config
 from railyard.scripts.clusters.pairs import Pair
 from railyard.scripts.commands.registry import railyard as commands
@@ -61,23 +62,21 @@ DROPS = (
 class Placements:
     """Where the maps with input at r0 ran, before its slots were halved and afterwards."""
 
-    def __init__(self, events, job):
-        self.before, self.after = Counter(), Counter()  #: {rack: maps}
-        self.capacities = set()  #: of its uplink, bytes/s
-        now, inputs, known = self.before, [], None
+    def __init__(self, events):
+        changes_s, capacities = [], set()
         for step in replay(events):
             match step.event:
-                case JobSubmitted(name=name) as submitted if name.startswith(job):
-                    known, inputs = submitted.job, submitted.stages[0].inputs
                 case SlotsChanged(node="r0n0", slots=1):
-                    now = self.after
+                    changes_s.append(step.at_s)
                 case LinksObserved(links=links) if "r0.up" in links:
-                    self.capacities.add(links["r0.up"].capacity_bytes_per_s)
-            for command in step.commands:
-                if isinstance(command, LaunchAttempt) and command.attempt.startswith(f"{known}.m"):
-                    task = int(task_of(command.attempt).rpartition("m")[2])
-                    if inputs[task].nodes == ("r0n0",):
-                        now[rack_of(command.node)] += 1
+                    capacities.add(links["r0.up"].capacity_bytes_per_s)
+        [changed_s] = changes_s
+        self.capacities = capacities  #: of its uplink, bytes/s
+        self.before, self.after = Counter(), Counter()  #: {rack: maps}
+        for launch in map_launches(events):
+            if launch.job_name.startswith("wordcount") and launch.input_nodes == ("r0n0",):
+                now = self.after if launch.at_s >= changed_s else self.before
+                now[rack_of(launch.node)] += 1
 
     def moved(self, launched):
         return launched.total() - launched["r0"]
@@ -110,7 +109,7 @@ def test_real_work_moves_away_from_a_site_that_people_made_smaller(clusters, tmp
     for process in jobs:
         said, errors = process.communicate(timeout=90)
         assert process.returncode == 0, said + errors
-    check({name: Placements(log, "wordcount") for name, log in logs.items()})
+    check({name: Placements(log) for name, log in logs.items()})
     for name in clusters:
         summary = json.loads((tmp_path / f"{name}.json").read_text())
         assert summary["verified"] is True
@@ -138,7 +137,7 @@ def wait_for_all(processes):
 
 def test_simulated_work_moves_away_from_a_site_with_faults(tmp_path):
     logs = {name: simulated(name, tmp_path) for name in ("tetrium", "in-place")}
-    check({name: Placements(log, "wordcount") for name, log in logs.items()})
+    check({name: Placements(log) for name, log in logs.items()})
 
 
 def test_a_simulation_with_all_that_changes_is_replayed(tmp_path):
