@@ -113,7 +113,7 @@ def plan_terasort(request: Request) -> Plan:
     validate = helping_step(
         "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
-    steps = (check, sort, validate)
+    steps = (sort, check, validate)  # the job is the first to read its input
     return Plan(
         steps=(generate, *steps) if generate else steps,
         input=RECORDS,

@@ -1,7 +1,7 @@
 """A sample job and its plan: generate the input, run the job, check the output.
 
     plan = jobs.catalog.find("terasort").plan(request)
-    for step in plan.steps:                # teragen, terachecksum, terasort, teravalidate
+    for step in plan.steps:                # teragen, terasort, terachecksum, teravalidate
         package = step.pack(files)
         ...                                # submit it, wait for its end
     verdict = plan.verify(files)

@@ -18,7 +18,7 @@ SMALL = Path(__file__).parent / "small.toml"
 def sorting(railyard):
     """A terasort whose sort is at work."""
     process = railyard.start("run", "terasort", "--size", "3GB", "--topology", SMALL)
-    wait_for(lambda: attempts(railyard, "j3.m"), 40, "the sort has begun")
+    wait_for(lambda: attempts(railyard, "j2.m"), 40, "the sort has begun")
     yield process
     process.kill()
     process.communicate()
@@ -57,7 +57,7 @@ def test_job_survives_the_loss_of(railyard, sorting, role):
 
 
 def test_job_survives_the_loss_of_attempts(railyard, sorting):
-    for prefix in ("j3.m", "j3.r"):
+    for prefix in ("j2.m", "j2.r"):
         wait_for(lambda prefix=prefix: attempts(railyard, prefix), why=f"{prefix} runs")
         while True:  # an attempt may have ended by itself before the signal came
             try:

@@ -49,7 +49,7 @@ class Watched:
         return {
             flow: rate
             for flow, rate in self.view.rates_bytes_per_s.items()
-            if flow.startswith("j3.r") and ":r0n" in flow and 0 < rate <= 10 * MBPS
+            if flow.startswith("j2.r") and ":r0n" in flow and 0 < rate <= 10 * MBPS
         }
 
     def carried(self):
@@ -74,7 +74,7 @@ def test_a_running_transfer_slows_with_its_link_and_the_view_shows_it(
     network, resource_manager = Watched(transport), ResourceManager(transport)
     report = tmp_path / "t.json"
     job = railyard.start("run", "terasort", "--size", "1GB", "--json", report)
-    network.wait(lambda: "j3" in resource_manager.jobs())  # its maps will work for a while
+    network.wait(lambda: "j2" in resource_manager.jobs())  # its maps will work for a while
     network.link.call(SetCapacity(link="r0.up", bytes_per_s=10 * MBPS), Done)  # so that it lasts
     network.wait(lambda: network.from_rack_0())
     flow, rate = next(iter(network.from_rack_0().items()))

@@ -47,7 +47,7 @@ def test_a_job_outlives_the_only_rack_that_it_was_planned_for(railyard, tmp_path
         *("--set", "corral.node_wait_s=0", "--set", "corral.rack_wait_s=0"),
     )
     try:
-        wait_for(lambda: pids(railyard, "Attempt", "j3.m4"), 40, "the first maps have ended")
+        wait_for(lambda: pids(railyard, "Attempt", "j2.m4"), 40, "the first maps have ended")
         for role, name in (("NodeManager", "nodemanager-r1"), ("DataNode", "datanode-r1")):
             [pid] = pids(railyard, role, name)
             os.kill(pid, signal.SIGKILL)

@@ -50,7 +50,7 @@ def attempts_of(line, prefix):
 
 def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
     sort = cluster.start("run", "terasort", "--size", "3GB", "--json", tmp_path / "sort.json")
-    for prefix in ("j3.m", "j3.r"):
+    for prefix in ("j2.m", "j2.r"):
         wait_for(lambda prefix=prefix: attempts_of(cluster, prefix), 40, f"{prefix} runs")
         killed = kill_all(cluster, "NodeManager")
         left = [row["pid"] for row in attempts_of(cluster, "j")]
