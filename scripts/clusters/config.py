@@ -12,7 +12,8 @@ from railyard.cluster.errors import unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
 from railyard.netemu.schedulers import flow_schedulers
-from railyard.resourcemanager.interface.recipe import Recipe, option_names, read_options
+from railyard.resourcemanager.driving.makecore import core_for
+from railyard.resourcemanager.interface.recipe import Recipe, option_names
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.pairs import Pair
 from railyard.scripts.terminal.options import Settings
@@ -29,10 +30,13 @@ def cluster_config(
     transport: TransportKind = "ipc",
     durability: Durability | None = None,
 ) -> ClusterConfig:
-    """A cluster's configuration; raises ``UsageError`` for settings that do not exist."""
+    """A cluster's configuration.
+
+    Raises ``UsageError`` for settings that do not exist, and for what the scheduler cannot work
+    with, such as racks that differ or a plan that cannot be read: before a process is started.
+    """
     recipe = recipe_named(pair.scheduler)
-    read_options(recipe, dict(options))
-    return ClusterConfig(
+    config = ClusterConfig(
         topology=topology,
         scheduler=recipe.name,
         flow_scheduler=pair.flow_scheduler,
@@ -41,6 +45,8 @@ def cluster_config(
         durability=durability or "safe",
         scheduler_options=dict(options),
     )
+    core_for(config)  # makes the policies, which refuse what they cannot work with
+    return config
 
 
 def own_options(scheduler: str, options: Sequence[tuple[str, V]]) -> tuple[tuple[str, V], ...]:
