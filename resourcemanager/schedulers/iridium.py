@@ -31,7 +31,7 @@ from railyard.resourcemanager.interface.views import (
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.iridium_data import IridiumData
-from railyard.resourcemanager.schedulers.placement.model import Stage
+from railyard.resourcemanager.schedulers.placement.model import Solver, Stage
 from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
 
@@ -45,6 +45,10 @@ class IridiumTasks(TaskPolicy):
 
     def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
+        from railyard.resourcemanager.schedulers.placement import exact  # which loads numba
+
+        exact.load_loops()
+        self._solver: Solver = exact
         self._delay = DelayTasks(config, cluster)
         self.parts = (self._delay,)
         self._sites = SiteView(cluster)
@@ -81,11 +85,10 @@ class IridiumTasks(TaskPolicy):
         return planned
 
     def _placed(self, stage: StageView) -> Numbers:
-        from railyard.resourcemanager.schedulers.placement import exact  # which loads numba
-
         slots, held = self._sites.slots(stage.job.avoid), self._sites.shuffle_at(stage)
         if held.any():
-            plan = exact.place_reduces(self._sites.with_slots(slots), Stage(held, work_s=0.0))
+            sites = self._sites.with_slots(slots)
+            plan = self._solver.place_reduces(sites, Stage(held, work_s=0.0))
             if plan is not None:
                 return whole_tasks(plan.shares, stage.pending.count)
         return whole_tasks(slots / max(1, slots.sum()), stage.pending.count)

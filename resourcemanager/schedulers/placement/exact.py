@@ -18,7 +18,8 @@ below end at it.  T + K w is convex in T and made of straight pieces: the lines 
 both sides of its lowest point meet below it, and where they meet is looked at next.  Once they meet
 on the curve, that is the lowest point.
 
-The loops are compiled: importing this loads numba.
+The loops are compiled: importing this loads numba.  ``load_loops`` compiles them, or loads what was
+compiled; a live cluster would wait for that at its first decision, for 6 s on a new machine.
 """
 
 from __future__ import annotations
@@ -90,6 +91,11 @@ def fastest_shuffle_s(leave_s: Floats, come_s: Floats) -> float | None:
     table[IN], table[DOWN] = leave_s == 0, _inverse(leave_s)
     found = search(table, 0.0, 0.0)
     return None if found is None else found[1]
+
+
+def load_loops() -> None:
+    """Compile the loops now, or load them if they have been compiled on this machine."""
+    fastest_shuffle_s(np.ones(1), np.ones(1))
 
 
 def share_passed(time_s: float, whole_s: Floats) -> Floats:

@@ -221,7 +221,10 @@ def solver_called(name: str) -> Solver:
     """A solver by its name; loads what it needs."""
     from railyard.resourcemanager.schedulers.placement import exact, general
 
-    return exact if name == "exact" else general
+    if name != "exact":
+        return general
+    exact.load_loops()
+    return exact
 
 
 def _only_reader(stage: StageView) -> StageView | None:

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from railyard.resourcemanager.schedulers.placement import exact
 from tests.harness import tiny_cluster
 
 MB = 10**6
@@ -47,3 +48,11 @@ def test_reduces_of_a_site_that_lost_its_slots_run_elsewhere():
     late = {node for task, node, when in run.placements if task.startswith("j0.r") and when >= 3.0}
     assert late
     assert "r0n0" not in late
+
+
+@pytest.mark.parametrize("scheduler", ["iridium", "tetrium", "tetrium+iridium-tasks"])
+def test_loops_are_loaded_before_the_cluster_is_ready(scheduler, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(exact, "load_loops", lambda: loaded.append(scheduler))
+    tiny_cluster(racks=2, nodes=1, slots=1, scheduler=scheduler)
+    assert scheduler in loaded
