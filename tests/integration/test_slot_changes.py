@@ -93,6 +93,7 @@ def test_slots_that_are_none_are_refused(cluster):
     for arguments, words in (
         (("set", "r0n9", "1"), 'unknown node or rack "r0n9": did you mean "r0n'),
         (("set", "r0n0", "1.5"), "slots 1.5: need a whole number up to 65536, or default"),
+        (("set", "r0n0", "-1"), "slots -1: need a whole number up to 65536, or default"),
         (("set", "r0n0", "65537"), "slots 65537: need a whole number up to 65536, or default"),
         (("sett", "r0n0", "1"), 'unknown slots command "sett": did you mean "set"?'),
     ):

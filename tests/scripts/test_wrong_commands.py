@@ -2,6 +2,9 @@
 
 import pytest
 
+SITE_R9 = ("--set", "centralized.site=r9")
+TETRIUM = ("simulate", "--workload", "tetrium,jobs=1,sites=8", "--scheduler", "tetrium")
+
 CASES = {
     "no such command": (["rnu", "terasort"], 'unknown command "rnu": did you mean "run"?'),
     "no such option": (["run", "terasort", "--sise", "1GB"], 'did you mean "--size"?'),
@@ -51,6 +54,23 @@ CASES = {
     "setting of none of them": (
         ["compare", "terasort", "--schedulers", "fair", "--set", "delay.node_wait_s=3"],
         'unknown setting of these schedulers "delay.node_wait_s"',
+    ),
+    "a central site that is none": (
+        ["up", "--topology", "flat-4x4", "--scheduler", "centralized", *SITE_R9],
+        "centralized.site = 'r9': need \"\" or one of r0, r1, r2, r3",
+    ),
+    "a budget of more than all": (
+        [*TETRIUM, "--set", "tetrium.rho=1.2"],
+        "tetrium.rho = 1.2: need a number in [0, 1]",
+    ),
+    "a fault of no link": ([*TETRIUM, "--faults", "link:r9.up*0.5@1s"], "link = 'r9.up': need one"),
+    "a fault of no node": (
+        [*TETRIUM, "--faults", "slots:r9n0*0.5@1s"],
+        "node = 'r9n0': need a node of the topology",
+    ),
+    "more skew than so many sites can have": (
+        ["simulate", "--workload", "tetrium,sites=8,variation=3"],
+        "variation = 3.0: need 0 to 2.65, that of 8 sites of which one has everything",
     ),
     "workload on the wall clock": (["compare", "corral-w1"], "need --clock virtual"),
     "workload beside a job": (["compare", "corral-w1", "terasort"], "need nothing beside it"),

@@ -26,7 +26,7 @@ def slots() -> None:
     """See and change the slots of the cluster that is up."""
 
 
-@slots.command("set")
+@slots.command("set", context_settings={"ignore_unknown_options": True})  # -1 is none
 @click.argument("nodes", metavar="NODE|RACK...", nargs=-1, required=True)
 @click.argument("number")
 def set_slots(nodes: tuple[str, ...], number: str) -> None:
