@@ -7,8 +7,6 @@ does not count.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -44,29 +42,6 @@ def lower_bound_s(
     if not times.size:
         return 0.0
     return float(max(times.sum(axis=1).max(), times.sum(axis=0).max())) / wavelengths
-
-
-def lower_bound_of_pairs_s(
-    pairs: Iterable[tuple[Hashable, Hashable, float]],
-    port_bytes_per_s: float,
-    delta_s: float,
-    wavelengths: int = 1,
-) -> float:
-    """T(C) of a coflow given as (from rack, to rack, bytes), each pair of racks once.
-
-    The same as ``lower_bound_s``, for coflows between few of many racks: O(pairs).
-    """
-    _check_circuits(port_bytes_per_s, delta_s, wavelengths)
-    out_s: dict[Hashable, float] = {}
-    in_s: dict[Hashable, float] = {}
-    for src, dst, size_bytes in pairs:
-        if size_bytes < 0:
-            raise ValueError(f"{size_bytes} bytes from {src} to {dst}: need none below 0")
-        if size_bytes > 0 and src != dst:
-            needs_s = size_bytes / port_bytes_per_s + delta_s
-            out_s[src] = out_s.get(src, 0.0) + needs_s
-            in_s[dst] = in_s.get(dst, 0.0) + needs_s
-    return max([*out_s.values(), *in_s.values(), 0.0]) / wavelengths
 
 
 def _check_circuits(port_bytes_per_s: float, delta_s: float, wavelengths: int) -> None:

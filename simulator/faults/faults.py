@@ -73,7 +73,6 @@ class SlotsChange(Fault, frozen=True, kw_only=True, tag="slots-change"):
     share: float
 
 
-AnyFault = NodeDown | RackDown | NodeSlow | BlocksLost | CapacityDrop | SlotsChange
 #: The most times its slots that a node can have.
 _SHARE_MAX = 100
 

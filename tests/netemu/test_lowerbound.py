@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from railyard.netemu.circuits.lowerbound import (
     circuit_times_s,
-    lower_bound_of_pairs_s,
     lower_bound_s,
 )
 
@@ -44,7 +43,6 @@ def test_nothing_to_send_takes_no_time():
     assert lower_bound_s(np.zeros((3, 3)), 1.0, 0.5) == 0.0
     assert lower_bound_s(np.diag([5.0, 6.0]), 1.0, 0.5) == 0.0  # all of it stays in its rack
     assert lower_bound_s(np.zeros((0, 0)), 1.0, 0.5) == 0.0
-    assert lower_bound_of_pairs_s([], 1.0, 0.5) == 0.0
 
 
 @given(
@@ -66,8 +64,6 @@ def test_it_is_what_the_busiest_port_needs(rows, delta, wavelengths):
     ports += [needs_s([(i, j) for i in range(n)]) for j in range(n)]
     expected = pytest.approx(max(ports) / wavelengths)
     assert lower_bound_s(rows, rate, delta, wavelengths) == expected
-    pairs = [(f"r{i}", f"r{j}", rows[i][j]) for i in range(n) for j in range(n)]
-    assert lower_bound_of_pairs_s(pairs, rate, delta, wavelengths) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,8 +80,3 @@ def test_it_is_what_the_busiest_port_needs(rows, delta, wavelengths):
 def test_nonsense_is_refused(arguments, expected):
     with pytest.raises(ValueError, match=expected):
         lower_bound_s(*arguments)
-    if expected == "need a square matrix" or np.isnan(arguments[0]).any():
-        return
-    pairs = [(i, j, b) for i, row in enumerate(arguments[0]) for j, b in enumerate(row)]
-    with pytest.raises(ValueError, match=expected):
-        lower_bound_of_pairs_s(pairs, *arguments[1:])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.circuits.lowerbound import lower_bound_of_pairs_s
+from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
@@ -115,8 +115,8 @@ def test_a_coflow_alone_ends_between_its_bound_and_twice_that(sizes, delta_s, wa
     f = fabric(racks=5, delta_s=delta_s, wavelengths=wavelengths)
     begin(f, "C", sizes)
     end_s = ends_of_coflows(f)["C"]
-    pairs = [(src, dst, size_bytes) for (src, dst), size_bytes in sizes.items()]
-    least_s = lower_bound_of_pairs_s(pairs, GB, delta_s, wavelengths)
+    matrix = [[sizes.get((src, dst), 0) for dst in range(5)] for src in range(5)]
+    least_s = lower_bound_s(matrix, GB, delta_s, wavelengths)
     assert end_s >= least_s - 1e-9
     # a batch is not split, so with wavelengths the longest one counts, too
     longest_s = max(sizes.values()) / GB + delta_s
