@@ -56,10 +56,6 @@ class Attempts:
         self._blame = blame
         copies = state.policies.copies
         self.keep = type(copies).first_counts is not CopyPolicy.first_counts  #: outputs, at times
-        self._summed: tuple[tuple[int, ...], int] = (
-            (),
-            0,
-        )  #: the last shuffle output that was added up, and its sum
 
     # Launch --------------------------------------------------------------------------------------
     def launch_copy(self, task: Task, node: Node) -> Attempt:
@@ -174,9 +170,7 @@ class Attempts:
             reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
-        if partition_bytes is not self._summed[0]:  # equal tasks of a simulation share it
-            self._summed = partition_bytes, sum(partition_bytes)
-        shuffle_bytes = self._summed[1]
+        shuffle_bytes = sum(partition_bytes)
         if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
             reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))

@@ -35,8 +35,6 @@ from railyard.resourcemanager.interface.policies import FlowPolicy
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
-#: In place of an answer that its policy may change afterwards; no answer is this.
-_CHANGEABLE = object()
 
 
 class Shuffle:
@@ -47,9 +45,6 @@ class Shuffle:
         self.fetches: dict[FlowId, Fetch] = {}  #: those under way
         #: those of jobs that have not ended, by their reading stages
         self._stages: dict[StageId, StageShuffle] = {}
-        #: the flow policy's last answers, and what the network is sent for them
-        self._weight: tuple[object, float] = _CHANGEABLE, 1.0
-        self._priority: tuple[object, tuple[float, ...]] = _CHANGEABLE, ()
         self._tells_of_starts = bool(state.policies.overriding("fetch_started"))
         self._tells_of_ends = bool(state.policies.overriding("fetch_ended"))
         self._has_weights = type(state.policies.flows).weight is not FlowPolicy.weight
@@ -293,16 +288,15 @@ class Shuffle:
         )
         reader.fetches[key] = flow
         policies = self._state.policies
-        answer: object
+        weight, priority = 1.0, ()
         if self._has_weights:
-            answer = policies.ask(policies.flows.weight, attempt)
-            if answer is not self._weight[0]:
-                self._weight = self._checked("weight", Weight, answer, attempt)
-        weight = self._weight[1] if bundle is None else self._weight[1] * len(bundle.nodes)
+            answer: object = policies.ask(policies.flows.weight, attempt)
+            weight = self._checked("weight", Weight, answer, attempt)
+        if bundle is not None:
+            weight *= len(bundle.nodes)
         if self._has_priorities:
             answer = policies.ask(policies.flows.priority, attempt, size_bytes)
-            if answer is not self._priority[0]:
-                self._priority = self._checked("priority", Priority, answer, attempt)
+            priority = self._checked("priority", Priority, answer, attempt)
         if shuffle.started_s is None and node is not attempt.node:
             shuffle.started_s = self._state.now_s
             self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
@@ -317,7 +311,7 @@ class Shuffle:
                 outputs=outputs.ids,
                 partition=attempt.task.index,
                 weight=weight,
-                priority=self._priority[1],
+                priority=priority,
             )
         )
         if self._tells_of_starts:
@@ -333,18 +327,13 @@ class Shuffle:
         merging.forget_bundles()
         self._look_later(fetch.shuffle, merging)
 
-    def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> tuple[object, Any]:
-        """A flow policy's answer, and what the network is sent.
-
-        Most policies answer the same always: an answer that is the last one need not be checked.
-        Raises ``InvalidDecision`` if it is none that the network takes.
-        """
+    def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> Any:
+        """A flow policy's answer; ``InvalidDecision`` unless the network takes it."""
         try:
-            valid = msgspec.convert(answer, kind)
+            return msgspec.convert(answer, kind)
         except msgspec.ValidationError as error:
             gave = f"gave {answer} as a {what}"
             raise self._state.policies.invalid("flows", gave, str(error), reader) from None
-        return (answer if isinstance(answer, float | tuple) else _CHANGEABLE), valid
 
     def _record(self, fetch: Fetch) -> None:
         reader, size_bytes = fetch.reader, fetch.size_bytes
