@@ -4,10 +4,9 @@ import math
 
 from hypothesis import strategies as st
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
+from tests.netemu.topologies import network_of
 
 GB = 10**9
 RACKS = 3
@@ -19,19 +18,19 @@ def topology(nic="8Gbps", racks=RACKS, nodes=2, **ocs):
 
     Without a limit to NICs, nothing but their circuit limits the flows on it.
     """
-    data = {
-        "name": "test",
-        "racks": {"count": racks, "nodes": nodes},
-        "links": {"nic": nic, "uplink": "12Gbps"},
-        "ocs": {
+    return network_of(
+        racks,
+        nodes,
+        nic,
+        "12Gbps",
+        ocs={
             "port_bytes_per_s": "16Gbps",
             "delta_s": "100ms",
             "elephant_bytes": "1GB",
             "wavelengths": 2,
             **ocs,
         },
-    }
-    return build(data, Topology, "test")
+    )
 
 
 def fabric(scheduler, nic="8Gbps"):

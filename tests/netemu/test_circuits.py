@@ -4,13 +4,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.circuits.policies import compiled
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 from tests.netemu.matching_oracle import Ports, match
+from tests.netemu.topologies import network_of
 
 RACKS = 5
 
@@ -26,17 +25,19 @@ class Both:
     """The policy, and what the simple version says of the same coflows."""
 
     def __init__(self, wavelengths, delta_s):
-        data = {
-            "name": "test",
-            "racks": {"count": RACKS, "nodes": 1},
-            "links": {"nic": "unlimited", "uplink": "8Gbps"},
-            "ocs": {
-                "port_bytes_per_s": "8Gbps",
-                "delta_s": f"{delta_s}s",
-                "wavelengths": wavelengths,
-            },
-        }
-        self.switch = OpticalSwitch(build(data, Topology, "test"))
+        self.switch = OpticalSwitch(
+            network_of(
+                RACKS,
+                1,
+                "unlimited",
+                "8Gbps",
+                ocs={
+                    "port_bytes_per_s": "8Gbps",
+                    "delta_s": f"{delta_s}s",
+                    "wavelengths": wavelengths,
+                },
+            )
+        )
         self.policy = SunflowCircuits(self.switch)
         self.room = [[wavelengths] * RACKS, [wavelengths] * RACKS]
         self.now_s = 0.0

@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from tests.netemu.topologies import network_of
 
 MB = 10**6
 RACKS = 4
@@ -17,12 +16,7 @@ RACKS = 4
 def ends_of(scheduler, seed, begin_s):
     """Shuffles of whole megabytes, at whole milliseconds: many flows have equally much left."""
     dice = random.Random(seed)
-    data = {
-        "name": "test",
-        "racks": {"count": RACKS, "nodes": 1},
-        "links": {"nic": "unlimited", "uplink": "8Gbps"},
-    }
-    f = Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+    f = Fabric(network_of(RACKS, 1, "unlimited", "8Gbps"), flow_scheduler(scheduler))
     f.advance(begin_s)
     ends, at_s = {}, begin_s
     for number in range(6):

@@ -11,13 +11,13 @@ import pytest
 from railyard.cluster.bounded import BYTES_MAX, SECONDS_MAX
 from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
-from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.topologies import network_of
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
 SIZES = (0, 1, 2**31, 2**53 + 1, BYTES_MAX, 2**62, 2**63, -1)
@@ -27,13 +27,7 @@ KNOWN = Vocabulary([OpenFlow])
 
 
 def topology() -> Topology:
-    data = {
-        "name": "test",
-        "racks": {"count": 3, "nodes": 2},
-        "links": {"nic": "8Gbps", "uplink": "8Gbps"},
-        "ocs": {"port_bytes_per_s": "8Gbps"},
-    }
-    return build(data, Topology, "test")
+    return network_of(3, 2, "8Gbps", "8Gbps", ocs={"port_bytes_per_s": "8Gbps"})
 
 
 def admitted() -> list[OpenFlow]:

@@ -15,16 +15,12 @@ from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from tests.netemu.topologies import network_of
 
 
 def topology(racks=3, nodes=2, nic="8Gbps", uplink="8Gbps"):
     """8 Gbps is 10**9 bytes a second."""
-    data = {
-        "name": "test",
-        "racks": {"count": racks, "nodes": nodes},
-        "links": {"nic": nic, "uplink": uplink},
-    }
-    return build(data, Topology, "test")
+    return network_of(racks, nodes, nic, uplink)
 
 
 def fabric(**shape):

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
+from tests.netemu.topologies import network_of
 
 GB = 10**9
 #: those that leave no link idle that an open flow could use
@@ -20,13 +19,8 @@ WORK_CONSERVING = sorted(FLOW_SCHEDULERS)
 
 def fabric(scheduler, racks=3, nodes=1, uplink="8Gbps", nic="unlimited", fast_from=math.inf):
     """8 Gbps is 1 GB a second."""
-    data = {
-        "name": "test",
-        "racks": {"count": racks, "nodes": nodes},
-        "links": {"nic": nic, "uplink": uplink},
-    }
     fast = fast_version(scheduler, fast_from)
-    return Fabric(build(data, Topology, "test"), flow_scheduler(scheduler), fast=fast)
+    return Fabric(network_of(racks, nodes, nic, uplink), flow_scheduler(scheduler), fast=fast)
 
 
 def run(scheduler, coflows, **shape):

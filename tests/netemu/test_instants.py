@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.topologies import network_of
 
 GB = 10**9
 MB = 10**6
@@ -20,13 +19,10 @@ DELTA_S = 0.01
 
 def fabric(scheduler, uplink_bytes_per_s=GB, **more):
     """Three racks of one node; all links but the racks' are unlimited."""
-    data = {
-        "name": "test",
-        "racks": {"count": 3, "nodes": 1},
-        "links": {"nic": "unlimited", "uplink": f"{uplink_bytes_per_s * 8}bps"},
-        **more,
-    }
-    return Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+    return Fabric(
+        network_of(3, 1, "unlimited", f"{uplink_bytes_per_s * 8}bps", **more),
+        flow_scheduler(scheduler),
+    )
 
 
 def start(f, flow, src, dst, size_bytes, coflow=None, priority=()):

@@ -2,8 +2,6 @@
 
 import pytest
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import (
     GRANT_AFTER_S,
     IDLE_CHECK_AFTER_S,
@@ -16,17 +14,13 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from tests.netemu.topologies import network_of
 
 ANN, BOB = b"ann", b"bob"
 
 
 def ledger_of(policy):
-    data = {
-        "name": "test",
-        "racks": {"count": 2, "nodes": 2},
-        "links": {"nic": "8Mbps", "uplink": "8Mbps"},  # 10**6 bytes/s
-    }
-    return Ledger(Fabric(build(data, Topology, "test"), policy), scale=1)
+    return Ledger(Fabric(network_of(2, 2, "8Mbps", "8Mbps"), policy), scale=1)
 
 
 @pytest.fixture
@@ -260,13 +254,19 @@ def assert_empty(ledger):
 
 def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
     """Also where circuits alone limit flows, so that one that lights up is no event."""
-    data = {
-        "name": "test",
-        "racks": {"count": 2, "nodes": 1},
-        "links": {"nic": "unlimited", "uplink": "8Mbps"},
-        "ocs": {"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"},
-    }
-    ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
+    ledger = Ledger(
+        Fabric(
+            network_of(
+                2,
+                1,
+                "unlimited",
+                "8Mbps",
+                ocs={"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"},
+            ),
+            flow_scheduler("sunflow"),
+        ),
+        scale=1,
+    )
     ledger.open(spec("a", size_bytes=10**7), ANN)
     granted = run(ledger, 0.2)
     assert granted[0][0] == pytest.approx(0.123, abs=2 * IDLE_CHECK_AFTER_S)
@@ -276,13 +276,19 @@ def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
 @pytest.mark.parametrize(("nic", "first_bytes"), [("unlimited", 5000), ("40Mbps", 2500)])
 def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic, first_bytes):
     """Not only the turn after it, nor the next tick; whether NICs limit flows or circuits alone."""
-    data = {
-        "name": "test",
-        "racks": {"count": 2, "nodes": 1},
-        "links": {"nic": nic, "uplink": "8Mbps"},
-        "ocs": {"port_bytes_per_s": "80Mbps", "delta_s": "23ms", "elephant_bytes": "1MB"},
-    }
-    ledger = Ledger(Fabric(build(data, Topology, "test"), flow_scheduler("sunflow")), scale=1)
+    ledger = Ledger(
+        Fabric(
+            network_of(
+                2,
+                1,
+                nic,
+                "8Mbps",
+                ocs={"port_bytes_per_s": "80Mbps", "delta_s": "23ms", "elephant_bytes": "1MB"},
+            ),
+            flow_scheduler("sunflow"),
+        ),
+        scale=1,
+    )
     ledger.open(spec("a", size_bytes=10**7), ANN)
     assert run(ledger, 0.022) == []
     assert ledger.next_due_s() == pytest.approx(0.023)

@@ -8,11 +8,10 @@ from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.reactor import Timer
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.emulator import process as emulator
 from railyard.netemu.messages import GetCircuitChanges, OpenFlow, RegisterCoflow
 from railyard.netemu.schedulers import flow_scheduler
+from tests.netemu.topologies import network_of
 
 PEER = b"peer"
 BEGAN_S = 100.0
@@ -59,13 +58,7 @@ class World:
         self.reactor = Reactor()
         self.served = Server(self)
         monkeypatch.setattr(emulator, "now_s", lambda: self.now_s)
-        data = {
-            "name": "test",
-            "racks": {"count": 2, "nodes": 2},
-            "links": {"nic": "8Mbps", "uplink": "80Mbps"},
-            **more,
-        }
-        topology = build(data, Topology, "test")
+        topology = network_of(2, 2, "8Mbps", "80Mbps", **more)
         emulator.NetworkEmulator(self, topology, flow_scheduler(scheduler))
 
     def server(self, name):

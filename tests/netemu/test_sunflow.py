@@ -7,31 +7,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from tests.netemu.topologies import network_of
 
 GB = 10**9
 
 
 def fabric(racks=3, nodes=1, nic="unlimited", delta_s=0.0, elephant="1B", wavelengths=1, **more):
     """A circuit carries 1 GB a second, and so does a rack's packet-switched uplink."""
-    data = {
-        "name": "test",
-        "racks": {"count": racks, "nodes": nodes},
-        "links": {"nic": nic, "uplink": "8Gbps"},
-        "ocs": {
-            "port_bytes_per_s": "8Gbps",
-            "delta_s": f"{delta_s}s",
-            "elephant_bytes": elephant,
-            "wavelengths": wavelengths,
-            **more,
-        },
-    }
-    return Fabric(build(data, Topology, "test"), flow_scheduler("sunflow"))
+    return Fabric(
+        network_of(
+            racks,
+            nodes,
+            nic,
+            "8Gbps",
+            ocs={
+                "port_bytes_per_s": "8Gbps",
+                "delta_s": f"{delta_s}s",
+                "elephant_bytes": elephant,
+                "wavelengths": wavelengths,
+                **more,
+            },
+        ),
+        flow_scheduler("sunflow"),
+    )
 
 
 def start(f, coflow, src, dst, size_bytes, name="", **more):
@@ -302,12 +304,7 @@ def test_wavelengths_are_circuits_of_their_own():
 
 
 def test_without_an_optical_switch_all_goes_by_packets():
-    data = {
-        "name": "test",
-        "racks": {"count": 3, "nodes": 1},
-        "links": {"nic": "unlimited", "uplink": "8Gbps"},
-    }
-    f = Fabric(build(data, Topology, "test"), flow_scheduler("sunflow"))
+    f = Fabric(network_of(3, 1, "unlimited", "8Gbps"), flow_scheduler("sunflow"))
     begin(f, "A", {(0, 1): GB, (0, 2): GB})
     assert ends_of_coflows(f) == {"A": pytest.approx(2.0)}
     assert f.circuits() == []

@@ -199,15 +199,16 @@ def test_users_come_before_lines():
 
 
 # Holding out -------------------------------------------------------------------------------------
-def test_maps_hold_out_for_their_racks_and_then_take_any():
-    c = tiny_cluster(
-        racks=2,
-        nodes=1,
-        scheduler="co-scheduler",
-        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
-        hold_out_s=7.0,
-    )
+def input_on_r0(hold_out_s):
+    """Two racks with a node each; both blocks of the file "in" are on the first."""
+    ocs = Ocs(port_bytes_per_s=1e9, elephant_bytes=1000)
+    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs, hold_out_s=hold_out_s)
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    return c
+
+
+def test_maps_hold_out_for_their_racks_and_then_take_any():
+    c = input_on_r0(hold_out_s=7.0)
     c.occupy("r0n0")
     c.submit("j0", input="in", reduces=1, partition_bytes=1000)
     assert c.run(until_s=6.9).placements == []
@@ -216,28 +217,14 @@ def test_maps_hold_out_for_their_racks_and_then_take_any():
 
 
 def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
-    c = tiny_cluster(
-        racks=2,
-        nodes=1,
-        scheduler="co-scheduler",
-        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
-        hold_out_s=0.0,
-    )
-    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c = input_on_r0(hold_out_s=0.0)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000)
     assert {node for _, node, _ in c.run(until_s=0.5).placements} == {"r0n0", "r1n0"}
 
 
 def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
     """Its rack's only slot runs a map of its own that has reported to need 100 s."""
-    c = tiny_cluster(
-        racks=2,
-        nodes=1,
-        scheduler="co-scheduler",
-        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
-        hold_out_s=5.0,
-    )
-    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
+    c = input_on_r0(hold_out_s=5.0)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=100)
     c.at(1.0, lambda: c.feed(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
     run = c.run(until_s=150.0)
