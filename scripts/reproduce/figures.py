@@ -79,6 +79,8 @@ class Line:
     own: Setup
     base: Setup | None  #: the baseline, seed by seed; None = none
     published: Published | None = None  #: None: the paper has no such number
+    #: the same jobs far apart, for measures of how much longer they take than alone
+    alone: Setup | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +95,8 @@ class Figure:
 
     def setups(self) -> list[Setup]:
         """The setups of all lines, each once."""
-        every = [run for line in self.lines for run in (line.own, line.base) if run is not None]
-        return list(dict.fromkeys(every))
+        runs = (run for line in self.lines for run in (line.own, line.base, line.alone))
+        return list(dict.fromkeys(run for run in runs if run is not None))
 
     def with_settings(self, settings: TextPairs) -> Figure:
         """The same with other settings of schedulers, which its differences mention."""
@@ -103,6 +105,7 @@ class Figure:
                 line,
                 own=line.own.with_settings(settings),
                 base=line.base and line.base.with_settings(settings),
+                alone=line.alone and line.alone.with_settings(settings),
             )
             for line in self.lines
         )

@@ -28,6 +28,7 @@ class Measure:
     of: Callable[[Summary, Summary | None], float | None]
     quantity: Quantity  #: from which it is computed
     show: Callable[[float], str]  #: the quantity, for people
+    lessens: bool = False  #: whether it is by how much less the quantity is
 
 
 def reduction(title: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
@@ -37,12 +38,16 @@ def reduction(title: str, quantity: Quantity, show: Callable[[float], str]) -> M
         mine, other = quantity(own), None if base is None else quantity(base)
         return None if mine is None or not other else 100.0 * (1.0 - mine / other)
 
-    return Measure(title, "%", of, quantity, show)
+    return Measure(title, "%", of, quantity, show, lessens=True)
 
 
 def plain(title: str, unit: str, quantity: Quantity, show: Callable[[float], str]) -> Measure:
     """The quantity itself, without a baseline."""
     return Measure(title, unit, lambda own, _: quantity(own), quantity, show)
+
+
+#: The key of the times of jobs alone, in the summaries of lines with ``alone``.
+ALONE_S = "alone_s"
 
 
 # Quantities --------------------------------------------------------------------------------------
@@ -98,6 +103,31 @@ def of_jobs(key: str, part: str, which: WhichJobs = every_job) -> Quantity:
     return of
 
 
+def times_alone(run: Summary) -> dict[str, float]:
+    """{job: its time} of a run in which jobs come far apart."""
+    return {job["name"]: job["jct_s"] for job in run["jobs"]}
+
+
+def slowdown(run: Summary) -> float:
+    """How many times as long jobs take as alone, on average; of lines with ``alone``."""
+    slower = [float(job["jct_s"]) / run[ALONE_S][job["name"]] for job in run["jobs"]]
+    return math.fsum(slower) / len(slower)
+
+
+def slowed_down(own: Summary, base: Summary | None) -> float | None:
+    """Which share of the jobs takes longer than under the baseline, in %."""
+    if base is None:
+        return None
+    before = times_alone(base)
+    slower = [bool(job["jct_s"] > before[job["name"]]) for job in own["jobs"]]
+    return 100.0 * sum(slower) / len(slower)
+
+
+def share(title: str, part: str) -> Measure:
+    """A share that the summary has by itself, in %, such as "slot_utilization"."""
+    return plain(title, "%", lambda run: 100.0 * run[part], lambda value: f"{value:.0f} %")
+
+
 def moved_bytes(way: str) -> Quantity:
     """Bytes carried in a category: "cross_rack", "ocs"."""
     return lambda run: float(run["bytes"][way])
@@ -114,4 +144,11 @@ JCT_MEDIAN = reduction("JCT median", job_time_s("p50"), format_duration)
 JCT_P95 = reduction("JCT p95", job_time_s("p95"), format_duration)
 CCT_MEAN = reduction("CCT mean", coflow_time_s("mean"), format_duration)
 CROSS_RACK = reduction("cross-rack bytes", moved_bytes("cross_rack"), format_size)
+WAN = reduction("bytes between sites", moved_bytes("wan"), format_size)
+JCT_P90 = reduction("JCT p90", job_time_s("p90"), format_duration)
+SLOWDOWN = reduction("slowdown", slowdown, lambda times: f"{times:.2f} x")
+SLOWED_DOWN = Measure("jobs slowed down", "%", slowed_down, job_time_s("mean"), format_duration)
+SLOTS_USED = share("slots used", "slot_utilization")
+COMPUTING = share("slots computing", "compute_utilization")
+LINKS_USED = share("links used", "network_utilization")
 COMPUTE_TIME = reduction("compute time", slot_s, format_duration)

@@ -40,7 +40,7 @@ def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
 
 def _cells(value: Value) -> tuple[str, ...]:
     line, measure = value.line, value.line.measure
-    what = f"less {measure.title}" if line.base is not None else measure.title
+    what = f"less {measure.title}" if measure.lessens else measure.title
     return (
         line.subject,
         what,

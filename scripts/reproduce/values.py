@@ -9,7 +9,7 @@ from typing import Any
 
 from railyard.scripts.comparing.metrics import Estimate, estimate
 from railyard.scripts.reproduce.figures import Figure, Line, Published, Setup
-from railyard.scripts.reproduce.measures import Quantity, Summary
+from railyard.scripts.reproduce.measures import ALONE_S, Quantity, Summary, times_alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +46,27 @@ def as_json(figure: Figure, results: Sequence[Value]) -> dict[str, Any]:
 
 
 def _value(line: Line, found: Mapping[Setup, Sequence[Summary]]) -> Value:
-    own = found[line.own]
-    base: Sequence[Summary | None] = [None] * len(own) if line.base is None else found[line.base]
+    own = _with_alone(line.own, line, found)
+    based = None if line.base is None else _with_alone(line.base, line, found)
+    base: Sequence[Summary | None] = based or [None] * len(own)
     numbers = [line.measure.of(mine, other) for mine, other in zip(own, base, strict=True)]
     known = [number for number in numbers if number is not None]
     return Value(
         line=line,
         ours=estimate(known) if known and len(known) == len(numbers) else None,
         own=_mean(line.measure.quantity, own),
-        base=None if line.base is None else _mean(line.measure.quantity, found[line.base]),
+        base=None if based is None else _mean(line.measure.quantity, based),
     )
+
+
+def _with_alone(
+    setup: Setup, line: Line, found: Mapping[Setup, Sequence[Summary]]
+) -> Sequence[Summary]:
+    """The runs of a setup, with the times that their jobs take alone if the line has any."""
+    if line.alone is None:
+        return found[setup]
+    pairs = zip(found[setup], found[line.alone], strict=True)
+    return [run | {ALONE_S: times_alone(alone)} for run, alone in pairs]
 
 
 def _mean(quantity: Quantity, runs: Sequence[Summary]) -> float | None:

@@ -61,7 +61,8 @@ def test_what_is_observed_decides():
 
 def test_only_those_who_use_the_network_have_links_and_settings():
     using = {name for name, recipe in all_recipes([]).items() if recipe.uses_network}
-    assert {re.split("[:+]", name)[0] for name in using} == {"iridium", "tetrium"}
+    wide_area = {"centralized", "iridium", "tetris", "tetrium"}
+    assert {re.split("[:+]", name)[0] for name in using} == wide_area
     assert FREEST.uses_network
     assert option_names(FREEST)[:2] == ["fair.min_slots", "fair.user_weights"]
     assert {"links.period_s", "links.change"} <= set(option_names(FREEST))

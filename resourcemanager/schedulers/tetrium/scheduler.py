@@ -28,6 +28,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.iridium import IridiumTasks
+from railyard.resourcemanager.schedulers.iridium_data import IridiumData
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.instances import Instances
 from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
@@ -180,5 +181,12 @@ RECIPES = (
         source=_FIG_8,
         order=RemainingTimeOrder,
         tasks=IridiumTasks,
+    ),
+    replace(
+        RECIPE,
+        name="tetrium+iridium-data",
+        source=_FIG_8,
+        data=IridiumData,
+        settings={**RECIPE.settings, "iridium.move_data": True},
     ),
 )
