@@ -184,40 +184,6 @@ def is_as_before(
     return same
 
 
-@njit(cache=True, inline="always")
-def size_as_before(
-    facts: Floats,
-    marks: Numbers,
-    order: Numbers,
-    place: int,
-    end: int,
-    left: Floats,
-    rounding: Floats,
-) -> int:
-    """How many records the tie at this place of the order has, if it is as it was; otherwise 0.
-
-    The rows must be in the same tie again as long as no other row joins it, and have as much left
-    of their links.
-    """
-    number, last = marks[order[place], TIE], facts[order[place], LEFT]
-    size: int = marks[order[place], SIZE]
-    if number < 0 or place + size > end:
-        size = 0
-    for at in range(place, place + size):
-        record = order[at]
-        if (
-            marks[record, TIE] != number
-            or is_longer(facts[record, LEFT], last)
-            or not has_as_much(facts, marks, record, left, rounding)
-        ):
-            size = 0
-            break
-        last = facts[record, LEFT]
-    if size and place + size < end and not is_longer(facts[order[place + size], LEFT], last):
-        size = 0
-    return size
-
-
 @njit(cache=True)
 def share(
     table: Floats,

@@ -129,15 +129,18 @@ def first_reopened(
     Links with no such row are dropped from ``reopened``.  Returns how many remain, the link of the
     list in which the row is (-1: none), and the bytes that the row has left (inf: none).
     """
-    keys, rows, kept, chosen, least = waiting.keys, waiting.rows, 0, -1, np.inf
+    keys, rows, ends, kept, chosen, least = waiting.keys, waiting.rows, waiting.ends, 0, -1, np.inf
     for number in range(reopened_count):
         link = reopened[number]
-        place, end = at[link], waiting.ends[link]
+        place, end = at[link], ends[link]
         if left[link] == 0:
             continue
-        while place < end and (
-            least_left(paths, rows[place], left) == 0 or table[WEIGHT, rows[place]] == 0
-        ):
+        while place < end:
+            row, most = rows[place], np.inf
+            for position in range(len(paths)):
+                most = min(most, left[paths[position, row]])
+            if most > 0 and table[WEIGHT, row] > 0:
+                break
             place += 1
         at[link] = place
         if place == end:
