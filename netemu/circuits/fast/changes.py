@@ -23,6 +23,7 @@ from railyard.netemu.circuits.fast.rows import (
 )
 from railyard.netemu.circuits.policies.fast.ports import MatchState
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 
 #: Columns of flows that come: their row, the index of their coflow, their racks; then size, bytes
 #: sent, weight and sequence.
@@ -82,7 +83,7 @@ def note_grown(
             demands.queue(pair, now_s, rows, state, matrices)
 
 
-@njit(cache=True)
+@borrows
 def leave(flow: int, now_s: float, rows: PlaneRows) -> float:
     """Let a flow send nothing for now; returns what it has sent."""
     pair = int(rows.flows[flow, PAIR])
@@ -92,7 +93,7 @@ def leave(flow: int, now_s: float, rows: PlaneRows) -> float:
     return pipes.leave(rows.pairs, rows.flows, flow, now_s)
 
 
-@njit(cache=True)
+@borrows
 def enter_again(flow: int, size_bytes: float, sent: float, now_s: float, rows: PlaneRows) -> int:
     """Let a flow that has left send again; returns its pair."""
     pair = int(rows.flows[flow, PAIR])

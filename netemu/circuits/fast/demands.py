@@ -26,9 +26,17 @@ from railyard.netemu.circuits.fast.rows import (
     SRC,
     PlaneRows,
 )
-from railyard.netemu.circuits.policies.fast.choosing import RACKS, WAITS_NO_MORE, release, wait
-from railyard.netemu.circuits.policies.fast.ports import IN, OUT, SIDES, MatchState
+from railyard.netemu.circuits.policies.fast.choosing import (
+    RACKS,
+    WAITS_NO_MORE,
+    release,
+    use_racks,
+    wait,
+    widen,
+)
+from railyard.netemu.circuits.policies.fast.ports import IN, OUT, MatchState
 from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.borrowing import borrows
 
 
 @njit(cache=True)
@@ -53,7 +61,7 @@ def forget_places(index: int, places: List) -> None:
     places[index] = np.full((RACKS, RACKS), NONE)
 
 
-@njit(cache=True)
+@borrows
 def find(at: Numbers, there: Numbers, src: int, dst: int) -> int:
     """The row of a coflow's pair, by what ``state.at`` and ``places`` have of the coflow; NONE."""
     row, column = at[OUT, src], at[IN, dst]
@@ -71,23 +79,13 @@ def add(index: int, src: int, dst: int, rows: PlaneRows, state: MatchState, plac
     rows.pairs[pair, INDEX], rows.pairs[pair, SRC], rows.pairs[pair, DST] = index, src, dst
     rows.pairs[pair, FIRST] = rows.pairs[pair, LAST] = NONE
     rows.pair_count[index] += 1
-    at, used = state.at[index], state.used[index]
-    for side in SIDES:
-        port = src if side == OUT else dst
-        if at[side, port] == NONE:
-            at[side, port] = used[side]
-            used[side] += 1
-    there = places[index]
-    outs, ins = there.shape
-    if used[OUT] > outs or used[IN] > ins:
-        wider = np.full((max(outs, 2 * (used[OUT] - 1)), max(ins, 2 * (used[IN] - 1))), NONE)
-        wider[:outs, :ins] = there
-        places[index] = there = wider
-    there[at[OUT, src], at[IN, dst]] = pair
+    row, column = use_racks(index, src, dst, state)
+    widen(places, index, state.used[index, OUT], state.used[index, IN])
+    places[index][row, column] = pair
     return int(pair)
 
 
-@njit(cache=True)
+@borrows
 def count(pair: int, size_bytes: float, rows: PlaneRows) -> None:
     """Note what a pair has left to send by circuits; 0: it needs none any more."""
     before = rows.pairs[pair, COUNTED]
@@ -146,14 +144,14 @@ def take_off(pair: int, rows: PlaneRows, state: MatchState, matrices: List, plac
         rows.flags[REORDER] = True
 
 
-@njit(cache=True)
+@borrows
 def let_go(src: int, rows: PlaneRows) -> None:
     """Note that no pair has a circuit from this rack."""
     rows.serving[src] = NONE
     rows.finish_s[src] = rows.due_s[src] = np.inf
 
 
-@njit(cache=True)
+@borrows
 def refill(pair: int, now_s: float, rows: PlaneRows) -> None:
     """Note when a pair finishes whose flows have changed, if it has a circuit."""
     if not rows.pairs[pair, ATTACHED]:
@@ -164,7 +162,7 @@ def refill(pair: int, now_s: float, rows: PlaneRows) -> None:
         rows.finish_s[src], rows.due_s[src] = finish_s, np.inf
 
 
-@njit(cache=True)
+@borrows
 def expect_end(
     pair: int, left_bytes: float, now_s: float, rows: PlaneRows, state: MatchState
 ) -> None:
@@ -174,19 +172,19 @@ def expect_end(
     state.ends_s[src] = begins_s + left_bytes / circuit_bytes_per_s(src, dst, rows)
 
 
-@njit(cache=True)
+@borrows
 def circuit_bytes_per_s(src: int, dst: int, rows: PlaneRows) -> float:
     """Bytes/s of a circuit between two racks."""
     return float(min(rows.bytes_per_s[OUT, src], rows.bytes_per_s[IN, dst]))
 
 
-@njit(cache=True)
+@borrows
 def rate_bytes_per_s(pair: int, now_s: float, rows: PlaneRows) -> float:
     """Bytes/s for each unit of weight of a pair."""
     return float(rows.pairs[pair, RATE]) if now_s >= rows.pairs[pair, FROM_S] else 0.0
 
 
-@njit(cache=True)
+@borrows
 def _of(pair: int, rows: PlaneRows) -> tuple[int, int, int]:
     """A pair's coflow and racks."""
     pairs = rows.pairs

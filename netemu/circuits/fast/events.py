@@ -25,12 +25,13 @@ from railyard.netemu.circuits.fast.rows import (
     PlaneRows,
 )
 from railyard.netemu.circuits.policies.fast.choosing import CUT, TAKEN, choose
-from railyard.netemu.circuits.policies.fast.ports import MatchState
+from railyard.netemu.circuits.policies.fast.ports import MatchState, Work
 from railyard.netemu.model import instants
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 
 #: ``model.instants.instant_s``
-instant_s = njit(cache=True)(instants.instant_s)
+instant_s = borrows(instants.instant_s)
 
 
 @njit(cache=True)
@@ -45,7 +46,7 @@ def run(
     state: MatchState,
     matrices: List,
     places: List,
-    found: Numbers,
+    work: Work,
     ended: Numbers,
     ended_s: Floats,
 ) -> tuple[float, int, int]:
@@ -57,7 +58,7 @@ def run(
     """
     events = many = 0
     while True:
-        _decide(now_s, delta_s, order, is_new_order, rows, state, matrices, places, found)
+        _decide(now_s, delta_s, order, is_new_order, rows, state, matrices, places, work)
         is_new_order = False
         next_s = max(now_s, min(rows.due_s.min(), rows.look_again_s[0]))
         if not next_s < before_s:
@@ -85,36 +86,28 @@ def _decide(
     state: MatchState,
     matrices: List,
     places: List,
-    found: Numbers,
+    work: Work,
 ) -> None:
     """Bring circuits, and the flows on them, up to now."""
     rounding_s = instant_s(now_s)
     looks_again = rows.look_again_s[0] <= now_s + rounding_s
     if rows.flags[REORDER] or rows.flags[REMATCH] or looks_again:
         if is_new_order:
-            rows.fresh[order] = True
+            for index in order:
+                rows.fresh[index] = True
             state.booked[:] = 0
         if is_new_order or looks_again:
             rows.look_again_s[0] = np.inf
         cuts, takes, look_again_s = choose(
-            now_s,
-            delta_s,
-            rounding_s,
-            looks_again,
-            np.empty(0),
-            order,
-            rows.fresh,
-            state,
-            matrices,
-            found,
+            now_s, delta_s, rounding_s, looks_again, order, rows.fresh, state, matrices, work
         )
         rows.look_again_s[0] = min(rows.look_again_s[0], look_again_s)
         rows.fresh[:] = False
         rows.flags[REORDER] = rows.flags[REMATCH] = 0
         for number in range(cuts):
-            _cut(int(rows.serving[found[CUT, number, 1]]), now_s, rows, state, matrices)
+            _cut(int(rows.serving[work.found[CUT, number, 1]]), now_s, rows, state, matrices)
         for number in range(takes):
-            index, src, dst = found[TAKEN, number]
+            index, src, dst = work.found[TAKEN, number]
             pair = demands.find(state.at[index], places[index], src, dst)
             _attach(pair, now_s, rows, state)
     rows.due_s[:] = rows.finish_s
@@ -143,7 +136,7 @@ def end_due(
     return many
 
 
-@njit(cache=True)
+@borrows
 def count_serving(now_s: float, rows: PlaneRows) -> None:
     """Note what the pairs that have circuits have left to send."""
     for pair in rows.serving:
@@ -151,7 +144,7 @@ def count_serving(now_s: float, rows: PlaneRows) -> None:
             demands.count(pair, pipes.left_bytes(rows.pairs, pair, now_s), rows)
 
 
-@njit(cache=True)
+@borrows
 def _most_due(by_s: float, rows: PlaneRows) -> int:
     """How many flows there are, at most, that might end by then."""
     many = 0
@@ -170,7 +163,7 @@ def _cut(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices: 
     demands.wait_with(pair, left_bytes, rows, state, matrices)
 
 
-@njit(cache=True)
+@borrows
 def _attach(pair: int, now_s: float, rows: PlaneRows, state: MatchState) -> None:
     """Let a pair send through the circuit that it has been given."""
     src, dst = int(rows.pairs[pair, SRC]), int(rows.pairs[pair, DST])

@@ -6,7 +6,6 @@ The numbers are computed in the same order as there, so that every digit is the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from railyard.netemu.circuits.fast.rows import (
     BYTES_PER_S,
@@ -31,10 +30,11 @@ from railyard.netemu.circuits.fast.rows import (
     WEIGHT,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.openflows import ROUNDING
 
 
-@njit(cache=True)
+@borrows
 def settle(pairs: Floats, pair: int, now_s: float) -> None:
     """Bring a pair's service up to now."""
     began_s = max(pairs[pair, SETTLED_S], pairs[pair, FROM_S])
@@ -43,7 +43,7 @@ def settle(pairs: Floats, pair: int, now_s: float) -> None:
     pairs[pair, SETTLED_S] = now_s
 
 
-@njit(cache=True)
+@borrows
 def fill(pairs: Floats, pair: int, now_s: float) -> float:
     """Use all of a pair's circuit, after its flows or its circuit have changed.
 
@@ -62,21 +62,21 @@ def fill(pairs: Floats, pair: int, now_s: float) -> float:
     return float(began_s + needed / rate if needed > 0 else began_s)
 
 
-@njit(cache=True)
+@borrows
 def halt(pairs: Floats, pair: int, now_s: float) -> None:
     """Send nothing, as the circuit is gone."""
     settle(pairs, pair, now_s)
     pairs[pair, BYTES_PER_S] = pairs[pair, RATE] = 0.0
 
 
-@njit(cache=True)
+@borrows
 def left_bytes(pairs: Floats, pair: int, now_s: float) -> float:
     """Bytes that a pair that has had a circuit has left to send."""
     settle(pairs, pair, now_s)
     return float(max(pairs[pair, TOTAL] - pairs[pair, SERVED] * pairs[pair, WEIGHT], 0.0))
 
 
-@njit(cache=True)
+@borrows
 def sent_bytes(pairs: Floats, flows: Floats, flow: int) -> float:
     """Bytes that a flow has sent when its pair was settled."""
     if flows[flow, FLOW_NEEDS] == np.inf:
@@ -86,7 +86,7 @@ def sent_bytes(pairs: Floats, flows: Floats, flow: int) -> float:
     return float(min(sent, flows[flow, SIZE]))
 
 
-@njit(cache=True)
+@borrows
 def append(pairs: Floats, flows: Floats, pair: int, flow: int) -> None:
     """Note that a flow is the last that has come to a pair."""
     last = int(pairs[pair, LAST])
@@ -98,7 +98,7 @@ def append(pairs: Floats, flows: Floats, pair: int, flow: int) -> None:
     flows[flow, NEXT], flows[flow, PAIR], flows[flow, FLOW_NEEDS] = NONE, pair, np.inf
 
 
-@njit(cache=True)
+@borrows
 def unlink(pairs: Floats, flows: Floats, flow: int) -> None:
     """Forget that a flow has come to its pair."""
     pair, before = int(flows[flow, PAIR]), NONE
@@ -114,7 +114,7 @@ def unlink(pairs: Floats, flows: Floats, flow: int) -> None:
         pairs[pair, LAST] = before
 
 
-@njit(cache=True)
+@borrows
 def enter(pairs: Floats, flows: Floats, flow: int, now_s: float) -> None:
     """Let a flow join the others of its pair."""
     pair, weight = int(flows[flow, PAIR]), flows[flow, FLOW_WEIGHT]
@@ -130,7 +130,7 @@ def enter(pairs: Floats, flows: Floats, flow: int, now_s: float) -> None:
     pairs[pair, TOTAL] += weight * needs
 
 
-@njit(cache=True)
+@borrows
 def enter_all(pairs: Floats, flows: Floats, pair: int, now_s: float) -> None:
     """Let all flows that have come to a pair join, as it gets its first circuit."""
     flow = int(pairs[pair, FIRST])
@@ -139,7 +139,7 @@ def enter_all(pairs: Floats, flows: Floats, pair: int, now_s: float) -> None:
         flow = int(flows[flow, NEXT])
 
 
-@njit(cache=True)
+@borrows
 def leave(pairs: Floats, flows: Floats, flow: int, now_s: float) -> float:
     """Let a flow leave the others; returns the bytes that it has sent."""
     pair = int(flows[flow, PAIR])
@@ -152,7 +152,7 @@ def leave(pairs: Floats, flows: Floats, flow: int, now_s: float) -> float:
     return sent
 
 
-@njit(cache=True)
+@borrows
 def take_due(
     pairs: Floats, flows: Floats, pair: int, now_s: float, by_s: float, ended: Numbers
 ) -> int:
@@ -180,7 +180,7 @@ def take_due(
     return many
 
 
-@njit(cache=True)
+@borrows
 def _less(pairs: Floats, flows: Floats, flow: int) -> None:
     """Subtract a flow from its pair's sums."""
     pair, weight, needs = int(flows[flow, PAIR]), flows[flow, FLOW_WEIGHT], flows[flow, FLOW_NEEDS]
@@ -193,7 +193,7 @@ def _less(pairs: Floats, flows: Floats, flow: int) -> None:
         pairs[pair, WEIGHT] = pairs[pair, TOTAL] = 0.0
 
 
-@njit(cache=True)
+@borrows
 def _first(pairs: Floats, flows: Floats, pair: int) -> int:
     """The flow of a pair that needs the least service; of equals, the one that came first."""
     first, flow = NONE, int(pairs[pair, FIRST])
@@ -211,7 +211,7 @@ def _first(pairs: Floats, flows: Floats, pair: int) -> int:
     return first
 
 
-@njit(cache=True)
+@borrows
 def _least_needs(pairs: Floats, flows: Floats, pair: int) -> float:
     """The least service that a flow of a pair needs; inf if it has none."""
     first = _first(pairs, flows, pair)

@@ -26,7 +26,7 @@ from railyard.netemu.circuits.fast.rows import (
 )
 from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.plane import CircuitPlane, coflow_key, elephant_bytes_of
-from railyard.netemu.circuits.policies.fast.ports import HOLDER, OUT, PEER
+from railyard.netemu.circuits.policies.fast.ports import HOLDER, OUT, PEER, new_work
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.circuits import CircuitState
 from railyard.netemu.model.openflows import ALONE, CoflowDemand, Flow, RackPairDemand
@@ -65,7 +65,7 @@ class CompiledPlane:
         self.free: list[int] = []  #: rows of flows
         self._kept: set[str] = set()  #: coflows with flows that have come before others ended
         racks = len(switch.racks)
-        self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
+        self._work = new_work(racks)
         self._ended = np.empty(_ENDS, dtype=np.int64)
         self._ended_s = np.empty(_ENDS)
 
@@ -344,7 +344,7 @@ class CompiledPlane:
             there.state,
             there.matrices,
             there.places,
-            self._found,
+            self._work,
             self._ended,
             self._ended_s,
         )

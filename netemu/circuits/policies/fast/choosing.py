@@ -8,7 +8,6 @@ from numba.typed import List
 
 from railyard.netemu.circuits.policies.fast.gaps import find_gaps, keep_booked, look_ahead
 from railyard.netemu.circuits.policies.fast.ports import (
-    COLUMNS,
     DST,
     FREED,
     HOLDER,
@@ -21,9 +20,10 @@ from railyard.netemu.circuits.policies.fast.ports import (
     SIDES,
     SRC,
     Bits,
-    Gaps,
     MatchState,
     Small,
+    Work,
+    copy,
     has,
     least,
     look,
@@ -34,6 +34,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     take_down,
 )
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 
 #: What ``news`` of a pair has in place of the bytes with which it waits: it waits no more, or it
 #: holds its ports no more.
@@ -64,77 +65,89 @@ def new_matrices(coflows: int) -> List:
 
 
 @njit(cache=True)
+def choose_after(
+    news: Floats,
+    now_s: float,
+    delta_s: float,
+    rounding_s: float,
+    looks_again: bool,
+    order: Numbers,
+    fresh: Bools,
+    state: MatchState,
+    matrices: List,
+    work: Work,
+) -> tuple[int, int, float]:
+    """``choose``, after the ``news`` of pairs: four floats each, index, src, dst, and bytes.
+
+    In place of these, it says what else has happened.
+    """
+    for number in range(0, len(news), 4):
+        index, src, dst = int(news[number]), int(news[number + 1]), int(news[number + 2])
+        if news[number + 3] == RELEASED:
+            release(index, src, dst, state)
+        else:
+            wait(index, src, dst, news[number + 3], state, matrices)
+    return choose(now_s, delta_s, rounding_s, looks_again, order, fresh, state, matrices, work)
+
+
+@njit(cache=True)
 def choose(
     now_s: float,
     delta_s: float,
     rounding_s: float,
     looks_again: bool,
-    news: Floats,
     order: Numbers,
     fresh: Bools,
     state: MatchState,
     matrices: List,
-    found: Numbers,
+    work: Work,
 ) -> tuple[int, int, float]:
     """Let coflows, by index, take ports in ``order``.
 
     Returns how many pairs lose and get circuits, and when to look again.  The pairs are written
-    into ``found``: [``CUT`` or ``TAKEN``, number, (index, src, dst)].  Before that, the ``news`` of
-    pairs is applied.  Of ``fresh`` coflows all pairs that wait are looked at, of others those at
-    ports that were freed; with ``looks_again``, booked ports count as freed.
+    into ``work.found``: [``CUT`` or ``TAKEN``, number, (index, src, dst)].  Of ``fresh`` coflows
+    all pairs that wait are looked at, of others those at ports that were freed; with
+    ``looks_again``, booked ports count as freed.
     """
-    _catch_up(news, looks_again, state, matrices)
-    cut, taken = found[CUT], found[TAKEN]
-    racks = state.ready_s.size
-    choices = np.empty((2 * racks, COLUMNS))
-    freed = np.empty(
-        (2 * racks, 2), dtype=np.int64
-    )  # [number, (side, port)]; some are taken meanwhile
-    waits, room = state.waits, state.works.copy()  # ports that no coflow so far in the order holds
-    gaps = find_gaps(now_s + rounding_s, now_s + delta_s + rounding_s, state)
+    if looks_again:
+        _free_booked(state)
+    cut, taken = work.found[CUT], work.found[TAKEN]
+    choices, freed, room, gaps = work.choices, work.freed, work.room, work.gaps
     those = _freed(state.ports, freed)
     cuts = takes = 0
-    news = fresh[order].sum()
+    news = _count(fresh, order)
+    copy(state.works, room)
+    find_gaps(now_s + rounding_s, now_s + delta_s + rounding_s, state, gaps)
     for place in range(len(order)):
         index = order[place]
-        if not (news or _are_free(freed[:those], state.ports)):
+        if not (news or _are_free(freed, those, state.ports)):
             break
         news -= fresh[index]
         if not _has_room(index, state.holds, state.ends, room):
             continue
-        looks = racks if fresh[index] else those
+        looks = -1 if fresh[index] else those
         left_bytes = matrices[2 * index + OUT], matrices[2 * index + IN]
-        many = _look_at(
-            index, looks, freed, fresh[index], now_s, state, left_bytes, room, gaps, choices
-        )
-        if many and look_ahead(order[:place], state, matrices, gaps):
-            many = _look_at(
-                index, looks, freed, fresh[index], now_s, state, left_bytes, room, gaps, choices
-            )
+        many = _look_at(index, looks, now_s, state, left_bytes, work)
+        if many and look_ahead(order[:place], state, matrices, work):
+            many = _look_at(index, looks, now_s, state, left_bytes, work)
         while many:
-            first = least(choices[:many])
+            first = choices[least(choices, many)]
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
             if has(room[OUT], src) and has(room[IN], dst):
                 more = _take(index, src, dst, now_s + delta_s, state, room, cut[cuts:])
-                for number in range(cuts, cuts + more):
-                    for side_cut in SIDES:
-                        freed[those, 0], freed[those, 1] = side_cut, cut[number, 1 + side_cut]
-                        those += 1
+                those = _free_cut(cut[cuts:], more, freed, those)
                 cuts += more
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
             port = src if side == OUT else dst
-            if not (
-                may_have(waits, room, index, side, port)
-                and look(index, side, port, now_s, state, left_bytes[side], room, gaps, first)
-            ):
+            if not _look(index, side, port, now_s, state, left_bytes, work, first):
                 many -= 1
                 first[:] = choices[many]
     state.ports[:, FREED] = 0
     return cuts, takes, keep_booked(state, gaps)
 
 
-@njit(cache=True)
+@borrows
 def _has_room(index: int, holds: Bits, ends: Bits, room: Bits) -> bool:
     """Remove the ports that a coflow holds from ``room``; whether that has two that it waits for.
 
@@ -149,7 +162,7 @@ def _has_room(index: int, holds: Bits, ends: Bits, room: Bits) -> bool:
     return bool(outs != 0 and ins != 0)
 
 
-@njit(cache=True)
+@borrows
 def _take(
     index: int, src: int, dst: int, carries_s: float, state: MatchState, room: Bits, cut: Numbers
 ) -> int:
@@ -161,7 +174,7 @@ def _take(
     return cuts
 
 
-@njit(cache=True)
+@borrows
 def _free_booked(state: MatchState) -> None:
     """Count booked ports that no coflow holds as freed; none is booked any more."""
     for side in SIDES:
@@ -171,47 +184,46 @@ def _free_booked(state: MatchState) -> None:
     state.booked[:] = 0
 
 
-@njit(cache=True)
+@borrows
 def _look_at(
     index: int,
     looks: int,
-    freed: Numbers,
-    is_fresh: bool,
     now_s: float,
     state: MatchState,
     left_bytes: tuple[Floats, Floats],
-    room: Bits,
-    gaps: Gaps,
-    choices: Floats,
+    work: Work,
 ) -> int:
-    """Write the first pair that a coflow can have at each port to ``choices``; returns how many."""
-    many, waits = 0, state.waits
-    for number in range(looks):
-        side, port = (OUT, number) if is_fresh else (freed[number, 0], freed[number, 1])
-        if may_have(waits, room, index, side, port):
-            left = left_bytes[side]
-            many += look(index, side, port, now_s, state, left, room, gaps, choices[many])
+    """Write the first pair that a coflow can have at each port to ``choices``; returns how many.
+
+    Below 0, ``looks`` stands for all ports out of racks; otherwise, these are so many of those
+    that were freed.
+    """
+    many, choices, freed = 0, work.choices, work.freed
+    for number in range(looks if looks >= 0 else state.ready_s.size):
+        side, port = (freed[number, 0], freed[number, 1]) if looks >= 0 else (OUT, number)
+        many += _look(index, side, port, now_s, state, left_bytes, work, choices[many])
     return many
 
 
-@njit(cache=True)
-def _catch_up(news: Floats, looks_again: bool, state: MatchState, matrices: List) -> None:
-    """Apply the news of pairs, four floats each: index, src, dst; bytes, or what else happened.
+@borrows
+def _look(
+    index: int,
+    side: int,
+    port: int,
+    now_s: float,
+    state: MatchState,
+    left_bytes: tuple[Floats, Floats],
+    work: Work,
+    choice: Floats,
+) -> bool:
+    """Write the first pair that a coflow can have at a port to ``choice``; whether there is one."""
+    if not may_have(state.waits, work.room, index, side, port):
+        return False
+    gaps, left = work.gaps, left_bytes[side]
+    return look(index, side, port, now_s, state, left, work.room, gaps.booked, gaps.refused, choice)
 
-    With ``looks_again``, booked ports count as freed.
-    """
-    for number in range(len(news) // 4):
-        first = 4 * number
-        index, src, dst = int(news[first]), int(news[first + 1]), int(news[first + 2])
-        if news[first + 3] == RELEASED:
-            release(index, src, dst, state)
-        else:
-            wait(index, src, dst, news[first + 3], state, matrices)
-    if looks_again:
-        _free_booked(state)
 
-
-@njit(cache=True)
+@borrows
 def _set_waits(index: int, src: int, dst: int, is_so: bool, state: MatchState) -> None:
     """Note that a pair waits, or does so no more."""
     for side in SIDES:
@@ -221,7 +233,7 @@ def _set_waits(index: int, src: int, dst: int, is_so: bool, state: MatchState) -
         put(state.ends[index, side], port, meet(waits, waits))
 
 
-@njit(cache=True)
+@borrows
 def _freed(ports: Small, freed: Numbers) -> int:
     """Write the ports that were freed into ``freed``; how many there are."""
     those = 0
@@ -233,13 +245,32 @@ def _freed(ports: Small, freed: Numbers) -> int:
     return those
 
 
-@njit(cache=True)
-def _are_free(freed: Numbers, ports: Small) -> bool:
-    """Whether any of these ports is still free."""
-    those = 0
-    for number in range(len(freed)):
-        those += ports[freed[number, 0], FREED, freed[number, 1]] != 0
-    return those > 0
+@borrows
+def _free_cut(cut: Numbers, many: int, freed: Numbers, those: int) -> int:
+    """Write the ports of so many pairs that are cut into ``freed``; how many there are now."""
+    for number in range(many):
+        for side in SIDES:
+            freed[those, 0], freed[those, 1] = side, cut[number, 1 + side]
+            those += 1
+    return those
+
+
+@borrows
+def _count(fresh: Bools, order: Numbers) -> int:
+    """How many of these coflows are fresh."""
+    many = 0
+    for index in order:
+        many += fresh[index]
+    return many
+
+
+@borrows
+def _are_free(freed: Numbers, those: int, ports: Small) -> bool:
+    """Whether any of so many ports that were freed is still free."""
+    free = 0
+    for number in range(those):
+        free += ports[freed[number, 0], FREED, freed[number, 1]] != 0
+    return free > 0
 
 
 @njit(cache=True)
@@ -247,23 +278,39 @@ def wait(
     index: int, src: int, dst: int, size_bytes: float, state: MatchState, matrices: List
 ) -> None:
     """Note that a pair waits with so many bytes to send; below 0: it does so no more."""
-    ends = src, dst
-    at, used = state.at[index], state.used[index]
     _set_waits(index, src, dst, size_bytes >= 0, state)
+    row, column = use_racks(index, src, dst, state)
     for side in SIDES:
-        if at[side, ends[side]] == NONE:
-            at[side, ends[side]] = used[side]
+        place = 2 * index + side
+        widen(matrices, place, state.used[index, side], state.used[index, 1 - side])
+        left_bytes = matrices[place]
+        if side == OUT:
+            left_bytes[row, column] = size_bytes
+        else:
+            left_bytes[column, row] = size_bytes
+
+
+@borrows
+def use_racks(index: int, src: int, dst: int, state: MatchState) -> tuple[int, int]:
+    """Where a coflow's matrices have the ports out of ``src`` and into ``dst``."""
+    at, used = state.at[index], state.used[index]
+    for side in SIDES:
+        port = src if side == OUT else dst
+        if at[side, port] == NONE:
+            at[side, port] = used[side]
             used[side] += 1
-    for side in SIDES:
-        left_bytes = matrices[2 * index + side]
-        rows, columns = left_bytes.shape
-        if used[side] > rows or used[1 - side] > columns:
-            wider = np.empty(
-                (max(rows, 2 * (used[side] - 1)), max(columns, 2 * (used[1 - side] - 1)))
-            )
-            wider[:rows, :columns] = left_bytes
-            matrices[2 * index + side] = left_bytes = wider
-        left_bytes[at[side, ends[side]], at[1 - side, ends[1 - side]]] = size_bytes
+    return at[OUT, src], at[IN, dst]
+
+
+@njit(cache=True)
+def widen(matrices: List, place: int, rows: int, columns: int) -> None:
+    """Have a matrix in a list be so large at least: twice as large, if it grows."""
+    before = matrices[place]
+    if rows > before.shape[0] or columns > before.shape[1]:
+        shape = max(before.shape[0], 2 * (rows - 1)), max(before.shape[1], 2 * (columns - 1))
+        wider = np.full(shape, NONE, before.dtype)
+        wider[: before.shape[0], : before.shape[1]] = before
+        matrices[place] = wider
 
 
 @njit(cache=True)
@@ -275,7 +322,7 @@ def forget(index: int, state: MatchState, matrices: List) -> None:
         matrices[2 * index + side] = np.empty((RACKS, RACKS))
 
 
-@njit(cache=True)
+@borrows
 def _make_room(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
     """Release the pair that holds a port, if there is one, and write it into ``cut``."""
     index, partner = state.ports[side, HOLDER, port], state.ports[side, PARTNER, port]
@@ -286,7 +333,7 @@ def _make_room(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
     return True
 
 
-@njit(cache=True)
+@borrows
 def release(index: int, src: int, dst: int, state: MatchState) -> None:
     """Note that a pair holds its ports no more."""
     for side in SIDES:
@@ -295,7 +342,7 @@ def release(index: int, src: int, dst: int, state: MatchState) -> None:
         state.ports[side, HOLDER, port], state.ports[side, FREED, port] = NONE, 1
 
 
-@njit(cache=True)
+@borrows
 def _hold(index: int, src: int, dst: int, carries_s: float, state: MatchState, room: Bits) -> None:
     """Give a pair that waits its ports, and set up its circuit unless there is one already."""
     _set_waits(index, src, dst, False, state)

@@ -7,7 +7,6 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.circuits.policies.fast.ports import (
-    COLUMNS,
     DST,
     HOLDER,
     IN,
@@ -19,92 +18,76 @@ from railyard.netemu.circuits.policies.fast.ports import (
     Bits,
     Gaps,
     MatchState,
+    Work,
+    copy,
     has,
     least,
     less_held,
     look,
     may_have,
+    meet,
     put,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 
 
-@njit(cache=True)
-def find_gaps(soon_s: float, until_s: float, state: MatchState) -> Gaps:
-    """Find the pairs that end after ``soon_s`` and by ``until_s``, the first one first."""
-    racks, words = state.ready_s.size, state.works.shape[1]
-    ending, many = np.empty((racks, 3), dtype=np.int64), 0
-    for src in range(racks):
+@borrows
+def find_gaps(soon_s: float, until_s: float, state: MatchState, gaps: Gaps) -> None:
+    """Find the pairs that end after ``soon_s`` and by ``until_s``; nothing is booked so far."""
+    ending, many = gaps.ending, 0
+    for src in range(state.ready_s.size):
         index, ends_s = state.ports[OUT, HOLDER, src], state.ends_s[src]
         if index == NONE or not soon_s < ends_s <= until_s:
             continue
         at = many
         while at and state.ends_s[ending[at - 1, 1]] > ends_s:
-            ending[at] = ending[at - 1]
+            for column in range(ending.shape[1]):
+                ending[at, column] = ending[at - 1, column]
             at -= 1
         ending[at, 0], ending[at, 1], ending[at, 2] = index, src, state.ports[OUT, PARTNER, src]
         many += 1
-    return Gaps(
-        ending[:many],
-        np.zeros(len(state.at), dtype=np.bool_),
-        state.works.copy(),
-        np.zeros((2, words), dtype=np.uint64),
-        np.zeros(1, dtype=np.int64),
-        np.full(1, np.inf),
-        np.zeros(1, dtype=np.bool_),
-    )
+    gaps.counts[0], gaps.counts[1], gaps.first_s[0], gaps.refused[0] = many, 0, np.inf, False
+    gaps.booked[:] = 0
+    if not many:
+        return
+    copy(state.works, gaps.room)
+    gaps.freed[:], state.seen[:] = 0, False
+    for number in range(many):
+        put(gaps.freed[OUT], ending[number, 1], True)
+        put(gaps.freed[IN], ending[number, 2], True)
 
 
 @njit(cache=True)
-def look_ahead(before: Numbers, state: MatchState, matrices: List, gaps: Gaps) -> bool:
+def look_ahead(before: Numbers, state: MatchState, matrices: List, work: Work) -> bool:
     """Book what these coflows will take; whether any port was booked that was not before."""
-    if not len(gaps.ending):
-        return False
-    booked, ends, freed = False, state.ends, np.zeros_like(gaps.booked)
-    for number in range(len(gaps.ending)):
-        put(freed[OUT], gaps.ending[number, 1], True)
-        put(freed[IN], gaps.ending[number, 2], True)
-    for place in range(gaps.seen_count[0], len(before)):
+    gaps, ends, booked = work.gaps, state.ends, False
+    for place in range(gaps.counts[1], len(before) if gaps.counts[0] else 0):
         index = before[place]
-        gaps.seen[index] = True
+        state.seen[index] = True
         less_held(gaps.room, state.holds[index])
-        wanted = np.uint64(0)  # a coflow that waits for none of the ports to be freed takes none
-        for word in range(freed.shape[1]):
-            wanted |= ends[index, OUT, word] & freed[OUT, word]
-            wanted |= ends[index, IN, word] & freed[IN, word]
-        if wanted != 0:
-            booked |= _book(index, state, matrices, gaps)
-    gaps.seen_count[0] = max(gaps.seen_count[0], len(before))
+        # a coflow that waits for none of the ports to be freed takes none
+        if meet(ends[index, OUT], gaps.freed[OUT]) or meet(ends[index, IN], gaps.freed[IN]):
+            booked |= _book(index, state, matrices, work)
+        gaps.counts[1] = place + 1
     return booked
 
 
 @njit(cache=True)
-def _book(index: int, state: MatchState, matrices: List, gaps: Gaps) -> bool:
+def _book(index: int, state: MatchState, matrices: List, work: Work) -> bool:
     """Book the ports that a coflow will take as pairs of those so far end; whether it takes any."""
-    free, ends = gaps.room.copy(), state.ends[index]
-    choices, booked = np.empty((2, COLUMNS)), False
-    nothing = Gaps(
-        gaps.ending,
-        gaps.seen,
-        gaps.room,
-        np.zeros_like(gaps.booked),
-        gaps.seen_count,
-        gaps.first_s,
-        gaps.refused,
-    )
-    for number in range(len(gaps.ending)):
-        ended = gaps.ending[number]
-        holder, src, dst = ended[0], ended[1], ended[2]
+    gaps, free, choices, ends, booked = work.gaps, work.free, work.booking, state.ends[index], False
+    copy(gaps.room, free)
+    for number in range(gaps.counts[0]):
+        holder, src, dst = gaps.ending[number]
         held_by, held_with = state.ports[OUT, HOLDER, src], state.ports[OUT, PARTNER, src]
-        if not (gaps.seen[holder] and held_by == holder and held_with == dst):
+        if not (state.seen[holder] and held_by == holder and held_with == dst):
             continue  # later ones' ports are its own already, if it wants them; or it was cut
         put(free[OUT], src, True)
         put(free[IN], dst, True)
         if not (has(ends[OUT], src) or has(ends[IN], dst)):
             continue
-        for side in SIDES:
-            for word in range(free.shape[1]):
-                free[side, word] &= ~gaps.booked[side, word]
+        less_held(free, gaps.booked)
         at_s = state.ends_s[src]
         while True:
             many = 0
@@ -113,17 +96,26 @@ def _book(index: int, state: MatchState, matrices: List, gaps: Gaps) -> bool:
                 if may_have(state.waits, free, index, side, port):
                     left_bytes = matrices[2 * index + side]
                     many += look(
-                        index, side, port, at_s, state, left_bytes, free, nothing, choices[many]
+                        index,
+                        side,
+                        port,
+                        at_s,
+                        state,
+                        left_bytes,
+                        free,
+                        work.none,
+                        gaps.refused,
+                        choices[many],
                     )
             if not many:
                 break
-            _book_pair(least(choices[:many]), free, gaps.booked)
+            _book_pair(choices[least(choices, many)], free, gaps.booked)
             gaps.first_s[0] = min(gaps.first_s[0], at_s)
             booked = True
     return booked
 
 
-@njit(cache=True)
+@borrows
 def _book_pair(choice: Floats, free: Bits, booked: Bits) -> None:
     """Book the two ports of a choice, which are free."""
     for side in SIDES:
@@ -132,7 +124,7 @@ def _book_pair(choice: Floats, free: Bits, booked: Bits) -> None:
         put(booked[side], port, True)
 
 
-@njit(cache=True)
+@borrows
 def keep_booked(state: MatchState, gaps: Gaps) -> float:
     """Note which ports were refused to a coflow; returns when they are to be looked at again."""
     if not gaps.refused[0]:

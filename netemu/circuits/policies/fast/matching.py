@@ -15,6 +15,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     NONE,
     OUT,
     new_state,
+    new_work,
     occupy,
     set_port,
     take_over_switch,
@@ -43,12 +44,11 @@ class CompiledSunflowCircuits(SunflowCircuits):
         self._demands: list[CoflowDemand | None] = []  #: by index
         self._free: list[int] = []  #: indices
         self._order = np.zeros(0, dtype=np.int64)  #: of coflows, as indices
-        #: what has happened to pairs since the last choice, see ``choosing._catch_up``
+        #: what has happened to pairs since the last choice, see ``choosing.choose_after``
         self._news: list[float] = []
         #: coflows that may want no circuits any more
         self._idle: dict[CoflowDemand, None] = {}
-        #: room for the pairs that lose and get circuits, see ``choosing.choose``
-        self._found = np.zeros((2, racks + 1, 3), dtype=np.int64)
+        self._work = new_work(racks)
         self._take_over(plain, demands)
 
     def wait(self, pair: RackPairDemand, size_bytes: float) -> None:
@@ -97,17 +97,17 @@ class CompiledSunflowCircuits(SunflowCircuits):
             self.look_again_s = math.inf
         if order is not None:  # everything is looked at
             self._state.booked[:] = 0
-        cuts, takes, look_again_s = choosing.choose(
+        cuts, takes, look_again_s = choosing.choose_after(
+            floats(self._news),
             now_s,
             self.switch.delta_s,
             rounding_s,
             looks_again,
-            floats(self._news),
             self._order,
             self._fresh,
             self._state,
             self._matrices,
-            self._found,
+            self._work,
         )
         self.look_again_s = min(self.look_again_s, look_again_s)
         self._news.clear()
@@ -141,7 +141,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
     def _pairs(self, row: int, many: int) -> list[RackPairDemand]:
         """So many pairs that the last choice wrote into this row of ``found``."""
         demands, pairs = self._demands, []
-        for index, src, dst in self._found[row, :many].tolist():
+        for index, src, dst in self._work.found[row, :many].tolist():
             demand = demands[index]
             assert demand is not None
             pairs.append(demand.rows[src][dst])

@@ -12,12 +12,12 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import grown
 
 OUT, IN = SIDES = 0, 1
@@ -48,18 +48,55 @@ class MatchState(NamedTuple):
     ready_s: Floats  #: when the circuit from each rack carries: [rack]
     ends_s: Floats  #: when the pair from each rack will have sent all, as far as is known: [rack]
     booked: Bits  #: ports left free, as a coflow will want them soon: [side, word]
+    seen: Bools  #: [index]: whether a coflow's choices have been predicted, in the present choice
 
 
 class Gaps(NamedTuple):
     """The ports that coflows, in order, will want before a new circuit could carry."""
 
     ending: Numbers  #: the pairs that end by then, the first one first: [number, (index, src, dst)]
-    seen: Bools  #: [index]: whether the coflow's choices have been predicted
+    counts: Numbers  #: [2]: how many pairs these are, and how many coflows have been ``seen``
+    freed: Bits  #: their ports: [side, word]
     room: Bits  #: ports that these coflows do not hold: [side, word]
     booked: Bits  #: ports that these coflows will take: [side, word]
-    seen_count: Numbers  #: [1]: how many coflows these are
     first_s: Floats  #: [1]: when the first of these ports will be taken
     refused: Bools  #: [1]: whether a coflow has been refused one of these ports
+
+
+class Work(NamedTuple):
+    """Arrays that a choice writes before it reads them, and what it comes to."""
+
+    found: Numbers  #: pairs that lose and get circuits, see ``choosing.choose``
+    choices: Floats  #: pairs that a coflow can have: [number, column]
+    booking: Floats  #: [2, column]: the same, as far as is predicted
+    freed: Numbers  #: ports that were freed: [number, (side, port)]; some are taken meanwhile
+    room: Bits  #: ports that no coflow so far in the order holds: [side, word]
+    free: Bits  #: the same, as far as is predicted
+    none: Bits  #: no ports; never written
+    gaps: Gaps
+
+
+def new_work(racks: int) -> Work:
+    """Room for choices among so many racks."""
+    ports = np.zeros((6, 2, -(-racks // 64)), dtype=np.uint64)
+    return Work(
+        found=np.zeros((2, racks + 1, 3), dtype=np.int64),
+        choices=np.zeros((2 * racks, COLUMNS)),
+        booking=np.zeros((2, COLUMNS)),
+        freed=np.zeros((2 * racks, 2), dtype=np.int64),
+        room=ports[0],
+        free=ports[1],
+        none=ports[2],
+        gaps=Gaps(
+            ending=np.zeros((racks, 3), dtype=np.int64),
+            counts=np.zeros(2, dtype=np.int64),
+            freed=ports[3],
+            room=ports[4],
+            booked=ports[5],
+            first_s=np.zeros(1),
+            refused=np.zeros(1, dtype=np.bool_),
+        ),
+    )
 
 
 def new_state(racks: int, coflows: int) -> MatchState:
@@ -76,6 +113,7 @@ def new_state(racks: int, coflows: int) -> MatchState:
         ready_s=np.zeros(racks),
         ends_s=np.full(racks, np.inf),
         booked=np.zeros((2, words), dtype=np.uint64),
+        seen=np.zeros(coflows, dtype=np.bool_),
     )
 
 
@@ -87,6 +125,7 @@ def with_room(state: MatchState, more: int) -> MatchState:
         waits=grown(state.waits, more),
         ends=grown(state.ends, more),
         holds=grown(state.holds, more),
+        seen=grown(state.seen, more),
     )
 
 
@@ -109,13 +148,13 @@ def set_port(side: int, rack: int, works: bool, state: MatchState) -> None:
         take_down(side, rack, state.ports)
 
 
-@njit(cache=True)
+@borrows
 def has(bits: Bits, rack: int) -> bool:
     """Whether a rack is in a set."""
     return bool(bits[rack >> 6] >> np.uint64(rack & 63) & np.uint64(1))
 
 
-@njit(cache=True)
+@borrows
 def put(bits: Bits, rack: int, is_in: bool) -> None:
     """Add a rack to a set, or remove it."""
     bit = np.uint64(1) << np.uint64(rack & 63)
@@ -125,7 +164,15 @@ def put(bits: Bits, rack: int, is_in: bool) -> None:
         bits[rack >> 6] &= ~bit
 
 
-@njit(cache=True)
+@borrows
+def copy(ports: Bits, into: Bits) -> None:
+    """Copy sets of ports: [side, word]."""
+    for side in SIDES:
+        for word in range(ports.shape[1]):
+            into[side, word] = ports[side, word]
+
+
+@borrows
 def meet(some: Bits, others: Bits) -> bool:
     """Whether two sets have a rack in common."""
     both = np.uint64(0)
@@ -134,7 +181,7 @@ def meet(some: Bits, others: Bits) -> bool:
     return bool(both != 0)
 
 
-@njit(cache=True)
+@borrows
 def less_held(room: Bits, held: Bits) -> None:
     """Remove ports that a coflow holds from ``room``."""
     for side in SIDES:
@@ -142,7 +189,7 @@ def less_held(room: Bits, held: Bits) -> None:
             room[side, word] &= ~held[side, word]
 
 
-@njit(cache=True)
+@borrows
 def may_have(waits: Bits, room: Bits, index: int, side: int, port: int) -> bool:
     """Whether a coflow waits for a circuit at a port that is free, like the other end.
 
@@ -157,7 +204,7 @@ def may_have(waits: Bits, room: Bits, index: int, side: int, port: int) -> bool:
     return bool(both != 0)
 
 
-@njit(cache=True)
+@borrows
 def look(
     index: int,
     side: int,
@@ -166,13 +213,14 @@ def look(
     state: MatchState,
     left_bytes: Floats,
     room: Bits,
-    gaps: Gaps,
+    booked: Bits,
+    refused: Bools,
     choice: Floats,
 ) -> bool:
     """Write the first pair that a coflow can have at a port into ``choice``; whether there is one.
 
-    It ``may_have`` one.  Where one of its ports is booked, only a circuit that carries already is
-    worth taking.
+    It ``may_have`` one.  Where one of its ports is ``booked``, only a circuit that carries already
+    is worth taking; ``refused`` notes that there were others.
     """
     waits, others = state.waits[index, side, port], room[1 - side]
     at, those_bytes = state.at[index, 1 - side], left_bytes[state.at[index, side, port]]
@@ -182,14 +230,13 @@ def look(
     if is_up and has(waits, peer) and has(others, peer):
         first, is_dark, most_bytes = peer, 0.0, those_bytes[at[peer]]
     else:
-        booked = gaps.booked[1 - side]
-        if has(gaps.booked[side], port):
-            gaps.refused[0] = True
+        if has(booked[side], port):
+            refused[0] = True
             return False
         for word in range(len(waits)):
             bits = waits[word] & others[word]
-            gaps.refused[0] |= (bits & booked[word]) != 0
-            bits &= ~booked[word]
+            refused[0] |= (bits & booked[1 - side, word]) != 0
+            bits &= ~booked[1 - side, word]
             while bits:
                 end = (word << 6) + np.int64(trailing_zeros(bits))  # type: ignore[call-arg]  # intrinsic
                 bits &= bits - np.uint64(1)
@@ -207,7 +254,7 @@ def look(
     return True
 
 
-@njit(cache=True)
+@borrows
 def _is_less(one: Floats, other: Floats) -> bool:
     """Whether the first of two choices is served before the other; no two are equal."""
     for column in range(DST):
@@ -216,17 +263,17 @@ def _is_less(one: Floats, other: Floats) -> bool:
     return False
 
 
-@njit(cache=True)
-def least(choices: Floats) -> Floats:
-    """The choice that is served first."""
-    first: Floats = choices[0]
-    for number in range(1, len(choices)):
-        if _is_less(choices[number], first):
-            first = choices[number]
+@borrows
+def least(choices: Floats, many: int) -> int:
+    """The number of the choice, of so many, that is served first."""
+    first = 0
+    for number in range(1, many):
+        if _is_less(choices[number], choices[first]):
+            first = number
     return first
 
 
-@njit(cache=True)
+@borrows
 def occupy(index: int, src: int, dst: int, state: MatchState) -> None:
     """Note that a coflow holds these two ports."""
     for side in SIDES:
@@ -236,7 +283,7 @@ def occupy(index: int, src: int, dst: int, state: MatchState) -> None:
         state.ports[side, FREED, port] = 0
 
 
-@njit(cache=True)
+@borrows
 def take_down(side: int, port: int, ports: Small) -> None:
     """Note that a port has no circuit any more."""
     peer = ports[side, PEER, port]
