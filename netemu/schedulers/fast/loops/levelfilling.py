@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices, sift_down
 from railyard.netemu.schedulers.fast.loops.linklists import RowLists
 
@@ -78,7 +79,7 @@ def _by_share(
     return heap, share, size
 
 
-@njit(cache=True)
+@borrows
 def _fix(
     entries: Indices,
     weights: Floats,
@@ -113,7 +114,7 @@ def _fix(
     load[-1] = 0.0  # stands for no link
 
 
-@njit(cache=True)
+@borrows
 def _weight(
     entries: Indices, weights: Floats, begins: Numbers, sizes: Numbers, link: int, fixed: Bools
 ) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import RATE
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
@@ -100,7 +101,7 @@ def level_rows(
     return True
 
 
-@njit(cache=True)
+@borrows
 def _find_amiss(room: Floats, rounding: Floats, levels: Floats, amiss: Bools) -> int:
     """Note the links that are ``amiss``, besides those that are already; returns how many."""
     count = 0
@@ -113,13 +114,13 @@ def _find_amiss(room: Floats, rounding: Floats, levels: Floats, amiss: Bools) ->
     return count
 
 
-@njit(cache=True)
+@borrows
 def _is_amiss(room: float, rounding: float, level: float) -> bool:
     """Whether a link carries too much, or should be full and is not."""
     return room < -rounding or (room > rounding and level < np.inf)
 
 
-@njit(cache=True)
+@borrows
 def _add_new(
     table: Floats,
     paths: Numbers,
@@ -150,7 +151,7 @@ def _add_new(
     load[-1] = 0.0  # stands for no link
 
 
-@njit(cache=True)
+@borrows
 def _level(
     elsewhere: Floats, weights: Floats, capacity: float, before: float
 ) -> tuple[float, float]:
@@ -189,7 +190,7 @@ def _held(elsewhere: Floats, weights: Floats, level: float) -> tuple[float, floa
     return held, others
 
 
-@njit(cache=True)
+@borrows
 def _spread(
     entries: Indices,
     weights: Floats,

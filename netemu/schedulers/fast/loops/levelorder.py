@@ -13,6 +13,7 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
 from railyard.netemu.schedulers.fast.loops.leveling import level_rows
@@ -191,7 +192,7 @@ def _apply(
     return touched_count
 
 
-@njit(cache=True)
+@borrows
 def _is_as_found(left: Floats, found: Floats, rounding: Floats, sizes: Numbers) -> bool:
     """Whether as much is left of the links that rows cross as last time, but for rounding."""
     moved = 0
@@ -200,7 +201,7 @@ def _is_as_found(left: Floats, found: Floats, rounding: Floats, sizes: Numbers) 
     return moved == 0
 
 
-@njit(cache=True)
+@borrows
 def _take_from(left: Floats, load: Floats, rounding: Floats) -> None:
     """Take a group's load (bytes/s of each link) from what is left."""
     for link in range(len(left)):

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import FINISH_S, RATE
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, RowLists
@@ -65,7 +66,7 @@ def apply_levels(
     return changed, total_more
 
 
-@njit(cache=True)
+@borrows
 def first_of(table: Floats, count: int, firsts: Floats) -> float:
     """When the first row finishes, in seconds; inf if none does.  ``firsts`` are brought up."""
     first_s = np.inf
@@ -77,7 +78,7 @@ def first_of(table: Floats, count: int, firsts: Floats) -> float:
     return first_s
 
 
-@njit(cache=True)
+@borrows
 def lower_to(ways: Numbers | Indices, levels: Floats, rates: Floats) -> None:
     """Lower rates to the level of another link on each one's path."""
     for number in range(len(ways)):
@@ -100,7 +101,7 @@ def _moved(levels: Floats, applied: Floats, sizes: Numbers) -> tuple[Numbers, in
     return links[:count], entries
 
 
-@njit(cache=True)
+@borrows
 def _keep_different(entries: Indices, rates: Floats, others: Floats, rows: Indices) -> int:
     """Keep those of these rows, and of their ``rates``, with others than before.
 
@@ -114,7 +115,7 @@ def _keep_different(entries: Indices, rates: Floats, others: Floats, rows: Indic
     return count
 
 
-@njit(cache=True)
+@borrows
 def _set_rates(
     table: Floats,
     rows: Indices,
@@ -148,7 +149,7 @@ def _set_rates(
     return changed, total_more
 
 
-@njit(cache=True)
+@borrows
 def _set_all(table: Floats, count: int, lists: RowLists, now_s: float, rates: Floats) -> bool:
     """Set the rates of all rows."""
     changed, known = False, lists.known
@@ -160,7 +161,7 @@ def _set_all(table: Floats, count: int, lists: RowLists, now_s: float, rates: Fl
     return changed
 
 
-@njit(cache=True)
+@borrows
 def _rates_of_rows(paths: Numbers, count: int, levels: Floats, work: Floats) -> None:
     """Write the rates of rows to ``work[0]``: what the passes come to."""
     for number in range(len(levels)):
@@ -169,10 +170,17 @@ def _rates_of_rows(paths: Numbers, count: int, levels: Floats, work: Floats) -> 
         for position in range(len(paths)):
             lower_to(paths[position, :count], levels[number], rates)
         if number > 0:
-            work[0, :count] += rates
+            _add(rates, work[0])
 
 
-@njit(cache=True)
+@borrows
+def _add(more: Floats, into: Floats) -> None:
+    """Add to the first of these rates."""
+    for number in range(len(more)):
+        into[number] += more[number]
+
+
+@borrows
 def _rates_on_link(
     entries: Indices,
     begin: int,
@@ -189,4 +197,4 @@ def _rates_on_link(
         for position in range(1, len(entries)):
             lower_to(entries[position, begin : begin + size], levels[number], allowed)
         if number > 0:
-            rates[:size] += allowed
+            _add(allowed, rates)

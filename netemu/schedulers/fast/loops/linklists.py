@@ -13,6 +13,7 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import RATE, WEIGHT
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 
@@ -154,7 +155,7 @@ def _follow_weights(
             lists.firsts[row // BLOCK] = np.nan
 
 
-@njit(cache=True)
+@borrows
 def _differ(values: Floats, others: Floats) -> bool:
     """Whether any of these differ."""
     count = 0
@@ -163,7 +164,7 @@ def _differ(values: Floats, others: Floats) -> bool:
     return count > 0
 
 
-@njit(cache=True)
+@borrows
 def _add_load(paths: Numbers, row: int, weight: float, levels: Floats, loads: Floats) -> None:
     """Add the load of so much weight at the rates that levels allow a row."""
     for number in range(len(levels)):
