@@ -23,7 +23,7 @@ from railyard.netemu.circuits.fast.rows import (
 )
 from railyard.netemu.circuits.policies.fast.ports import MatchState
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: Columns of flows that come: their row, the index of their coflow, their racks; then size, bytes
 #: sent, weight and sequence.

@@ -36,7 +36,7 @@ from railyard.netemu.circuits.policies.fast.choosing import (
 )
 from railyard.netemu.circuits.policies.fast.ports import IN, OUT, MatchState
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
 @njit(cache=True)

@@ -28,7 +28,7 @@ from railyard.netemu.circuits.policies.fast.choosing import CUT, TAKEN, choose
 from railyard.netemu.circuits.policies.fast.ports import MatchState, Work
 from railyard.netemu.model import instants
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: ``model.instants.instant_s``
 instant_s = borrows(instants.instant_s)

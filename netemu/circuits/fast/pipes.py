@@ -30,8 +30,8 @@ from railyard.netemu.circuits.fast.rows import (
     WEIGHT,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.openflows import ROUNDING
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
 @borrows

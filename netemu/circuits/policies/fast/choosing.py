@@ -34,7 +34,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     take_down,
 )
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: What ``news`` of a pair has in place of the bytes with which it waits: it waits no more, or it
 #: holds its ports no more.

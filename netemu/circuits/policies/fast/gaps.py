@@ -29,7 +29,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     put,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
 @borrows

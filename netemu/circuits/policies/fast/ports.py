@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from railyard.netemu.circuits.switch import OpticalSwitch
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import grown
 
 OUT, IN = SIDES = 0, 1

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices, sift_down
 from railyard.netemu.schedulers.fast.loops.linklists import RowLists
 

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import RATE
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
 from railyard.netemu.schedulers.fast.loops.levelrates import STAYS, lower_to

@@ -13,7 +13,7 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
 from railyard.netemu.schedulers.fast.loops.leveling import level_rows

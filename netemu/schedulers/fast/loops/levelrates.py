@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import FINISH_S, RATE
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, RowLists
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, first_finish

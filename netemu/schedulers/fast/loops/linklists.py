@@ -13,8 +13,8 @@ from numba import njit
 from numba.typed import List
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.netemu.model.borrowing import borrows
 from railyard.netemu.model.rows import RATE, WEIGHT
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 
 #: Rows in a block, of which the first finish is known together.
