@@ -23,9 +23,12 @@ class Alone(Both):
     def choose(self):
         """Returns what pairs have circuits afterwards, by coflow."""
         for pair in self.ask():
-            begins_s = max(self.now_s, pair.circuit.ready_s)
-            self.policy.expect_end(pair, begins_s + UNIT_S * pair.counted_bytes)
+            self.expect_end(pair, UNIT_S * pair.counted_bytes)
         return [sorted((pair.src, pair.dst) for pair in d.serving) for d in self.order]
+
+    def expect_end(self, pair, after_s):
+        """A pair ends so long after its circuit carries."""
+        self.policy.expect_end(pair, max(self.now_s, pair.circuit.ready_s) + after_s)
 
     def come_at_once(self, *coflows):
         """Several come before the next choice: (sizes, place) of each."""
@@ -33,10 +36,9 @@ class Alone(Both):
             self.come(sizes, place)
 
     def expect(self, number, after_s):
-        """The end of one that is served is expected then."""
+        """One that is served is to end earlier or later than was expected."""
         if serving := self.serving():
-            pair = serving[number % len(serving)]
-            self.policy.expect_end(pair, self.now_s + after_s)
+            self.expect_end(serving[number % len(serving)], after_s)
 
     def follow(self, steps):
         """Choose after each step; returns all choices."""
@@ -71,6 +73,25 @@ def test_a_port_whose_pair_was_cut_is_not_booked_when_that_would_have_ended():
     plain, fast = both_follow(steps)
     assert fast == plain
     assert plain[-1] == [[(4, 1)], [(0, 2)], [(2, 3)]]
+
+
+def test_a_booked_port_that_a_later_coflow_holds_is_looked_at_again_too():
+    """The coflow at place 5 waits for 0 > 4, which the one at place 7 has, and gets it then."""
+    steps = [
+        (("come", {(1, 3): 3}, 0), 0.0),
+        (("come", {(0, 4): 1}, 7), 0.3),
+        (("come", {(0, 2): 1, (4, 2): 3}, 1), 0.0),
+        (("turn", 0, 1), 0.1),
+        (("turn", 5, 8), 0.3),
+        (("come_at_once", ({(1, 3): 1, (2, 1): 4, (3, 4): 2}, 9), ({(0, 2): 4}, 1)), 0.1),
+        (("end", 3, 1), 0.3),
+        (("come_at_once", ({(0, 4): 3}, 5), ({(0, 4): 1}, 8)), 0.0),
+        (("expect", 5, 0.1), 0.3),
+        (("expect", 1, 0.1), 0.0),
+    ]
+    plain, fast = both_follow(steps)
+    assert fast == plain
+    assert plain[-1][1] == [(0, 4)]
 
 
 COFLOWS = st.tuples(st.dictionaries(PAIRS, st.integers(1, 4), min_size=1, max_size=8), PLACES)

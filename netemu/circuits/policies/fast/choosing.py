@@ -176,10 +176,10 @@ def _take(
 
 @borrows
 def _free_booked(state: MatchState) -> None:
-    """Count booked ports that no coflow holds as freed; none is booked any more."""
+    """Count booked ports as freed, whether a later coflow holds them or none; none is booked."""
     for side in SIDES:
         for port in range(state.ready_s.size):
-            if has(state.booked[side], port) and state.ports[side, HOLDER, port] == NONE:
+            if has(state.booked[side], port):
                 state.ports[side, FREED, port] = 1
     state.booked[:] = 0
 
