@@ -164,7 +164,7 @@ class Attempts:
         if attempt is None:
             return
         if attempt.state == "reserved":
-            raise PeerError(f"{attempt.id} succeeded, and was not told to begin")
+            raise PeerError(f"{attempt.id} succeeded without an order to begin")
         task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
         if len(partition_bytes) != stage.partitions:
             reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"

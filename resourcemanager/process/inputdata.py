@@ -26,7 +26,7 @@ from railyard.resourcemanager.process.submission import Submission, input_files
 
 
 class InputData:
-    """Answers questions about data, and tells the core of data."""
+    """Answers questions about data, and reports data to the core."""
 
     def __init__(self, driver: Driver, server: Server, namenode: LastingLink, scale: int) -> None:
         self._driver = driver
@@ -58,7 +58,7 @@ class InputData:
             raise
 
     def note(self, request: Request) -> Message | None:
-        """Handle ``NoteInput``: find the blocks, and tell the core of them."""
+        """Handle ``NoteInput``: find the blocks, and report them to the core."""
         wanted = request.message
         assert isinstance(wanted, NoteInput), "as the server checks"
         if not self._driver.core.state.uses_data:

@@ -1,6 +1,6 @@
 """What a run waited for this machine, rather than for what the model has it wait for.
 
-NodeManagers tell it of each attempt that succeeds.  The core never hears of it: it knows no
+NodeManagers report it with each attempt that succeeds.  The core never hears of it: it knows no
 machine, and its events are the same on both clocks.
 """
 

@@ -97,7 +97,7 @@ class PlanData(Message, frozen=True, kw_only=True):
 
 
 class NoteInput(Message, frozen=True, kw_only=True):
-    """Input of jobs to come is written: tell the scheduler where it is.  Answered by ``Done``."""
+    """Input of coming jobs is written: the scheduler may know where.  Answered by ``Done``."""
 
     path: Path  #: a file, or a folder with all its files
     jobs: Annotated[tuple[Name, ...], FEW] = ()  #: the names of the jobs that will read it

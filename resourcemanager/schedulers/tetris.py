@@ -3,7 +3,7 @@
 Source: Grandl et al., "Multi-Resource Packing for Cluster Schedulers", SIGCOMM 2014.  That paper
 was not at hand: followed is what Tetrium's authors say of it, who compare with it (Hung et al.,
 EuroSys 2018, section 6.3.1: it relies "on pre-determined resource requirement of jobs"), and what
-is commonly told: of the tasks that fit on a machine the one goes first whose demands have the
+is commonly known: of the tasks that fit on a machine the one goes first whose demands have the
 largest dot product with what the machine has available; 10 % less counts what is read from other
 machines; jobs with little work left are preferred; a share of the jobs that have most waits.
 Left open there, chosen here:

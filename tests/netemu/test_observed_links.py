@@ -1,4 +1,4 @@
-"""Which changes of links an observer is told of."""
+"""Which changes of links are reported to an observer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_change_is_told_once():
 
 
 @pytest.mark.parametrize(
-    ("before", "free", "told"),
+    ("before", "free", "reported"),
     [
         pytest.param(0.24, 0.30, True, id="12 % more"),
         pytest.param(0.24, 0.28, False, id="8 % more"),
@@ -87,14 +87,16 @@ def test_a_change_is_told_once():
         pytest.param(0.0, 1e-10, False, id="full as before"),
     ],
 )
-def test_what_is_free_changes_by_a_tenth_of_the_capacity(before: float, free: float, told: bool):
+def test_what_is_free_changes_by_a_tenth_of_the_capacity(
+    before: float, free: float, reported: bool
+):
     links = Links()
     observed = links.observed(change=0.1)
-    for share in (0.0 if before > 0.25 else 0.5, before):  # so that ``before`` is told
+    for share in (0.0 if before > 0.25 else 0.5, before):  # so that ``before`` is reported
         links.free["r0.up"] = share * GB
         observed.look(links)
     links.free["r0.up"] = free * GB
-    assert bool(observed.look(links)) == told
+    assert bool(observed.look(links)) == reported
 
 
 def test_a_change_of_capacity_is_told_however_small():

@@ -453,7 +453,7 @@ def test_nothing_succeeds_that_was_not_told_to_begin():
     c = busy_second_node(9.0, reserving(ReservesReduces))
     c.submit("j0", maps=1, reduces=1)
     c.run(until_s=2.0)
-    with pytest.raises(PeerError, match=r"j0\.r0\.0 succeeded, and was not told to begin"):
+    with pytest.raises(PeerError, match=r"j0\.r0\.0 succeeded without an order to begin"):
         c.feed(AttemptSucceeded(attempt=AttemptId("j0.r0.0")))
 
 

@@ -1,4 +1,4 @@
-"""Where the data of jobs is: told in events of bounded size, to recipes that use it."""
+"""Where the data of jobs is: reported in events of bounded size, to recipes that use it."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_a_large_file_comes_in_several_events_and_the_same_is_not_told_twice():
     for _ in range(2):
         tell_of_data(Telling(c), "/in", blocks(count), ["j0"])
     assert c.core.state.policies.data.readers == [("/in", ()), ("/in", ()), ("/in", ("j0",))]
-    told = [event for _, event in c.events if isinstance(event, DataStored)]
-    assert [(e.first, len(e.blocks)) for e in told] == [
+    reported = [event for _, event in c.events if isinstance(event, DataStored)]
+    assert [(e.first, len(e.blocks)) for e in reported] == [
         (0, DATA_BLOCKS_MAX),
         (DATA_BLOCKS_MAX, DATA_BLOCKS_MAX),
         (2 * DATA_BLOCKS_MAX, 1),
@@ -110,12 +110,12 @@ def test_simulated_data_is_told_before_jobs_come_and_a_run_replays(tmp_path, mon
     ), "all input is stored before the first job comes, and is where it was when they come"
     for job in made.jobs:
         [file] = job.files
-        [told] = [r for r in rows if r["type"] == "data-stored" and r["path"] == file.path]
-        assert told["jobs"] == [job.name]
-        assert [size for _, size, _ in told["blocks"]] == file.block_sizes()
+        [reported] = [r for r in rows if r["type"] == "data-stored" and r["path"] == file.path]
+        assert reported["jobs"] == [job.name]
+        assert [size for _, size, _ in reported["blocks"]] == file.block_sizes()
         submitted = next(r for r in rows if r["type"] == "job-submitted" and r["name"] == job.name)
         inputs = submitted["stages"][0]["inputs"]
-        assert [nodes for _, _, nodes in told["blocks"]] == [task["nodes"] for task in inputs]
+        assert [nodes for _, _, nodes in reported["blocks"]] == [task["nodes"] for task in inputs]
     monkeypatch.setattr(
         "railyard.resourcemanager.driving.makecore.recipe_named", lambda name: LOOKS
     )
