@@ -16,7 +16,7 @@ from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: Seconds between two looks at a barrier.
-_LOOK_S = 2.0
+_LOOK_S = 0.5
 
 
 class ConcurrentShuffle(Job):

@@ -205,8 +205,9 @@ def shuffles(forecast: Forecast) -> bool:
 
 def _slowest(sites: Sites, held: Floats, plan: Plan) -> list[int]:
     """The sites that send for the longest time, the slowest first."""
-    sent = held * (1.0 - plan.shares)
-    times_s = np.divide(sent, sites.up_bytes_per_s, out=np.zeros(len(held)), where=sent > 0)
+    sent, up = held * (1.0 - plan.shares), sites.up_bytes_per_s
+    # whoever has no uplink sends nothing, but for rounding
+    times_s = np.divide(sent, up, out=np.zeros(len(held)), where=up > 0)
     return [int(site) for site in np.argsort(-times_s, kind="stable")[:_SOURCES] if held[site] > 0]
 
 

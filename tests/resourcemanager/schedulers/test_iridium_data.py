@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.config import ClusterConfig
@@ -82,6 +82,7 @@ columns = st.lists(st.tuples(st.integers(0, 9), numbers, numbers, numbers), min_
 
 @settings(max_examples=100, deadline=None)
 @given(sites=columns, size=st.floats(1, 40), lag_s=st.floats(0, 20))
+@example(sites=[(0, 9.0, 0.0, 25.0), (1, 0.0, 9.0, 1.0)], size=1.0, lag_s=0.0)
 def test_each_step_makes_the_shuffle_shorter_and_fits_the_links(sites, size, lag_s):
     slots, up, down, held = map(np.array, zip(*sites, strict=True))
     place = Sites(slots.astype(float), up, down)
