@@ -90,7 +90,7 @@ def check(placements):
     assert in_place.after["r0"] > 2
     assert tetrium.moved(tetrium.after) >= 2
     assert tetrium.moved(tetrium.before) <= 1, "the sites hold about as much each"
-    assert 250e6 in tetrium.capacities, "it was told of the link"
+    assert 250e6 in tetrium.capacities, "the change of the link was not reported"
 
 
 def test_real_work_moves_away_from_a_site_that_people_made_smaller(clusters, tmp_path, monkeypatch):
