@@ -141,7 +141,6 @@ def slot_s(run: Summary) -> float:
 MAKESPAN = reduction("makespan", lambda run: float(run["makespan_s"]), format_duration)
 JCT_MEAN = reduction("JCT mean", job_time_s("mean"), format_duration)
 JCT_MEDIAN = reduction("JCT median", job_time_s("p50"), format_duration)
-JCT_P95 = reduction("JCT p95", job_time_s("p95"), format_duration)
 CCT_MEAN = reduction("CCT mean", coflow_time_s("mean"), format_duration)
 CROSS_RACK = reduction("cross-rack bytes", moved_bytes("cross_rack"), format_size)
 WAN = reduction("bytes between sites", moved_bytes("wan"), format_size)
