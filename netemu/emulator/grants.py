@@ -24,8 +24,10 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import Grants
 from railyard.netemu.model.flows import FlowSpec
 
-#: Shortest and longest time between two checks of all flows.
+#: Shortest and longest time between two checks of all flows; with many flows the shortest is so
+#: much for each, so that the checks take at most about a tenth of the emulator's time.
 TICK_S_MIN = 0.005
+TICK_S_MIN_EACH = 2e-5
 TICK_S_MAX = 0.05
 #: A grant before the end of a flow has at least so many stored bytes ...
 GRANT_STORED_BYTES = 64 * 2**10
@@ -321,7 +323,8 @@ class Ledger:
         after_s = self._worth_bytes / fastest_bytes_per_s if fastest_bytes_per_s else TICK_S_MAX
         if len(slow) > SLOW_AT_ONCE:
             after_s = 0.0
-        self._tick_s = now_s + min(max(after_s, TICK_S_MIN), TICK_S_MAX)
+        shortest_s = max(TICK_S_MIN, TICK_S_MIN_EACH * len(self._senders))
+        self._tick_s = now_s + max(min(after_s, TICK_S_MAX), shortest_s)
 
     def _grant_all_so_far(self) -> None:
         """Grant flows that will grow all their bytes so far, once the model has sent these."""

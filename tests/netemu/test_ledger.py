@@ -1,5 +1,7 @@
 """Who gets which grants, in virtual time."""
 
+import itertools
+
 import pytest
 
 from railyard.netemu.emulator.grants import (
@@ -8,6 +10,7 @@ from railyard.netemu.emulator.grants import (
     KEEP_S,
     SLOW_AT_ONCE,
     TICK_S_MIN,
+    TICK_S_MIN_EACH,
     Ledger,
 )
 from railyard.netemu.fabric.fabric import Fabric
@@ -78,6 +81,17 @@ def test_slow_flows_get_grants_seldom_and_few_at_a_time(ledger):
         times = [when_s for when_s, _, total, _ in granted if flow in total]
         assert 2 <= len(times) <= 3.0 / GRANT_AFTER_S + 1
     assert max(len(total) for _, _, total, _ in granted) == SLOW_AT_ONCE
+
+
+def test_many_slow_flows_are_checked_less_often(ledger):
+    many = 1000
+    for number in range(many):
+        ledger.open(spec(f"f{number}"), ANN)
+    checked_s = [when_s for when_s, *_ in run(ledger, 2.0)]
+    gaps_s = [later - earlier for earlier, later in itertools.pairwise(checked_s)]
+    assert many * TICK_S_MIN_EACH > TICK_S_MIN
+    assert len(gaps_s) > 50
+    assert min(gaps_s) >= many * TICK_S_MIN_EACH * 0.999
 
 
 def test_a_flow_that_another_opened_keeps_its_clock_until_its_sender_comes(ledger):
