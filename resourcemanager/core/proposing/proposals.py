@@ -76,8 +76,13 @@ class Proposals:
 
     def make(self, offer: Callable[[], None]) -> None:
         """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
+        ask_each = self._state.policies.ask_each
         for _ in range(ROUNDS_MAX):
-            proposing = [each for each in self._asked if self._proposes(each)]
+            proposing: list[_Asked] = []
+            for policy in self._asked:
+                proposals = ask_each(policy.propose)
+                if proposals and self._carry_out(policy, proposals):
+                    proposing.append(policy)
             if not proposing and not (self._keeping and self._attempts.take_what_is_left()):
                 return
             offer()
@@ -86,10 +91,10 @@ class Proposals:
         raise self._state.policies.invalid(who, what, "that has to end")
 
     # ---------------------------------------------------------------------------------------------
-    def _proposes(self, policy: _Asked) -> bool:
+    def _carry_out(self, policy: _Asked, proposals: Iterable[Proposal]) -> bool:
         """Carry out what a policy proposes; returns whether that is anything."""
         policies, proposed = self._state.policies, False
-        for proposal in policies.ask_each(policy.propose):
+        for proposal in proposals:
             kind = self._kinds.get(type(proposal))
             if kind is None:
                 kinds = ", ".join(each.__name__ for each in self._kinds)
