@@ -18,7 +18,7 @@ from railyard.cluster.messaging.wire import Done
 from railyard.netemu.messages import LinksObserved, SetCapacity
 from railyard.netemu.model.observed import LinkState
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
-from railyard.resourcemanager import schedulers
+from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.links import LinksConfig
 from railyard.resourcemanager.interface.recipe import option_names, read_links_options
@@ -114,7 +114,7 @@ def test_a_law_of_links_that_does_not_hold_is_found():
 # The ResourceManager, with the real emulator ------------------------------------------------------
 @pytest.fixture(name="listed")
 def listed_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedulers, "OWN", (*schedulers.OWN, FREEST))
+    monkeypatch.setattr(makecore, "recipe_named", lambda _: FREEST)
 
 
 @pytest.fixture

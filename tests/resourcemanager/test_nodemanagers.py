@@ -23,7 +23,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Done
 from railyard.jobs.model import StageSpec
-from railyard.resourcemanager import schedulers
+from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -107,7 +107,7 @@ def reserving(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Of
         nodes = ("r1n0",)
 
     recipe = reserving_recipe(Reduces)
-    monkeypatch.setattr(schedulers, "OWN", (*schedulers.OWN, recipe))
+    monkeypatch.setattr(makecore, "recipe_named", lambda _: recipe)
     office = Office(folder, recipe.name, heartbeat=0.05, expiry_s=0.3)
     yield office
     office.close()

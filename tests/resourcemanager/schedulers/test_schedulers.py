@@ -320,6 +320,23 @@ def test_what_is_shared_is_used_by_several():
         assert len(users - {"shared"}) > 1, f"{shared.name}: move it to {' '.join(users)}"
 
 
+def test_a_scheduler_is_found_under_its_own_name_as_among_all():
+    for name, recipe in all_recipes([]).items():
+        assert (recipe.name, recipe_named(name)) == (name, recipe)
+
+
+def test_a_run_loads_its_own_scheduler_only():
+    program = (
+        "import sys; from railyard.resourcemanager.schedulers import recipe_named;"
+        "recipe_named('capacity');"
+        "print([name for name in sys.modules if 'tetrium' in name or 'corral' in name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_whoever_does_not_run_tetrium_loads_no_compiled_loops_and_no_solver():
     """They take half a second and 60 MB, which each command and daemon would pay."""
     program = (
