@@ -62,15 +62,17 @@ def typed_pair(text: str) -> tuple[str, str | None]:
     if not all(parts):
         raise UsageError(f'{printable(text)!r}: need "SCHEDULER" or "SCHEDULER + FLOW SCHEDULER"')
     scheduler, flows = parts[0], parts[1] if len(parts) > 1 else None
-    _require_no_slip(scheduler)
-    return recipe_named(scheduler).name, None if flows is None else flow_scheduler(flows).name
+    try:
+        found = recipe_named(scheduler)
+    except UsageError:
+        _require_no_slip(scheduler)
+        raise
+    return found.name, None if flows is None else flow_scheduler(flows).name
 
 
 def _require_no_slip(name: str) -> None:
     """Raise ``UsageError`` for mistakes that a list of all schedulers would not explain."""
     schedulers, flows = all_recipes(), flow_schedulers()
-    if name in schedulers:
-        return
     if name in flows:
         right = f'need a scheduler before it, such as "fair + {name}"'
         raise UsageError(f"{name}: is a flow scheduler: {right}")
