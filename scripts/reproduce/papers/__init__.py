@@ -1,4 +1,4 @@
-"""The list of papers with reproducible experiments; each paper's figures are in a file.
+"""The list of papers with reproducible experiments; each has a file or a folder with its figures.
 
 Not here: what figures are made of and how they are run (``reproduce``).
 Open ``corral`` first.
