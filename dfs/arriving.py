@@ -9,7 +9,7 @@ from railyard.cluster.errors import PeerError, PeerLost
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.dfs.checksums import CheckedRange, WrongChecksum, unpack_sums
-from railyard.dfs.messages import BlockId, ReadBlock
+from railyard.dfs.messages.blocks import BlockId, ReadBlock
 from railyard.dfs.peers import Peers
 
 

@@ -36,7 +36,7 @@ from railyard.dfs.checksums import (
     sums_of,
     unpack_sums,
 )
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 
 _MAGIC = b"RYC2"
 #: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.

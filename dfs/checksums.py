@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from crc32c import crc32c
 
 from railyard.cluster.errors import PeerError, RailyardError
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 
 #: Bytes of a piece, which has one checksum: a read of a few bytes reads and checks at least these.
 CHECKED_BYTES = 2**16

@@ -17,7 +17,7 @@ from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages import (
+from railyard.dfs.messages.files import (
     AbandonFile,
     BlockLocation,
     BlocksLocated,
@@ -171,7 +171,7 @@ class DfsClient:
         remove: tuple[str, ...] = (),
         overwrite: bool = False,
     ) -> None:
-        """Rename many files atomically; see ``dfs.messages.MoveFiles``."""
+        """Rename many files atomically; see ``dfs.messages.files.MoveFiles``."""
         message = MoveFiles(moves=moves, markers=markers, remove=remove, overwrite=overwrite)
         self._call(message, Done)
 

@@ -15,7 +15,7 @@ from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages import BlockId, BlockWritten, WriteBlock
+from railyard.dfs.messages.blocks import BlockId, BlockWritten, WriteBlock
 from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.client.switchboard import LinkTransfers
 from railyard.netemu.client.transfer import Source

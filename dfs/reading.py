@@ -23,13 +23,8 @@ from railyard.dfs.blockfile import (
     blocks_folder,
 )
 from railyard.dfs.checksums import CHECKED_BYTES
-from railyard.dfs.messages import (
-    BlockLocation,
-    BlocksLocated,
-    FileBlocks,
-    LocateBlocks,
-    ReplicaFailed,
-)
+from railyard.dfs.messages.datanodes import ReplicaFailed
+from railyard.dfs.messages.files import BlockLocation, BlocksLocated, FileBlocks, LocateBlocks
 from railyard.dfs.peers import Peers
 from railyard.dfs.placement.rule import reading_rank
 

@@ -13,13 +13,8 @@ from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.checksums import pack_sums, sums_of
-from railyard.dfs.messages import (
-    AddBlock,
-    BlockAdded,
-    BlockId,
-    BlockWritten,
-    StoredBlock,
-)
+from railyard.dfs.messages.blocks import BlockId, BlockWritten
+from railyard.dfs.messages.files import AddBlock, BlockAdded, StoredBlock
 from railyard.dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
 from railyard.netemu.client.client import NetworkClient
 

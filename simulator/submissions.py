@@ -14,7 +14,8 @@ from railyard.cluster.ids import JobId, NodeId, RackId, rack_id
 from railyard.cluster.messages.execution import DiscardJob, Split
 from railyard.cluster.messaging.wire import Refusal
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages import BlockId, PlacementHint, Remove, ReplicaMoved
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import PlacementHint, Remove, ReplicaMoved
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.core.output import commit_of

@@ -16,7 +16,9 @@ from msgspec import inspect
 import railyard.cluster.messages.execution
 import railyard.cluster.messaging.transport
 import railyard.cluster.messaging.wire
-import railyard.dfs.messages
+import railyard.dfs.messages.blocks
+import railyard.dfs.messages.datanodes
+import railyard.dfs.messages.files
 import railyard.dfs.namenode.core
 import railyard.netemu.messages
 import railyard.nodemanager.messages
@@ -31,7 +33,9 @@ MODULES = (
     railyard.cluster.messaging.wire,
     railyard.cluster.messaging.transport,
     railyard.cluster.messages.execution,
-    railyard.dfs.messages,
+    railyard.dfs.messages.blocks,
+    railyard.dfs.messages.files,
+    railyard.dfs.messages.datanodes,
     railyard.netemu.messages,
     railyard.nodemanager.messages,
     railyard.resourcemanager.interface.events,

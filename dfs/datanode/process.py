@@ -15,7 +15,7 @@ from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.memory import keep_freed_memory
 from railyard.cluster.processes.priority import CARRIER, take_priority
 from railyard.dfs.datanode.server import BlockServer
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import (
     BlockReport,
     DataNodeHeartbeat,
     DeleteDamaged,

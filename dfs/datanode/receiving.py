@@ -9,7 +9,7 @@ from railyard.cluster.files.resources import cause_of, is_full
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.blockfile import BlockWriter
-from railyard.dfs.messages import BlockId, BlockWritten
+from railyard.dfs.messages.blocks import BlockId, BlockWritten
 from railyard.dfs.peers import OutgoingBlock
 from railyard.netemu.client.transfer import IncomingTransfer
 

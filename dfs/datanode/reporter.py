@@ -14,7 +14,8 @@ from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.dfs.blockfile import ReplicaError
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages import BlockId, BlockReport, HeldBlock
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import BlockReport, HeldBlock
 
 log = logging.getLogger(__name__)
 

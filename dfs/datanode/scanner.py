@@ -19,8 +19,8 @@ from railyard.cluster.messaging.wire import Event
 from railyard.cluster.topology import Storage
 from railyard.dfs.blockfile import ReplicaDamaged, ReplicaError
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages import (
-    BlockId,
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import (
     DeleteDamaged,
     Finding,
     ReplicasDeleted,

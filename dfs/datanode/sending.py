@@ -7,7 +7,7 @@ from collections.abc import Callable
 from railyard.dfs.blockfile import READ_BYTES, ReplicaError
 from railyard.dfs.checksums import CHECKED_BYTES
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 
 
 class BlockSource:

@@ -23,23 +23,19 @@ from railyard.dfs.datanode.reporter import BlockReporter
 from railyard.dfs.datanode.scanner import Scanner
 from railyard.dfs.datanode.sending import BlockSource
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages import (
-    BlockId,
+from railyard.dfs.messages.blocks import BlockId, BlockWritten, LoseNode, ReadBlock, WriteBlock
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
-    BlockWritten,
     DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
-    LoseNode,
-    ReadBlock,
     ReplicaFailed,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
     VerifyReplica,
-    WriteBlock,
 )
 from railyard.dfs.peers import OutgoingBlock, Peers
 from railyard.netemu.client.client import NetworkClient

@@ -16,7 +16,8 @@ from railyard.dfs.blockfile import (
     replica_length,
     stored_length,
 )
-from railyard.dfs.messages import BlockId, HeldBlock
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
 

@@ -8,8 +8,8 @@ import msgspec
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Command
-from railyard.dfs.messages import (
-    BlockId,
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import (
     DeleteDamaged,
     DeleteReplicas,
     ReplicateBlock,

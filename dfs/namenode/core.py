@@ -15,17 +15,24 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages import (
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import (
+    BlockReplicated,
+    BlockReport,
+    DataNodeHeartbeat,
+    RegisterDataNode,
+    ReplicaFailed,
+    ReplicasDeleted,
+    ReplicationFailed,
+    ReplicaVerified,
+)
+from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
     BlockAdded,
-    BlockId,
-    BlockReplicated,
-    BlockReport,
     CheckFiles,
     CompleteFile,
     CreateFile,
-    DataNodeHeartbeat,
     FileCompleted,
     FileCreated,
     GetStatus,
@@ -36,14 +43,9 @@ from railyard.dfs.messages import (
     MoveFiles,
     MoveReplica,
     PlacementHint,
-    RegisterDataNode,
     Remove,
     Removed,
-    ReplicaFailed,
     ReplicaMoved,
-    ReplicasDeleted,
-    ReplicationFailed,
-    ReplicaVerified,
     Status,
     StoredBlock,
 )

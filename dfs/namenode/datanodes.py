@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
     DataNodeHeartbeat,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 
 #: The inode of "/"; it is never written to the journal.
 ROOT = 0

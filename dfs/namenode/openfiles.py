@@ -12,7 +12,8 @@ import msgspec
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, PlacementHint
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import PlacementHint
 from railyard.dfs.paths import parse_path
 
 #: An open file without requests for so long is dropped: its writer counts as dead.

@@ -20,19 +20,21 @@ from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.dfs.messages import (
-    AbandonFile,
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
-    CompleteFile,
-    CreateFile,
     DataNodeHeartbeat,
-    FileCreated,
-    MoveReplica,
     RegisterDataNode,
     ReplicasDeleted,
     ReplicationFailed,
     ReplicaVerified,
+)
+from railyard.dfs.messages.files import (
+    AbandonFile,
+    CompleteFile,
+    CreateFile,
+    FileCreated,
+    MoveReplica,
 )
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import (
+from railyard.dfs.messages.files import (
     BlockLocation,
     BlocksLocated,
     BlockTrouble,

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
-from railyard.dfs.messages import PlacementHint
+from railyard.dfs.messages.files import PlacementHint
 from railyard.dfs.placement.draws import Draws
 from railyard.dfs.placement.loads import Loads
 

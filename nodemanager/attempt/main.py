@@ -25,7 +25,7 @@ from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.priority import fall_back
 from railyard.dfs.client import DfsClient, DfsFile, NoRoom
-from railyard.dfs.messages import FileCreated, PlacementHint
+from railyard.dfs.messages.files import FileCreated, PlacementHint
 from railyard.jobs.model import Job
 from railyard.jobs.runtime import run_task
 from railyard.jobs.taskio import Buffer, FileReader, TaskResult

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Sequence
 
 from railyard.cluster.ids import AttemptId, RackId
-from railyard.dfs.messages import Gather, MoveFiles
+from railyard.dfs.messages.files import Gather, MoveFiles
 from railyard.resourcemanager.interface.events import JobSubmitted
 
 SUCCESS = "_SUCCESS"

@@ -6,7 +6,7 @@ Never here: which block goes where.
 from __future__ import annotations
 
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages import MoveReplica, ReplicaMoved
+from railyard.dfs.messages.files import MoveReplica, ReplicaMoved
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import InputMoved, InputNotMoved
 

@@ -15,7 +15,7 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
-from railyard.dfs.messages import BlocksLocated, FileBlocks, LocateBlocks, ReplicaMoved
+from railyard.dfs.messages.files import BlocksLocated, FileBlocks, LocateBlocks, ReplicaMoved
 from railyard.resourcemanager.driving.datamoves import move_ended, move_request
 from railyard.resourcemanager.driving.datastored import tell_of_data
 from railyard.resourcemanager.interface.commands import MoveBlock, PlaceData

@@ -41,7 +41,7 @@ from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.dfs.messages import FileBlocks, Remove, Removed
+from railyard.dfs.messages.files import FileBlocks, Remove, Removed
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,

@@ -14,7 +14,7 @@ from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
+from railyard.dfs.messages.files import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
 from railyard.jobs.model import StageSpec, check_input_names, check_stages
 from railyard.resourcemanager.interface.events import (
     JobSubmitted,

@@ -15,7 +15,7 @@ from railyard.cluster.files.resources import Exhausted, cause_of
 from railyard.cluster.ids import RackId
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import FileStatus, PlacementHint
+from railyard.dfs.messages.files import FileStatus, PlacementHint
 from railyard.scripts.terminal.interrupts import deferred
 
 #: In place of a local path: standard input or output.

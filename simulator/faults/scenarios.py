@@ -41,7 +41,7 @@ from railyard.cluster.topology import (
     SwitchTree,
     Topology,
 )
-from railyard.dfs.messages import GetUsage, Usage
+from railyard.dfs.messages.files import GetUsage, Usage
 from railyard.jobs.workloads.model import InputFile, Recurrence, Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.schedulers import FLOW_SCHEDULERS

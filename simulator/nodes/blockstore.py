@@ -17,23 +17,21 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages import (
-    BlockId,
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
-    MoveReplica,
-    PlacementHint,
     RegisterDataNode,
     ReplicaFailed,
-    ReplicaMoved,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
     VerifyReplica,
 )
+from railyard.dfs.messages.files import MoveReplica, PlacementHint, ReplicaMoved
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from railyard.dfs.namenode.journal import NoJournal
 from railyard.dfs.placement.rule import reading_rank

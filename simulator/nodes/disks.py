@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, HeldBlock
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import HeldBlock
 
 
 class _Replicas(msgspec.Struct, frozen=True, gc=False):

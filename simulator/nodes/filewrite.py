@@ -13,11 +13,11 @@ from functools import partial
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId
-from railyard.dfs.messages import (
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
     BlockAdded,
-    BlockId,
     CompleteFile,
     CreateFile,
     FileCreated,

@@ -6,7 +6,7 @@ import math
 
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.topology import Compute, Topology
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage, split_by
 
 

@@ -14,7 +14,7 @@ from railyard.benchmarks.attacks._hostile.messages import message_shapes
 from railyard.benchmarks.attacks._hostile.values import Values
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.topology import load_topology
-from railyard.dfs.messages import WriteBlock
+from railyard.dfs.messages.blocks import WriteBlock
 from railyard.netemu.messages import OpenFlow
 
 TOPOLOGY = load_topology(str(SMALL))

@@ -17,7 +17,7 @@ from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import LoseNode
+from railyard.dfs.messages.blocks import LoseNode
 from railyard.netemu.client.client import NetworkClient
 from tests.cluster_fixture import Main, MiniCluster
 

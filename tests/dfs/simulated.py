@@ -7,23 +7,13 @@ import random
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
-from railyard.dfs.messages import (
-    AddBlock,
-    BlockAdded,
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
-    CheckFiles,
-    CheckReport,
-    CompleteFile,
-    CreateFile,
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
-    FileCreated,
-    FileStatus,
     HeldBlock,
-    LocateBlocks,
-    MoveReplica,
     RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
@@ -31,8 +21,20 @@ from railyard.dfs.messages import (
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
-    StoredBlock,
     VerifyReplica,
+)
+from railyard.dfs.messages.files import (
+    AddBlock,
+    BlockAdded,
+    CheckFiles,
+    CheckReport,
+    CompleteFile,
+    CreateFile,
+    FileCreated,
+    FileStatus,
+    LocateBlocks,
+    MoveReplica,
+    StoredBlock,
 )
 from railyard.dfs.namenode.core import NameNode, Ticked
 from railyard.dfs.namenode.journal import Journal, NoJournal

@@ -9,7 +9,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.blockfile import blocks_folder
 from railyard.dfs.datanode.server import BlockServer
-from railyard.dfs.messages import DeleteReplicas, ReplicateBlock, ReplicationFailed
+from railyard.dfs.messages.datanodes import DeleteReplicas, ReplicateBlock, ReplicationFailed
 from tests.dfs.blocks import write
 from tests.dfs.simulated import topology
 

@@ -21,7 +21,7 @@ from railyard.cluster.messaging.transport import Describe, Description
 from railyard.dfs.checksums import CheckedRange, pack_sums, sums_of
 from railyard.dfs.client import BlockUnavailable
 from railyard.dfs.datanode.sending import BlockSource
-from railyard.dfs.messages import ReadBlock, WriteBlock
+from railyard.dfs.messages.blocks import ReadBlock, WriteBlock
 from railyard.dfs.peers import OutgoingBlock, Peers
 from tests.waiting import wait_for
 

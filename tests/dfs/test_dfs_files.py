@@ -13,7 +13,7 @@ import pytest
 import railyard.dfs.writing
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages import Move, PlacementHint
+from railyard.dfs.messages.files import Move, PlacementHint
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from tests.waiting import wait_for
 

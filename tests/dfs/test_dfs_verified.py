@@ -11,7 +11,7 @@ import pytest
 
 from railyard.cluster.ids import rack_of
 from railyard.dfs.client import BlockUnavailable
-from railyard.dfs.messages import ReplicaFailed
+from railyard.dfs.messages.datanodes import ReplicaFailed
 from railyard.dfs.namenode.replicas import doubts
 from tests.waiting import wait_for
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import (
     BlockReport,
     DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
-    Remove,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicaVerified,
     VerifyReplica,
 )
+from railyard.dfs.messages.files import Remove
 from railyard.dfs.namenode.replicas.doubts import LOOK_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 

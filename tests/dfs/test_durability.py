@@ -26,7 +26,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages import CreateFile, FileCreated, MakeFolder
+from railyard.dfs.messages.files import CreateFile, FileCreated, MakeFolder
 from railyard.dfs.namenode.core import NameNode
 from railyard.dfs.namenode.durable import sqlite_journal
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit

@@ -11,16 +11,15 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import HeldBlock, RegisterDataNode
+from railyard.dfs.messages.files import (
     AddBlock,
     BlockAdded,
     CompleteFile,
     CreateFile,
     FileCompleted,
     FileCreated,
-    HeldBlock,
     Listing,
-    RegisterDataNode,
     StoredBlock,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode

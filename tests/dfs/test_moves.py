@@ -9,13 +9,8 @@ import pytest
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages import (
-    DeleteReplicas,
-    MoveReplica,
-    Remove,
-    ReplicaMoved,
-    ReplicateBlock,
-)
+from railyard.dfs.messages.datanodes import DeleteReplicas, ReplicateBlock
+from railyard.dfs.messages.files import MoveReplica, Remove, ReplicaMoved
 from railyard.dfs.namenode.replicas.replication import COPIES_A_SOURCE_MAX
 from tests.dfs.simulated import SimulatedDfs
 

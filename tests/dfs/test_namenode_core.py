@@ -4,23 +4,25 @@ import pytest
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import (
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    HeldBlock,
+    RegisterDataNode,
+    ReplicateBlock,
+)
+from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
     CompleteFile,
     CreateFile,
-    DataNodeHeartbeat,
-    DeleteReplicas,
     Gather,
     GetStatus,
     GetUsage,
-    HeldBlock,
     ListFolder,
     Move,
     MoveFiles,
-    RegisterDataNode,
     Remove,
-    ReplicateBlock,
     StoredBlock,
 )
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from railyard.cluster.errors import PeerError
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.namenode.journal import ROOT, FileBlock, NoJournal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.paths import parse_path

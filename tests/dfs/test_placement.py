@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.ids import NodeId, rack_of
-from railyard.dfs.messages import PlacementHint
+from railyard.dfs.messages.files import PlacementHint
 from railyard.dfs.placement.draws import Draws
 from railyard.dfs.placement.loads import Loads
 from railyard.dfs.placement.rule import RackAware, reading_rank

@@ -17,22 +17,24 @@ from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Liveness
 from railyard.dfs.datanode.server import BlockServer
-from railyard.dfs.messages import (
-    AbandonFile,
+from railyard.dfs.messages.blocks import LoseNode
+from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
-    CreateFile,
     DataNodeHeartbeat,
     DeleteReplicas,
-    FileCreated,
-    LoseNode,
-    MoveReplica,
     RegisterDataNode,
-    ReplicaMoved,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
+)
+from railyard.dfs.messages.files import (
+    AbandonFile,
+    CreateFile,
+    FileCreated,
+    MoveReplica,
+    ReplicaMoved,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode
 from railyard.dfs.namenode.journal import NoJournal

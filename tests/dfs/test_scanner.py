@@ -14,7 +14,7 @@ from railyard.cluster.topology import Storage
 from railyard.dfs.datanode.reporter import BlockReporter, pages
 from railyard.dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages import (
+from railyard.dfs.messages.datanodes import (
     BlockReport,
     DeleteDamaged,
     HeldBlock,

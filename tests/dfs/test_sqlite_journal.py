@@ -8,7 +8,7 @@ import time
 import pytest
 
 from railyard.cluster.errors import PeerUnable, UsageError
-from railyard.dfs.messages import BlockId
+from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.journal import Change, FileBlock, Inode
 from tests.fulldisk import files_of_at_most, small_disk

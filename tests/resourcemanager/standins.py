@@ -25,8 +25,8 @@ from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Links, Liveness, RackShape, Topology
-from railyard.dfs.messages import (
-    BlockId,
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import (
     BlockLocation,
     BlocksLocated,
     FileBlocks,

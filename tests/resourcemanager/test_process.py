@@ -26,10 +26,7 @@ from railyard.cluster.messages.execution import (
     LoadJob,
 )
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages import (
-    BlocksLocated,
-    Remove,
-)
+from railyard.dfs.messages.files import BlocksLocated, Remove
 from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import (
     FinishCoflow,

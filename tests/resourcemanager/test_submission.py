@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from railyard.dfs.messages import BlockLocation, BlocksLocated, FileBlocks
+from railyard.dfs.messages.files import BlockLocation, BlocksLocated, FileBlocks
 from railyard.resourcemanager.process.messages import SubmitJob
 from railyard.resourcemanager.process.submission import Submission
 from tests.resourcemanager.standins import MAPS_AND_REDUCE, PACKAGE

@@ -11,7 +11,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import StartFlow, TaskSpec
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
-from railyard.dfs.messages import BlockLocation, FileBlocks
+from railyard.dfs.messages.files import BlockLocation, FileBlocks
 from railyard.dfs.reading import DfsFile, ReadServices
 from railyard.jobs.workloads.model import Workload, WorkStage
 from railyard.nodemanager.attempt.pace import paced_s

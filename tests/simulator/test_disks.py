@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.dfs.messages import HeldBlock
+from railyard.dfs.messages.datanodes import HeldBlock
 from railyard.simulator.nodes.disks import Disks
 
 NODES = ("r0n0", "r0n1", "r1n0")

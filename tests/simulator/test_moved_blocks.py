@@ -10,7 +10,7 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
-from railyard.dfs.messages import CheckFiles, CheckReport
+from railyard.dfs.messages.files import CheckFiles, CheckReport
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.decisions import MoveInput, Proposal

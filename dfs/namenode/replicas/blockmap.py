@@ -22,7 +22,8 @@ import msgspec
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, HeldBlock
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import HeldBlock
 from railyard.dfs.placement.loads import Loads
 
 State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]

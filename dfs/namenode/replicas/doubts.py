@@ -13,7 +13,8 @@ from __future__ import annotations
 import heapq
 
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, Finding, ReplicaVerified, VerifyReplica
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import Finding, ReplicaVerified, VerifyReplica
 from railyard.dfs.namenode.replicas.blockmap import IN_DOUBT, BlockMap, State
 
 #: A replica that is still doubtful is verified again after this time.

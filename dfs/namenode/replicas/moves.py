@@ -14,13 +14,9 @@ from dataclasses import dataclass, field
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages import (
-    BlockId,
-    DeleteReplicas,
-    MoveReplica,
-    ReplicaMoved,
-    ReplicateBlock,
-)
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import DeleteReplicas, ReplicateBlock
+from railyard.dfs.messages.files import MoveReplica, ReplicaMoved
 from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
 from railyard.dfs.namenode.replicas.replication import Replication
 from railyard.dfs.placement.rule import RackAware

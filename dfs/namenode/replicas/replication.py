@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from railyard.cluster.ids import NodeId, rack_of
-from railyard.dfs.messages import BlockId, DeleteDamaged, DeleteReplicas, ReplicateBlock
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.datanodes import DeleteDamaged, DeleteReplicas, ReplicateBlock
 from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
 from railyard.dfs.placement.rule import RackAware
 

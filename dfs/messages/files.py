@@ -1,15 +1,8 @@
-"""Messages between clients, the NameNode and the DataNodes.
-
-Bulk bytes travel as ``netemu.transfer`` says; these messages open and end such transfers.
-All ``stored_`` fields are real bytes.  A client outside the cluster has the node None.
-
-    client ──namespace, locations──► NameNode ◄──facts, reports── DataNode
-    client ──WriteBlock, ReadBlock──► DataNode ◄──commands── NameNode
-"""
+"""Files and folders: what clients ask of the NameNode."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NewType
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -22,25 +15,12 @@ from railyard.cluster.bounded import (
     NodeId,
     Number,
     Path,
-    Pid,
-    RackId,
     ReplicaRacks,
     Replicas,
     StoredBytes,
-    Text,
 )
-from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    LONG_BYTES_MAX,
-    Command,
-    Event,
-    Message,
-)
-
-#: Never used twice, not even after a restart of the NameNode.
-BlockId = NewType("BlockId", int)
-_Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
-_Nodes = Annotated[tuple[NodeId, ...], FEW]
+from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
+from railyard.dfs.messages.blocks import Block, Nodes
 
 
 # Files and folders -------------------------------------------------------------------------------
@@ -57,7 +37,7 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes and racks where a scheduler prefers a file's replicas; dead nodes are skipped."""
 
-    first: _Nodes = ()  #: preferred nodes for the first replica, best first
+    first: Nodes = ()  #: preferred nodes for the first replica, best first
     #: preferred racks of each replica; empty or missing = the placement rule decides
     racks: ReplicaRacks = ()
 
@@ -168,12 +148,12 @@ class LocateBlocks(Message, frozen=True, kw_only=True):
 class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
     """A block of a file and the nodes known to have a sound replica."""
 
-    block: _Block
+    block: Block
     stored_offset: StoredBytes  #: offset of its first byte in the file
     stored_length: StoredBytes
-    nodes: _Nodes
+    nodes: Nodes
     #: nodes with a doubtful replica, to be tried last, the most promising first
-    doubtful: _Nodes = ()
+    doubtful: Nodes = ()
 
 
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +188,7 @@ class MoveReplica(Message, frozen=True, kw_only=True):
 class ReplicaMoved(Message, frozen=True, kw_only=True):
     """The nodes with a sound replica of a block that was moved."""
 
-    nodes: _Nodes
+    nodes: Nodes
 
 
 class CheckFiles(Message, frozen=True, kw_only=True):
@@ -221,11 +201,11 @@ class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """A missing or under-replicated block, as fsck lists it."""
 
     path: Path
-    block: _Block
+    block: Block
     wanted: Replicas  #: replicas that the block should have
-    nodes: _Nodes  #: nodes with a sound replica
-    corrupt: _Nodes = ()  #: nodes where the replica was found damaged or missing
-    suspect: _Nodes = ()  #: nodes where the replica waits to be verified
+    nodes: Nodes  #: nodes with a sound replica
+    corrupt: Nodes = ()  #: nodes where the replica was found damaged or missing
+    suspect: Nodes = ()  #: nodes where the replica waits to be verified
 
 
 class CheckReport(Message, frozen=True, kw_only=True):
@@ -240,7 +220,7 @@ class CheckReport(Message, frozen=True, kw_only=True):
     replicas: Count
     stored_bytes: StoredBytes
     nodes_alive: Count
-    nodes_lost: _Nodes
+    nodes_lost: Nodes
     missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: without any sound replica
     under_replicated: Annotated[tuple[BlockTrouble, ...], ENTRIES]
     over_replicated: Count
@@ -281,22 +261,22 @@ class AddBlock(Message, frozen=True, kw_only=True):
     file: Number
     stored_length: StoredBytes
     #: a block that could not be written and is now dropped; its nodes are avoided
-    instead_of: _Block | None = None
-    exclude: _Nodes = ()  #: failed nodes, to be avoided
+    instead_of: Block | None = None
+    exclude: Nodes = ()  #: failed nodes, to be avoided
 
 
 class BlockAdded(Message, frozen=True, kw_only=True):
     """A new block and its pipeline: the client writes to the first node, which forwards it on."""
 
-    block: _Block
-    nodes: _Nodes
+    block: Block
+    nodes: Nodes
 
 
 class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A written block and the nodes that acknowledged it."""
 
-    block: _Block
-    nodes: _Nodes
+    block: Block
+    nodes: Nodes
 
 
 class CompleteFile(Message, frozen=True, kw_only=True):
@@ -321,180 +301,3 @@ class AbandonFile(Message, frozen=True, kw_only=True):
     """Drop an open file and its blocks.  Answered with ``Done``."""
 
     file: Number
-
-
-# Block transfers: from a client or a DataNode to a DataNode --------------------------------------
-class WriteBlock(Message, frozen=True, kw_only=True):
-    """Store a block on ``nodes[0]`` and forward it to the others; its bytes follow as chunks.
-
-    The payload holds the block's checksums (``dfs.checksums.pack_sums``), which every node checks.
-    Answered with ``BlockWritten`` when every node of the pipeline has stored the block or failed.
-    """
-
-    transfer: Name  #: name of the transfer, chosen by the sender
-    block: _Block
-    stored_length: StoredBytes
-    nodes: _Nodes
-
-
-class BlockWritten(Message, frozen=True, kw_only=True):
-    """The nodes that stored the block; if any of the pipeline is missing, ``reason`` says why."""
-
-    nodes: _Nodes
-    reason: Text = ""
-    is_full: bool = False  #: with no ``nodes``: the first node's disk is full
-
-
-class ReadBlock(Message, frozen=True, kw_only=True):
-    """Read a range of the replica on ``node``; its bytes come as chunks.
-
-    Answered with ``Done`` before the first chunk; refused if there is no sound replica.  The
-    answer's payload holds the checksums of the range, which the reader verifies.
-    """
-
-    transfer: Name  #: name of the transfer and of its flow, chosen by the reader
-    block: _Block
-    node: NodeId
-    stored_offset: StoredBytes
-    stored_length: StoredBytes
-    reader: NodeId | None = None  #: None: outside the cluster
-
-
-class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
-
-    node: NodeId
-
-
-# From a DataNode to the NameNode -----------------------------------------------------------------
-class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A replica on a node's disk."""
-
-    block: _Block
-    stored_length: StoredBytes
-
-
-class RegisterDataNode(Message, frozen=True, kw_only=True):
-    """Register a DataNode with all replicas of its nodes.  Answered with ``Done``."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    pid: Pid
-    nodes: Annotated[dict[NodeId, Annotated[tuple[HeldBlock, ...], ENTRIES]], FEW]
-
-
-class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
-    """A DataNode is alive, with the nodes that are still usable."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    nodes: _Nodes  #: all other nodes of the rack are lost
-
-
-class BlockReplicated(Event, frozen=True, kw_only=True):
-    """A ``ReplicateBlock`` succeeded: ``target`` has the block."""
-
-    block: _Block
-    target: NodeId
-    stored_length: StoredBytes
-
-
-class ReplicationFailed(Event, frozen=True, kw_only=True):
-    """A ``ReplicateBlock`` failed."""
-
-    block: _Block
-    source: NodeId
-    target: NodeId
-    reason: Text
-
-
-class ReplicasDeleted(Event, frozen=True, kw_only=True):
-    """A ``DeleteReplicas`` was carried out."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
-    blocks: Annotated[tuple[_Block, ...], ENTRIES]
-
-
-class ReplicaFailed(Event, frozen=True, kw_only=True):
-    """A reader found a replica damaged or missing.  Not answered.
-
-    Never sent for an error unrelated to the replica, such as too many open files.  It is no proof:
-    the NameNode has the replica's own DataNode verify it (``VerifyReplica``).
-    """
-
-    block: _Block
-    node: NodeId
-    reason: Text
-
-
-#: Result of verifying a replica: as written; damaged, truncated or missing; not readable for now.
-Finding = Literal["sound", "damaged", "unreadable"]
-
-
-class ReplicaVerified(Event, frozen=True, kw_only=True):
-    """A DataNode has verified a whole replica of its own, on request or by its periodic scan."""
-
-    block: _Block
-    node: NodeId
-    found: Finding
-    reason: Text = ""  #: why it is not sound
-
-
-class BlockReport(Message, frozen=True, kw_only=True):
-    """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
-
-    It may be out of date on arrival, so a difference only makes replicas suspect.
-    """
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
-    first: _Block
-    last: _Block
-    held: Annotated[tuple[HeldBlock, ...], ENTRIES]
-
-
-# Commands: from the NameNode to a DataNode -------------------------------------------------------
-class ReplicateBlock(Command, frozen=True, kw_only=True):
-    """Copy the replica on ``source`` to ``target``."""
-
-    block: _Block
-    stored_length: StoredBytes
-    source: NodeId
-    target: NodeId
-
-
-class DeleteReplicas(Command, frozen=True, kw_only=True):
-    """Delete the replicas of these blocks on ``node``, including those being written."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
-    blocks: Annotated[tuple[_Block, ...], ENTRIES]
-
-
-class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
-
-    block: _Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
-
-
-class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Verify a replica again and delete it if it is damaged.
-
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
-    """
-
-    block: _Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
-
-
-class RegisterAgain(Command, frozen=True, kw_only=True):
-    """Register again: the NameNode does not know this DataNode."""
