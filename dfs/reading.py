@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from railyard.cluster.errors import PeerUnable, RailyardError
 from railyard.cluster.files.bulk import new_buffer
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.dfs.arriving import ArrivingRange
@@ -26,14 +26,14 @@ from railyard.dfs.checksums import CHECKED_BYTES
 from railyard.dfs.messages.datanodes import ReplicaFailed
 from railyard.dfs.messages.files import BlockLocation, BlocksLocated, FileBlocks, LocateBlocks
 from railyard.dfs.peers import Peers
-from railyard.dfs.placement.rule import reading_rank
+from railyard.dfs.placement.nearest import distance, nearest_first
 
 #: A DataNode that sends nothing for so long is given up, in seconds.
 STALLED_S = 60.0
 #: Pauses in seconds before each request for new locations once all replicas have failed: the
 #: NameNode may have had new replicas made meanwhile.
 LOOK_AGAIN_S = (0.1, 0.5, 2.0)
-#: Names of the distances that ``DfsFile._distance`` returns: 0, 1 and 2.
+#: Names of distances 0, 1 and 2.
 _DISTANCES = ("local", "rack", "remote")
 
 
@@ -104,7 +104,7 @@ class DfsFile:
         end = offset + length
         tried: dict[NodeId, str] = {}
         for pause_s in (*LOOK_AGAIN_S, None):
-            for node in self._nearest_first(block):
+            for node in self._nodes_to_try(block):
                 try:
                     for piece in self._read_replica(block, node, offset, end - offset, at_once):
                         offset += len(piece)
@@ -126,24 +126,11 @@ class DfsFile:
         finally:
             self.waited_s += now_s() - begin_s
 
-    def _nearest_first(self, block: BlockLocation) -> list[NodeId]:
-        """Nodes to try: own node, own rack, others, then those with a doubtful replica.
-
-        Ties are broken by ``reading_rank``, which differs from reader to reader.
-        """
-
-        def preference(node: NodeId) -> tuple[bool, int, int]:
-            shuffled = reading_rank(self._services.node, node, block.nodes)
-            return self._services.peers.is_lost(node), self._distance(node), shuffled
-
-        return [*sorted(block.nodes, key=preference), *block.doubtful]
-
-    def _distance(self, node: NodeId) -> int:
-        """0 for the reader's own node, 1 for its rack, 2 for any other."""
-        me = self._services.node
-        if node == me:
-            return 0
-        return 1 if me is not None and rack_of(node) == rack_of(me) else 2
+    def _nodes_to_try(self, block: BlockLocation) -> list[NodeId]:
+        """The nearest first, and those with a doubtful replica last."""
+        services = self._services
+        sound = nearest_first(services.node, block.nodes, services.peers.is_lost)
+        return [*sound, *block.doubtful]
 
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
         located = self._services.namenode.call(LocateBlocks(path=self.path), BlocksLocated)
@@ -156,14 +143,14 @@ class DfsFile:
     def _read_replica(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
-        distance = self._distance(node)
+        away = distance(self._services.node, node)
         pieces = (
             self._read_own(block, node, offset, length, at_once)
-            if distance == 0
+            if away == 0
             else self._read_other(block, node, offset, length)
         )
         for piece in pieces:
-            self._services.read_bytes[_DISTANCES[distance]] += len(piece)
+            self._services.read_bytes[_DISTANCES[away]] += len(piece)
             yield piece
 
     def _read_own(

@@ -17,7 +17,6 @@ Draws are keyed by (seed, file, block), so they do not depend on other placement
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -83,15 +82,6 @@ class RackAware:
             left.remove(victim)
             gone.append(victim)
         return gone
-
-
-def reading_rank(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
-    """The order in which a reader tries equally near replicas: the smallest rank first.
-
-    It differs from reader to reader and depends only on the replicas' nodes, not on block ids: the
-    ids of blocks that are written at the same time differ between the two clocks.
-    """
-    return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
 
 
 def _next_node(

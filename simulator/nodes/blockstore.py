@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
+from railyard.cluster.ids import FlowId, NodeId, RackId
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
@@ -34,7 +34,7 @@ from railyard.dfs.messages.datanodes import (
 from railyard.dfs.messages.files import MoveReplica, PlacementHint, ReplicaMoved
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
 from railyard.dfs.namenode.journal import NoJournal
-from railyard.dfs.placement.rule import reading_rank
+from railyard.dfs.placement.nearest import nearest
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
@@ -97,22 +97,13 @@ class BlockStore:
         return self.namenode.blocks.sound(block)
 
     def nearest(self, block: BlockId, reader: NodeId) -> NodeId | None:
-        """The node with the nearest readable replica: same node, same rack, other; or None.
+        """The node with the nearest readable replica, or None.
 
-        Among equally near ones the order differs between readers, as in ``dfs.reading``.  A
-        replica that is missing on its disk is reported to the NameNode.
+        A replica that is missing on its disk is reported to the NameNode.
         """
         while True:
-            nodes = [node for node in self.locate(block) if node not in self.down]
-            if not nodes:
-                return None
-            if reader in nodes:
-                best = reader
-            else:
-                mine = rack_of(reader)
-                near = [node for node in nodes if rack_of(node) == mine] or nodes
-                best = min(near, key=lambda node: reading_rank(reader, node, nodes))
-            if self.disks.has(block, best):
+            best = nearest(reader, [node for node in self.locate(block) if node not in self.down])
+            if best is None or self.disks.has(block, best):
                 return best
             self.send(ReplicaFailed(block=block, node=best, reason="it is not there"))
 

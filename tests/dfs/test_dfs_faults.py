@@ -255,7 +255,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
     writer.write("/one", [LONG], replication=1)
     file = cluster.client(reader).open("/two")
     (block,) = file._blocks
-    changes.append(cluster.block_file(file._nearest_first(block)[0], block.block))
+    changes.append(cluster.block_file(file._nodes_to_try(block)[0], block.block))
     assert read_on(file.stream()) == (LONG, "")  # goes on with the other replica
     (block,) = writer.locations("/one")
     changes.append(cluster.block_file("r0n0", block.block))

@@ -16,7 +16,7 @@ from railyard.cluster.ids import NodeId, rack_of
 from railyard.dfs.messages.files import PlacementHint
 from railyard.dfs.placement.draws import Draws
 from railyard.dfs.placement.loads import Loads
-from railyard.dfs.placement.rule import RackAware, reading_rank
+from railyard.dfs.placement.rule import RackAware
 
 BLOCK = ("/file", 0)
 
@@ -194,20 +194,3 @@ def test_surplus_goes_where_most_are_then_where_it_is_fullest():
     loads = Loads({NodeId("r0n0"): 5, NodeId("r0n1"): 9, NodeId("r1n0"): 99})
     assert RackAware(1).surplus(list(loads), 2, loads) == ["r0n1"]
     assert RackAware(1).surplus(list(loads), 3, loads) == []
-
-
-def first_choice(reader, replicas):
-    return min(replicas, key=lambda node: reading_rank(reader, node, replicas))
-
-
-@given(replicas=st.permutations(nodes(3, 1)), reader=st.none() | st.sampled_from(nodes(9, 2)))
-def test_a_reader_s_first_choice_does_not_depend_on_the_order_of_the_replicas(replicas, reader):
-    assert first_choice(reader, replicas) == first_choice(reader, sorted(replicas))
-
-
-def test_readers_choose_differently_and_a_reader_does_among_other_replicas():
-    readers, replicas = nodes(20, 5), nodes(3, 1)
-    chosen = Counter(first_choice(reader, replicas) for reader in readers)
-    assert min(chosen[node] for node in replicas) >= 20  # of 33
-    of_pairs = {first_choice("r9n9", ["r0n0", other]) == "r0n0" for other in nodes(9, 2)[1:]}
-    assert of_pairs == {True, False}
