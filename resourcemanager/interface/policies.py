@@ -68,6 +68,9 @@ class Policy:
     #: whether it looks at ``ClusterView.links``; without such a policy nobody observes them.  A
     #: policy that overrides ``links_observed`` need not say so
     uses_network: ClassVar[bool] = False
+    #: classes of parts whose settings are the recipe's, too, each under its own section; the
+    #: constructor gets these settings after the cluster, in this order
+    part_settings: ClassVar[tuple[type[Policy], ...]] = ()
     #: the policies that this one is made of; each is notified of an event before this one is
     parts: tuple[Policy, ...] = ()
 

@@ -92,18 +92,24 @@ class Recipe:
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
         return tuple(dict.fromkeys(roles))
 
+    def with_settings(self) -> tuple[type[Policy], ...]:
+        """The classes of its policies, and of their parts with settings of their own."""
+        kinds = [each for kind in self.classes() for each in (kind, *kind.part_settings)]
+        return tuple(dict.fromkeys(kinds))
+
 
 def read_options(
     recipe: Recipe, options: Mapping[str, Option]
 ) -> dict[type[Policy], msgspec.Struct]:
-    """{policy: its settings}: its defaults, changed by ``options``.
+    """{policy, or part with settings of its own: its settings}: defaults, changed by ``options``.
 
     An option is "section.field", or "section.field.key" where the field is a mapping.  Raises
     ``UsageError`` for a name that this recipe does not have and for an impossible value.
     """
     made = _read_sections(recipe, options)
     return {
-        kind: made[kind.section] if kind.section else kind.Config() for kind in recipe.classes()
+        kind: made[kind.section] if kind.section else kind.Config()
+        for kind in recipe.with_settings()
     }
 
 
@@ -123,7 +129,7 @@ def option_names(recipe: Recipe) -> list[str]:
 
 def _sections(recipe: Recipe) -> dict[str, type[msgspec.Struct]]:
     """{prefix of settings: their class}"""
-    sections = {kind.section: kind.Config for kind in recipe.classes() if kind.section}
+    sections = {kind.section: kind.Config for kind in recipe.with_settings() if kind.section}
     return sections | ({LINKS: LinksConfig} if recipe.uses_network else {})
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -80,13 +80,22 @@ class Speculation(CopyPolicy):
 
 
 class Late(Policy):
-    """The part of ``Speculation`` that works."""
+    """The part of ``Speculation`` that works.
+
+    ``others``: which tasks have copies of somebody else's, so that they are left alone.
+    """
 
     section = "speculation"
 
-    def __init__(self, config: SpeculationConfig, cluster: ClusterView) -> None:
+    def __init__(
+        self,
+        config: SpeculationConfig,
+        cluster: ClusterView,
+        others: Callable[[TaskView], bool] | None = None,
+    ) -> None:
         super().__init__(config, cluster)
         self._config = config
+        self._others = others or _of_nobody
         self._copies: dict[AttemptId, None] = {}  #: copies that hold a slot
         #: all others that do, the oldest first
         self._originals: dict[AttemptId, AttemptView] = {}
@@ -101,6 +110,8 @@ class Late(Policy):
 
     # What has happened ---------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
+        if self._others(attempt.task):
+            return
         if len(attempt.task.live) > 1:
             self._copies[attempt.id] = self._made[attempt.task.stage.id][attempt.id] = None
             self._started += 1
@@ -169,7 +180,11 @@ class Late(Policy):
 
     def _slow_of(self, stage: StageView) -> Iterator[tuple[float, AttemptView]]:
         running = [task.live for task in stage.tasks if task.state == "running"]
-        single = [live[0] for live in running if len(live) == 1 and not live[0].killing]
+        single = [
+            live[0]
+            for live in running
+            if len(live) == 1 and not live[0].killing and not self._others(live[0].task)
+        ]
         old = [each for each in single if self._age_s(each) >= self._config.after_s]
         if not old:
             return
@@ -209,6 +224,10 @@ class Late(Policy):
     def _rate(self, attempt: AttemptView) -> float:
         """Progress per second since its launch."""
         return attempt.progress / max(_SHORTEST_S, self._age_s(attempt))
+
+
+def _of_nobody(_: TaskView) -> bool:
+    return False
 
 
 def _whole(duration_s: float) -> float:

@@ -315,7 +315,7 @@ def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
     """
     known = option_names(recipe) if seed % 2 else ()
     options: dict[str, Option] = {name: True for name in _OFF if name in known}
-    if recipe.copies is Speculation and not seed % 3:
+    if Speculation in recipe.with_settings() and not seed % 3:
         options |= {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
     return options
 

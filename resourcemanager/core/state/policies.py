@@ -42,7 +42,8 @@ class Policies:
     def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
         configs = read_options(recipe, options)
         made: dict[type[Policy], Policy] = {
-            kind: kind(configs[kind], cluster) for kind in recipe.classes()
+            kind: kind(configs[kind], cluster, *[configs[part] for part in kind.part_settings])
+            for kind in recipe.classes()
         }
         self.name = recipe.name
         #: how links are observed; None if no policy uses the network
