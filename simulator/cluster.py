@@ -30,6 +30,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.state.records import JobRecord, one_after_another
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
@@ -92,10 +93,7 @@ class Simulation:
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
         self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
-        for number, job in enumerate(workload.jobs, start=1):
-            self.heap.at(0.0, self.jobs.store_input, job, priority=EventPriority.FAULT)
-            name = JobId(f"j{number}")
-            self.heap.at(job.submit_s, self.jobs.submit, name, job, priority=EventPriority.ARRIVAL)
+        self._steps = self._plan_submissions()
         self.heap.at(0.0, self.jobs.tell_of_inputs, priority=EventPriority.FAULT)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
@@ -126,7 +124,6 @@ class Simulation:
     def summary(self) -> dict[str, Any]:
         """The results that ``summary.json`` has, except those that only the caller knows."""
         config, driver = self.config, self.driver
-        records = list(self.core.records.values())
         summary = {
             "scheduler": config.scheduler,
             "flow_scheduler": config.flow_scheduler,
@@ -135,13 +132,39 @@ class Simulation:
             "clock": "virtual",
             "seed": config.seed,
             "scale": config.topology.scale,
-            **report(records, self.core.state.slot_history, self.heap.now_s),
+            **report(self._records(), self.core.state.slot_history, self.heap.now_s),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "verified": None,  # a simulation has no output to verify
         }
         add_figures(summary, self.core.state.policies)
         add_network(summary, self.network.stats())
         return summary
+
+    def _plan_submissions(self) -> dict[JobId, list[JobId]]:
+        """Have all jobs submitted; {first step of a job: all its steps}."""
+        steps: dict[JobId, list[JobId]] = {}
+        known: dict[str, tuple[JobId, JobId]] = {}  #: {name: the job, and the first of its steps}
+        for number, job in enumerate(self.workload.jobs, start=1):
+            self.heap.at(0.0, self.jobs.store_input, job, priority=EventPriority.FAULT)
+            name = first = JobId(f"j{number}")
+            if job.after:
+                earlier, first = known[job.after]
+                self.jobs.submit_after(earlier, name, job)
+            else:
+                submit = self.jobs.submit
+                self.heap.at(job.submit_s, submit, name, job, priority=EventPriority.ARRIVAL)
+            known[job.name] = name, first
+            steps.setdefault(first, []).append(name)
+        return steps
+
+    def _records(self) -> list[JobRecord]:
+        """What the core has recorded of each job; steps of one are put together."""
+        records = self.core.records
+        return [
+            one_after_another([records[step] for step in self._steps[first] if step in records])
+            for first in records
+            if first in self._steps
+        ]
 
     def _take_commands(self) -> None:
         driver, workers = self.driver, self.workers

@@ -34,6 +34,7 @@ from railyard.resourcemanager.interface.events import (
     TaskInput,
 )
 from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
+from railyard.simulator.heap import EventPriority
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import JobWork
 from railyard.simulator.nodes.workers import Workers
@@ -56,6 +57,8 @@ class Submissions:
         self._readers: dict[str, list[str]] = {}  #: {path: names of the jobs that read it}
         self._outputs: dict[JobId, str] = {}  #: {job that is not discarded yet: output folder}
         self._failed: dict[JobId, None] = {}  #: failed jobs; their output will be removed
+        #: {job: those that are submitted once it has ended well}
+        self._next: dict[JobId, list[tuple[JobId, WorkloadJob]]] = {}
         #: {data path: racks that the data policy allows, per replica}, until the data is stored
         self._racks: dict[str, tuple[tuple[RackId, ...], ...]] = {}
         driver.on(PlaceData, self._place)
@@ -87,6 +90,10 @@ class Submissions:
         """Tell the core where all input is, if it wants to know; once it is stored."""
         for path in self._files:
             self._tell_of(path, self._readers[path])
+
+    def submit_after(self, earlier: JobId, job: JobId, wanted: WorkloadJob) -> None:
+        """Submit a job once an earlier one has ended well; if that fails, it ends unsubmitted."""
+        self._next.setdefault(earlier, []).append((job, wanted))
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
@@ -179,9 +186,20 @@ class Submissions:
         self._driver.feed(JobCommitted(job=command.job))
 
     def _end(self, command: EndJob) -> None:
-        self.ended += 1
         if not command.ok and command.job in self._outputs:
             self._failed[command.job] = None
+        if command.ok:
+            self._submit_next(command.job)
+        self.ended += 1 if command.ok else self._never_submitted(command.job) + 1
+
+    def _submit_next(self, ended: JobId) -> None:
+        heap = self._workers.heap
+        for job, wanted in self._next.pop(ended, ()):
+            heap.at(heap.now_s, self.submit, job, wanted, priority=EventPriority.ARRIVAL)
+
+    def _never_submitted(self, failed: JobId) -> int:
+        """How many jobs waited for a failed one, directly or indirectly."""
+        return sum(1 + self._never_submitted(job) for job, _ in self._next.pop(failed, ()))
 
     def _discard(self, command: DiscardJob) -> None:
         del self._workers.jobs[command.job]

@@ -7,7 +7,8 @@ second for a job of 10 GB on a topology with scale 1000.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,7 +31,8 @@ def measured_workload(mix: Mix, topology: Topology, seed: int) -> Workload:
     Raises ``UsageError`` for an impossible job.  Exceptions of a job's own code are not caught.
     """
     measuring = _Measuring(topology)
-    jobs = tuple(measuring.measure(one) for one in plan_mix(mix, topology, seed, _FOLDER))
+    planned = plan_mix(mix, topology, seed, _FOLDER)
+    jobs = tuple(job for one in planned for job in measuring.measure(one))
     return Workload(name=mix.name, source="measured on the jobs themselves", jobs=jobs)
 
 
@@ -44,6 +46,23 @@ class _Store(dict[str, bytes]):
         return BytesReader(self[path])
 
 
+class _Measured(NamedTuple):
+    """A job that was run: what is measured of it."""
+
+    run: LocalRun  #: empty if no later step may read its output
+    stages: tuple[WorkStage, ...]
+    inputs: tuple[InputFile, ...]
+
+
+def _written(run: LocalRun, folder: str) -> dict[str, bytes]:
+    """The files that a run's tasks write into a folder, {path: content}."""
+    return {
+        f"{folder}/part-{stage}-{number:05}": output
+        for stage, outputs in run.outputs.items()
+        for number, output in enumerate(outputs)
+    }
+
+
 class _Measuring:
     """Runs jobs and measures them; generates equal inputs once and measures equal jobs once."""
 
@@ -51,52 +70,55 @@ class _Measuring:
         self._topology = topology
         self._store = _Store()
         self._shares: dict[str, tuple[float, ...]] = {}  #: {folder of input: the racks' shares}
-        self._known: dict[bytes, tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]] = {}
+        self._known: dict[bytes, _Measured] = {}
 
-    def measure(self, planned: Planned) -> WorkloadJob:
-        """The measured stages and files of a planned job."""
-        step, wanted = planned.plan.measured, planned.job
-        for generate in planned.plan.before:
-            # Steps that read a file only check it; the job does not depend on their output.
-            if not generate.input and not self._store.list(generate.output):
-                self._generate(generate)
-        package = step.pack(self._store)
-        key = msgspec.msgpack.encode((step.sources, step.reduces, package))
-        if key not in self._known:
-            self._known[key] = self._run(load_job(package), step)
-        stages, inputs = self._known[key]
-        return WorkloadJob(
-            name=wanted.name,
-            user=wanted.user,
-            queue=wanted.queue,
-            submit_s=wanted.submit_s,
-            stages=stages,
-            files=inputs,
-            recurrence=wanted.recurrence,
-        )
+    def measure(self, planned: Planned) -> Iterator[WorkloadJob]:
+        """The measured stages and files of each step of a planned job."""
+        for step in planned.plan.before:
+            if not self._store.list(step.output):
+                self._shares[step.output] = step.shares
+                run = self._run(load_job(step.pack(self._store)), step)
+                self._store.update(_written(run, step.output))
+        wanted, before = planned.job, ""
+        for name, step in planned.steps():
+            package = step.pack(self._store)
+            is_last = step is planned.plan.measured[-1]
+            key = msgspec.msgpack.encode((step.sources, step.reduces, package, is_last))
+            if key not in self._known:
+                run, stages, inputs = self._measure(load_job(package), step)
+                self._known[key] = _Measured(LocalRun() if is_last else run, stages, inputs)
+            measured = self._known[key]
+            self._store.update(_written(measured.run, step.output))
+            past = wanted.recurrence
+            yield WorkloadJob(
+                name=name,
+                user=wanted.user,
+                queue=wanted.queue,
+                submit_s=wanted.submit_s,
+                after=before,
+                stages=measured.stages,
+                files=measured.inputs,
+                recurrence=past and msgspec.structs.replace(past, name=name),
+            )
+            before = name
 
-    def _generate(self, step: Step) -> None:
-        self._shares[step.output] = step.shares
-        run = run_locally(load_job(step.pack(self._store)), {}, step.reduces)
-        for stage, outputs in run.outputs.items():
-            for number, output in enumerate(outputs):
-                self._store[f"{step.output}/part-{stage}-{number:05}"] = output
-
-    def _run(self, job: Job, step: Step) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
-        """Run the measured step's job: its stages, and the files that it reads."""
+    def _run(self, job: Job, step: Step) -> LocalRun:
+        """Run a step's job over the files that it reads."""
         paths = {source: self._store.list(source) for source in step.sources}
         files = {path: self._store[path] for listed in paths.values() for path in listed}
         named = {name: paths[source] for name, source in step.inputs}
-        split_bytes = self._topology.stored_block_bytes
-        run = run_locally(job, files, step.reduces, split_bytes, named)
-        inputs = tuple(
-            file
-            for source, listed in paths.items()
-            for file in self._inputs(
-                {path: files[path] for path in listed}, self._shares.get(source, ())
-            )
-        )
-        return self._stages(job.stage_specs(step.reduces), inputs, named, run), inputs
+        return run_locally(job, files, step.reduces, self._topology.stored_block_bytes, named)
+
+    def _measure(self, job: Job, step: Step) -> _Measured:
+        """Run a measured step's job: its stages, and the files that it reads."""
+        run = self._run(job, step)
+        inputs: list[InputFile] = []
+        for source in step.sources:
+            files = {path: self._store[path] for path in self._store.list(source)}
+            inputs += self._inputs(files, self._shares.get(source, ()))
+        named = {name: self._store.list(source) for name, source in step.inputs}
+        stages = self._stages(job.stage_specs(step.reduces), inputs, named, run)
+        return _Measured(run, stages, tuple(inputs))
 
     def _inputs(
         self, files: Mapping[str, bytes], shares: tuple[float, ...]
@@ -119,7 +141,7 @@ class _Measuring:
     def _stages(
         self,
         specs: tuple[StageSpec, ...],
-        inputs: tuple[InputFile, ...],
+        inputs: Sequence[InputFile],
         named: Mapping[str, Sequence[str]],
         run: LocalRun,
     ) -> tuple[WorkStage, ...]:

@@ -8,7 +8,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix, MixJob
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.sample import Plan, Request, default_reduces
+from railyard.jobs.samples.sample import Plan, Request, Step, default_reduces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +17,14 @@ class Planned:
 
     job: MixJob
     plan: Plan
+
+    def steps(self) -> list[tuple[str, Step]]:
+        """The steps of the job and the names that they run under, the first under the job's own."""
+        own = self.job.name
+        return [
+            (own if number == 1 else f"{own}.{number}", step)
+            for number, step in enumerate(self.plan.measured, start=1)
+        ]
 
 
 def plan_mix(mix: Mix, topology: Topology, seed: int, folder: str) -> tuple[Planned, ...]:

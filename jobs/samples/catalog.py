@@ -13,6 +13,7 @@ from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
 from railyard.jobs.samples.query.plan import plan_query
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
+from railyard.jobs.samples.sequences.plan import plan_ranked_inverted_index, plan_sequence_count
 from railyard.jobs.samples.steps import (
     decoded,
     generating_step,
@@ -222,6 +223,12 @@ def _generate_text(request: Request) -> Step:
 
 CATALOG = (
     Sample("query", "joins two tables, adds up and ranks, as SQL in five stages", plan_query),
+    Sample(
+        "ranked-inverted-index",
+        "ranks the documents of each three words, of what sequence-count wrote",
+        plan_ranked_inverted_index,
+    ),
+    Sample("sequence-count", "counts three words in a row, by document", plan_sequence_count),
     Sample("terasort", "sorts 100-byte records, as the sort benchmark defines it", plan_terasort),
     Sample("topwords", "finds the most frequent words, in three stages", plan_topwords),
     Sample("wordcount", "counts words; combined=false ships every single one", plan_wordcount),

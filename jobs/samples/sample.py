@@ -78,7 +78,8 @@ class Step:
     #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
     inputs: tuple[tuple[str, str], ...] = ()  #: (name, path) of each input, if they have names
-    measured: bool = False  #: whether this is the requested job, not a preparation or a check
+    #: whether this is the requested job or a part of it, not a preparation or a check
+    measured: bool = False
     #: the share of each rack, r0, r1, ..., in what its last stage writes: the first replicas of a
     #: task's file are in one rack.  () = the store's or the scheduler's rule
     shares: tuple[float, ...] = ()
@@ -101,7 +102,11 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The steps and checks of a request."""
+    """The steps and checks of a request.
+
+    Measured steps follow one another without others between them.  The requested job begins with
+    the submission of the first, and ends with the last.
+    """
 
     steps: tuple[Step, ...]  #: in the order in which they run
     input: InputFormat  #: ``plan.input.check(path, length)`` refuses a wrong file of the user's
@@ -117,20 +122,26 @@ class Plan:
     verify: Callable[[Files], Verdict] | None = None
 
     @property
-    def measured(self) -> Step:
-        """The step of the requested job."""
-        [measured] = [step for step in self.steps if step.measured]
-        return measured
+    def measured(self) -> tuple[Step, ...]:
+        """The steps of the requested job, at least one."""
+        return tuple([step for step in self.steps if step.measured])
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The path of each input of the requested job that is there before it begins."""
+        outputs = {step.output for step in self.measured}
+        paths = (path for step in self.measured for path in step.sources if path not in outputs)
+        return tuple(dict.fromkeys(paths))
 
     @property
     def before(self) -> tuple[Step, ...]:
-        """The steps before the measured one; steps of two plans with equal outputs are equal."""
-        return self.steps[: self.steps.index(self.measured)]
+        """The steps that prepare; those of two plans that have equal outputs are equal."""
+        return self.steps[: self.steps.index(self.measured[0])]
 
     @property
     def after(self) -> tuple[Step, ...]:
-        """The steps after the measured one."""
-        return self.steps[self.steps.index(self.measured) + 1 :]
+        """The steps that check."""
+        return self.steps[self.steps.index(self.measured[-1]) + 1 :]
 
 
 @dataclass(frozen=True)

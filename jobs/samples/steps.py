@@ -28,13 +28,19 @@ def measured_step(name: str, source: str, request: Request, package: JobPackage)
 
 
 def generating_step(
-    name: str, request: Request, package: JobPackage, stored_bytes: int, folder: str = "input"
+    name: str,
+    request: Request,
+    package: JobPackage,
+    stored_bytes: int,
+    folder: str = "input",
+    of: str = "",
 ) -> Step:
     """A step that generates about ``stored_bytes`` of input, skewed if that is asked for.
 
-    ``folder``: its output below the folder of the run, if it is not shared with other runs.
+    ``folder``: its output below the folder of the run, if it is not shared with other runs; ``of``:
+    what it makes that of, the output of another such step.
     """
-    what = "-".join([name, *map(str, package.params.values())])
+    what = "-".join([name, *map(str, package.params.values()), *([Path(of).name] if of else [])])
     if request.skew is not None:
         what += f"-{request.skew}"
     if request.shared:
@@ -43,7 +49,7 @@ def generating_step(
         drawn_for, output = f"{what} {Path(request.folder).name}", f"{request.folder}/{folder}"
     return Step(
         name=name,
-        input="",
+        input=of,
         output=output,
         reduces=1,
         pack=lambda _: package,

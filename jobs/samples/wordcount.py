@@ -10,7 +10,6 @@ heavy on the network.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -20,6 +19,7 @@ from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import FETCHED_SHARE, fetch, split_blocks, split_bytes
+from railyard.jobs.samples.hashing import rows_by_partition
 from railyard.jobs.samples.wordtable import WordTable
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
@@ -95,17 +95,11 @@ class _Partitions:
 
     def add(self, words: list[bytes], counts: list[int]) -> None:
         """Add words with their counts; equal words always go to the same partition."""
-        hashes = np.fromiter(map(zlib.crc32, words), np.uint32, len(words))
-        numbers = (hashes % len(self.pieces)).astype(np.uint16)
-        order = np.argsort(numbers, kind="stable")
-        ends = np.bincount(numbers, minlength=len(self.pieces)).cumsum().tolist()
-        ordered_counts = np.array(counts, np.uint64)[order].astype("<u8")
-        rows = order.tolist()
-        for pieces, start, end in zip(self.pieces, [0, *ends], ends, strict=False):
-            if end > start:
-                joined = b" ".join([words[row] for row in rows[start:end]])
-                part = ordered_counts[start:end].tobytes()
-                pieces += [_HEADER.pack(end - start, len(joined)), part, joined]
+        counted = np.array(counts, "<u8")
+        for partition, rows in rows_by_partition(words, len(self.pieces)):
+            joined = b" ".join([words[row] for row in rows.tolist()])
+            header = _HEADER.pack(len(rows), len(joined))
+            self.pieces[partition] += [header, counted[rows].tobytes(), joined]
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[bytes, int]]:

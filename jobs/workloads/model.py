@@ -87,6 +87,9 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     queue: str
     submit_s: float  #: from the start of the workload
+    #: name of an earlier job: this one is its next step, submitted once that has ended well; the
+    #: two, and steps after it, count as one job.  "" = it is submitted at ``submit_s``
+    after: str = ""
     stages: tuple[WorkStage, ...]  #: each after those that it reads
     files: tuple[InputFile, ...] = ()
     output_replication: int = 0  #: replicas of its output; 0 = the block store's default
@@ -220,6 +223,8 @@ def check_workload(jobs: Sequence[WorkloadJob]) -> None:
         where = f"job {job.name}"
         if job.name in names:
             raise UsageError(f"{where}: there are two of that name")
+        if job.after and job.after not in names:
+            raise UsageError(f'{where}: after = "{job.after}": need the name of an earlier job')
         names.add(job.name)
         try:
             check_stages(job.specs())

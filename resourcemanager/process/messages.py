@@ -44,6 +44,9 @@ from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
+#: The jobs that are the steps of one, one after the other.
+_Steps = Annotated[tuple[JobId, ...], msgspec.Meta(min_length=1, max_length=2**14)]
+
 
 # Requests ----------------------------------------------------------------------------------------
 class SubmitJob(Message, frozen=True, kw_only=True):
@@ -143,7 +146,8 @@ class GetReport(Message, frozen=True, kw_only=True):
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
-    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: none = all of which there are records
+    #: the steps of each, one after the other; none = all jobs of which there are records
+    jobs: Annotated[tuple[_Steps, ...], ENTRIES] = ()
 
 
 # Answers -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ covers the network's traffic from the first one's beginning to the last one's en
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
@@ -22,7 +22,7 @@ from railyard.netemu.emulator.statistics import (
     since,
 )
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
-from railyard.resourcemanager.core.state.records import JobRecord
+from railyard.resourcemanager.core.state.records import JobRecord, one_after_another
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
@@ -66,14 +66,15 @@ class NetworkReports:
         """Answer a ``GetReport`` once the network has sent its counters."""
         assert isinstance(request.message, GetReport), "as the server checks"
         records = self._driver.core.records
-        wanted = request.message.jobs or tuple(records)
-        unknown = [job for job in wanted if job not in records]
+        wanted = request.message.jobs or tuple([(job,) for job in records])
+        unknown = [job for steps in wanted for job in steps if job not in records]
         if unknown:
             raise PeerError(f"there is no job {unknown[0]}")
 
         def answer(now: _Answer, _: object) -> None:
             stats = now if isinstance(now, NetworkStats) else None
-            summary = self._summary([records[job] for job in wanted], stats)
+            steps = [[records[job] for job in steps] for steps in wanted]
+            summary = self._summary(steps, stats)
             reply(request, Report(summary=summary))
 
         self._network.insist(GetNetworkStats(), NetworkStats, answer)
@@ -85,8 +86,12 @@ class NetworkReports:
 
         self._network.insist(GetNetworkStats(), NetworkStats, answer)
 
-    def _summary(self, records: list[JobRecord], now: NetworkStats | None) -> dict[str, Any]:
+    def _summary(
+        self, jobs: Sequence[Sequence[JobRecord]], now: NetworkStats | None
+    ) -> dict[str, Any]:
+        """The summary of jobs, each of which has the records of its steps."""
         config, driver, topology = self._config, self._driver, self._config.topology
+        records = [record for steps in jobs for record in steps]
         summary: dict[str, Any] = {
             "scheduler": config.scheduler,
             "flow_scheduler": config.flow_scheduler,
@@ -94,13 +99,17 @@ class NetworkReports:
             "clock": "wall",
             "seed": config.seed,
             "scale": topology.scale,
-            **report(records, driver.core.state.slot_history, driver.now_s),
+            **report(
+                [one_after_another(steps) for steps in jobs],
+                driver.core.state.slot_history,
+                driver.now_s,
+            ),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
             "processes": self._folder.processes(),
         }
         add_figures(summary, driver.core.state.policies)
-        for job in summary["jobs"]:
-            job["machine_s"] = self._machine.of_job(job["id"])
+        for row, steps in zip(summary["jobs"], jobs, strict=True):
+            row["machine_s"] = sum(self._machine.of_job(record.id) for record in steps)
         if now is not None and records:
             stats = self._span(records, now)
             add_network(summary, stats)

@@ -99,7 +99,11 @@ class Results:
     @cached_property
     def held(self) -> list[Held]:
         """Attempts of the jobs in the summary."""
-        names = {job["id"]: job["name"] for job in self.summary["jobs"]}
+        names = {
+            step: job["name"]
+            for job in self.summary["jobs"]
+            for step in job.get("steps", [job["id"]])
+        }
         rows = [
             row
             for row in self._trace

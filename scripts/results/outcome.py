@@ -46,9 +46,9 @@ class Outcome:
             return False
         return None if self.verdict is None else self.verdict.ok
 
-    def measured_jobs(self) -> tuple[JobId, ...]:
-        """The jobs that the summary is about."""
-        return tuple(self.jobs[step.name].job for step in self.measured)
+    def measured_jobs(self) -> tuple[tuple[JobId, ...], ...]:
+        """The job that the summary is about: its steps, one after the other."""
+        return (tuple(self.jobs[step.name].job for step in self.measured),)
 
     def all_jobs(self) -> tuple[JobId, ...]:
         """These, and those that prepared and checked."""
@@ -60,8 +60,13 @@ class Result:
     """How a job of a mix ended."""
 
     name: str
-    ended: JobEnded
+    steps: tuple[JobEnded, ...]  #: the ends of its steps, at least one
     verdict: Verdict | None  #: None: it failed, or there is nothing to check its output against
+
+    @property
+    def ended(self) -> JobEnded:
+        """The end of its last step, or of the one that failed."""
+        return self.steps[-1]
 
     @property
     def verified(self) -> bool | None:
@@ -95,13 +100,14 @@ class MixOutcome:
         """The jobs that ended well with wrong output."""
         return [result for result in self.results if result.ended.ok and result.verified is False]
 
-    def measured_jobs(self) -> tuple[JobId, ...]:
-        """The jobs that the summary is about."""
-        return tuple(result.ended.job for result in self.results)
+    def measured_jobs(self) -> tuple[tuple[JobId, ...], ...]:
+        """The jobs that the summary is about: the steps of each, one after the other."""
+        return tuple(tuple(step.job for step in result.steps) for result in self.results)
 
     def all_jobs(self) -> tuple[JobId, ...]:
         """These, and those that prepared and checked."""
-        return (*self.measured_jobs(), *(end.job for end in self.helpers))
+        measured = (step for steps in self.measured_jobs() for step in steps)
+        return (*measured, *(end.job for end in self.helpers))
 
 
 def failure_report(name: str, end: JobEnded) -> str:

@@ -190,17 +190,22 @@ def schedulers_of(summary: dict[str, Any]) -> str:
 
 
 def _times(summary: dict[str, Any], outcome: Outcome) -> str:
-    """Times of the job, its coflow, and the jobs that prepared and checked."""
+    """Times of the job, its steps, its coflow, and the jobs that prepared and checked."""
     [job] = summary["jobs"]
     cct_s = job["cct_s"]
-    shuffled = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
-    others = [
-        f"{name} {format_duration(end.jct_s)}"
-        for name, end in outcome.jobs.items()
-        if end.job not in outcome.measured_jobs()
-    ]
+    [measured] = outcome.measured_jobs()
+    steps: list[str] = []
+    others: list[str] = []
+    for name, end in outcome.jobs.items():
+        of = steps if end.job in measured else others
+        of.append(f"{name} {format_duration(end.jct_s)}")
+    if len(steps) > 1:
+        longest = "" if cct_s is None else f"; the longest shuffle took {format_duration(cct_s)}"
+        within = f" ({', '.join(steps)}{longest})"
+    else:
+        within = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
     around = f"  (besides: {', '.join(others)})" if others else ""
-    return f"{format_duration(job['jct_s'])}{shuffled}{around}"
+    return f"{format_duration(job['jct_s'])}{within}{around}"
 
 
 def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:

@@ -8,12 +8,13 @@ Forecasts of the jobs are sent before all of that, so that a scheduler can plan 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from railyard.jobs.mixes.mixplans import Planned
 from railyard.jobs.samples.sample import Plan, Step, Verdict
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.process.messages import JobEnded
+from railyard.resourcemanager.process.messages import JobEnded, SubmitJob
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import JobFailed, MixOutcome, Result
 from railyard.scripts.running.submission import Due, run_all
@@ -50,38 +51,37 @@ class MixRun:
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         readers: dict[str, list[str]] = {}
         for planned in self._jobs:
-            for path in dict.fromkeys(planned.plan.measured.sources):
-                readers.setdefault(path, []).append(planned.job.name)
+            for name, step in planned.steps():
+                for path in dict.fromkeys(step.sources):
+                    if path in planned.plan.sources:
+                        readers.setdefault(path, []).append(name)
         for path, names in readers.items():
             self._place.note(path, names)
         ends = self._run()
         return self._check(ends)
 
-    def _run(self) -> list[JobEnded]:
-        due = [
-            Due(
-                self._place.submission(
-                    planned.plan.measured,
-                    _submitter(planned),
-                    planned.job.name,
-                    self._forecasts.get(planned.job.name),
-                ),
-                planned.job.submit_s,
-            )
-            for planned in self._jobs
-        ]
+    def _run(self) -> list[tuple[JobEnded, ...]]:
+        due = []
+        for planned in self._jobs:
+            first, *others = [partial(self._submission, planned, *step) for step in planned.steps()]
+            due.append(Due(first(), planned.job.submit_s, tuple(others)))
         return run_all(self._session, due, self._view, "running")
 
-    def _check(self, ends: Sequence[JobEnded]) -> MixOutcome:
-        well = [job for job, end in zip(self._jobs, ends, strict=True) if end.ok]
+    def _submission(self, planned: Planned, name: str, step: Step) -> SubmitJob:
+        """The message that submits a step of a job, under this name."""
+        forecast = self._forecasts.get(name)
+        return self._place.submission(step, _submitter(planned), name, forecast)
+
+    def _check(self, ends: Sequence[tuple[JobEnded, ...]]) -> MixOutcome:
+        well = [job for job, steps in zip(self._jobs, ends, strict=True) if steps[-1].ok]
         self._help("checking", lambda planned: planned.plan.after, well)
         results = tuple(
             Result(
                 name=planned.job.name,
-                ended=end,
-                verdict=self._verdict(planned.plan) if end.ok else None,
+                steps=steps,
+                verdict=self._verdict(planned.plan) if steps[-1].ok else None,
             )
-            for planned, end in zip(self._jobs, ends, strict=True)
+            for planned, steps in zip(self._jobs, ends, strict=True)
         )
         return MixOutcome(results=results, helpers=tuple(self._helpers))
 
@@ -97,7 +97,8 @@ class MixRun:
             for step, planned in zip(steps, jobs, strict=True):
                 if step is not None and step.output not in due:
                     due[step.output] = Due(self._place.submission(step, _submitter(planned)))
-            ends = run_all(self._session, list(due.values()), self._view, title)
+            every = run_all(self._session, list(due.values()), self._view, title)
+            ends = [end for [end] in every]
             self._helpers += ends
             for wanted, end in zip(due.values(), ends, strict=True):
                 if not end.ok:

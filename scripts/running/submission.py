@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,26 +36,35 @@ class Due:
 
     job: SubmitJob
     at_s: float = 0.0
+    #: each makes the next step of this job, once the step before it has ended well
+    then: tuple[Callable[[], SubmitJob], ...] = ()
 
 
 def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
     """Submit a job and wait for its end; ``JobFailed`` if it fails."""
-    [end] = run_all(session, [Due(job)], view)
+    [[end]] = run_all(session, [Due(job)], view)
     if not end.ok:
         raise JobFailed(job.name, end)
     return end
 
 
-def run_all(session: Session, jobs: Sequence[Due], view: View, title: str = "") -> list[JobEnded]:
+def run_all(
+    session: Session, jobs: Sequence[Due], view: View, title: str = ""
+) -> list[tuple[JobEnded, ...]]:
     """Submit jobs, each at its time, and wait for all their ends, which come in the same order.
 
+    A job of several steps has an end for each, up to the first that failed.
+
     One that fails does not stop the others.  An interrupt kills them all, since the cluster may go
-    on without us; so does a job that is refused, and ``Refused`` says why.
+    on without us; so does a job that is refused, and ``Refused`` says why, and a step that cannot
+    be made.
     """
     batch = _Batch(session, jobs, view, title)
     try:
         return batch.run()
-    except (Interrupted, Refused):
+    except PeerLost:
+        raise
+    except (Interrupted, RailyardError):
         batch.kill()
         raise
     finally:
@@ -71,9 +81,11 @@ class _Batch:
         self._title = title
         self._begun_s = now_s()  #: when the first may be submitted
         self._names: dict[JobId, str] = {}  #: of those that were accepted
-        self._places: dict[JobId, int] = {}  #: their places in ``jobs``
+        self._places: dict[JobId, int] = {}  #: the places in ``jobs`` of those that run
         self._progress: dict[JobId, JobProgress] = {}  #: of those that run
-        self._ended: dict[int, JobEnded] = {}  #: by their places
+        self._ends: list[list[JobEnded]] = [[] for _ in jobs]  #: those of the steps of each
+        self._to_go_on: deque[int] = deque()  #: places of jobs whose next step is to be submitted
+        self._over = 0  #: how many of ``jobs`` have ended
         self._asked = 0  #: jobs that were submitted and not yet answered
         self._killed = False
         self._error: Exception | None = None
@@ -83,23 +95,27 @@ class _Batch:
         self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
         self._link.on(JobEnded, lambda end, _: self._end(end))
 
-    def run(self) -> list[JobEnded]:
+    def run(self) -> list[tuple[JobEnded, ...]]:
         """Submit and wait.  Raises ``PeerLost`` and ``Refused``."""
         for place, due in enumerate(self._jobs):
-            self._reactor.call_at(self._begun_s + due.at_s, partial(self._submit, place))
-        everybody = len(self._jobs)
-        self._reactor.run_until(lambda: bool(self._error) or len(self._ended) == everybody)
-        if self._error is not None:
-            raise self._error
-        return [self._ended[place] for place in range(everybody)]
+            submit = partial(self._submit, place, due.job)
+            self._reactor.call_at(self._begun_s + due.at_s, submit)
+        while self._over < len(self._jobs):
+            self._reactor.run_until(self._has_news)
+            if self._error is not None:
+                raise self._error
+            while self._to_go_on:  # not from a handler: making a step may read files
+                place = self._to_go_on.popleft()
+                self._submit(place, self._jobs[place].then[len(self._ends[place]) - 1]())
+        return [tuple(ends) for ends in self._ends]
 
     def kill(self) -> None:
         """Kill all running jobs, and those that are submitted but not yet accepted."""
         with contextlib.suppress(RailyardError, Interrupted), deferred():
             self._killed = True
             self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
-            for job, place in self._places.items():
-                if place not in self._ended:
+            for job in list(self._places):
+                if job in self._places:  # others may end meanwhile
                     wish = KillJob(job=job, reason="interrupted by its user")
                     self._link.call(wish, Done, timeout_s=_ANSWER_S)
 
@@ -107,11 +123,14 @@ class _Batch:
         """Close the link."""
         self._link.close()
 
-    def _submit(self, place: int) -> None:
+    def _has_news(self) -> bool:
+        return bool(self._error or self._to_go_on) or self._over == len(self._jobs)
+
+    def _submit(self, place: int, job: SubmitJob) -> None:
         def answered(answer: JobAccepted | Refusal | PeerLost, _: object) -> None:
             self._asked -= 1
             if isinstance(answer, JobAccepted):
-                self._accepted(answer.job, place)
+                self._accepted(answer.job, job.name, place)
             elif isinstance(answer, Refusal):
                 self._error = self._error or Refused(str(answer))
             else:
@@ -119,10 +138,10 @@ class _Batch:
 
         if self._error is None and not self._killed:
             self._asked += 1
-            self._link.request(self._jobs[place].job, JobAccepted, answered)
+            self._link.request(job, JobAccepted, answered)
 
-    def _accepted(self, job: JobId, place: int) -> None:
-        self._names[job], self._places[job] = self._jobs[place].job.name, place
+    def _accepted(self, job: JobId, name: str, place: int) -> None:
+        self._names[job], self._places[job] = name, place
         self._link.request(WatchJob(job=job), Done, self._watched)
 
     def _watched(self, answer: Done | Refusal | PeerLost, _: object) -> None:
@@ -138,7 +157,7 @@ class _Batch:
                 BatchProgress(
                     title=self._title,
                     elapsed_s=now_s() - self._begun_s,
-                    done=len(self._ended),
+                    done=self._over,
                     jobs=len(self._jobs),
                     running={self._names[job]: one for job, one in self._progress.items()},
                 )
@@ -146,7 +165,13 @@ class _Batch:
 
     def _end(self, end: JobEnded) -> None:
         self._progress.pop(end.job, None)
-        self._ended[self._places[end.job]] = end
+        place = self._places.pop(end.job)
+        ends = self._ends[place]
+        ends.append(end)
+        if end.ok and len(ends) <= len(self._jobs[place].then):
+            self._to_go_on.append(place)
+        else:
+            self._over += 1
 
     def _lost(self) -> None:
         self._error = self._error or PeerLost("the ResourceManager is gone")

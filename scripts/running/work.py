@@ -61,7 +61,7 @@ class SingleJob:
         place = Workplace(session, view, self._prepared.copies)
         place.check(self._prepared.plan)
         if self._prepared.stored_bytes:
-            name = self._prepared.plan.measured.name
+            name = self._prepared.plan.measured[0].name
             place.announce(self._prepared.plan, self._prepared.stored_bytes, name)
         place.bring_input(self._prepared.plan)
         self._outcome = place.carry_out(self._prepared.plan, self._submitter)

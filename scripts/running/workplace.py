@@ -51,8 +51,8 @@ class Workplace:
         ``stored_bytes``: size of what is copied; steps that generate input say how much they do.
         """
         sizes = {step.output: step.generated_bytes for step in plan.before if step.generated_bytes}
-        if not sizes and plan.measured.input:
-            sizes = {plan.measured.input: stored_bytes}
+        if not sizes and plan.measured[0].input:
+            sizes = {plan.measured[0].input: stored_bytes}
         for path, size in sizes.items():
             if path not in self._racks:
                 self._racks[path] = planned_racks(self._session, path, size, job, forecast)
@@ -64,17 +64,18 @@ class Workplace:
 
     def bring_input(self, plan: Plan) -> None:
         """Copy the local input files into the block store."""
-        racks = self._racks.get(plan.measured.input, ())
+        racks = self._racks.get(plan.measured[0].input, ())
         for path, local in self._locals.items():
             self._view.say(f"storing {printable(str(local))} as {path}")
             copy_in(self.store, str(local), path, racks=racks)
 
     def check(self, plan: Plan) -> None:
         """Raise ``UsageError`` early for a plan that would fail in the end."""
-        output, source = plan.measured.output, plan.steps[0].input
-        if self.store.exists(output):
-            right = "need a new path, or remove it first"
-            raise UsageError(f"output {output}: exists already: {right}")
+        source = plan.steps[0].input
+        for step in plan.measured:
+            if self.store.exists(step.output):
+                right = "need a new path, or remove it first"
+                raise UsageError(f"output {step.output}: exists already: {right}")
         if source and not self._locals and plan.check_sizes is not None:
             plan.check_sizes([self.open(path).stored_bytes for path in self.list(source)])
 
@@ -87,10 +88,12 @@ class Workplace:
                 ended[step.name] = run_to_end(self._session, job, self._view)
             except JobFailed as failure:
                 ended[step.name] = failure.ended
-                return Outcome(jobs=ended, measured=(step,), failure=failure)
+                begun = tuple([one for one in plan.measured if one.name in ended])
+                of = begun if step.measured else (step,)
+                return Outcome(jobs=ended, measured=of, failure=failure)
         return Outcome(
             jobs=ended,
-            measured=tuple(step for step in plan.steps if step.measured),
+            measured=plan.measured,
             verdict=plan.verify(self) if plan.verify is not None else None,
         )
 

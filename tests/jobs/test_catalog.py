@@ -9,6 +9,7 @@ from railyard.jobs.local import BytesReader, run_locally
 from railyard.jobs.package import load_job
 from railyard.jobs.samples.catalog import CATALOG, find
 from railyard.jobs.samples.sample import Plan, Request, Verdict
+from railyard.jobs.skew import Skew
 from railyard.jobs.taskio import BadInput
 
 OWN_JOB = """
@@ -69,8 +70,17 @@ def test_generated_input_is_worked_on_and_verified(name, seed):
     carry_out(plan, store)
     assert verdict(plan, store).ok
     assert [step.name for step in plan.steps if step.measured] == [name]
-    sources = plan.measured.sources
-    assert [len(store.list(path)) for path in sources] == {"query": [1, 3]}.get(name, [3])
+    sources = plan.sources
+    parts = {"query": [1, 3], "ranked-inverted-index": [4]}.get(name, [3])
+    assert [len(store.list(path)) for path in sources] == parts
+    skewed = find(name).plan(request(seed=seed, skew=Skew(exponent=2.0), racks=4))
+    by_output = {step.output: step for step in skewed.before}
+    assert all(len(by_output[path].shares) == 4 for path in skewed.sources)
+    assert all(not step.shares for path, step in by_output.items() if path not in skewed.sources)
+    wanted = sum(by_output[path].generated_bytes for path in skewed.sources)
+    assert wanted == sum(step.generated_bytes for step in skewed.before)
+    made = sum(len(store[path]) for source in sources for path in store.list(source))
+    assert 0.9 < made / wanted < 1.1
 
 
 @pytest.mark.parametrize("name", [sample.name for sample in CATALOG])
@@ -78,8 +88,8 @@ def test_the_users_input_is_worked_on_and_verified(name):
     made, store = find(name).plan(request()), Store()
     carry_out(made, store)
     store = Store({path.replace("/runs/1", "/mine"): data for path, data in store.items()})
-    mine = [path.replace("/runs/1", "/mine") for path in made.measured.sources]
-    names = [each for each, _ in made.measured.inputs]
+    mine = [path.replace("/runs/1", "/mine") for path in made.sources]
+    names = [each for each, _ in made.measured[0].inputs]
     given = {"inputs": tuple(zip(names, mine, strict=True))} if names else {}
     plan = find(name).plan(request(input=mine[0], output="/mine/result", **given))
     carry_out(plan, store)
@@ -125,6 +135,8 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("query", {"params": {"until": "1979-12-31"}}, "need 1980-01-01 or later"),
         ("query", {"params": {"since": "1980"}}, "since = '1980': need a day such as 1980-01-31"),
         ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
+        ("sequence-count", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
+        ("ranked-inverted-index", {"stored_bytes": 999}, "size = 999: need at least 1000 real"),
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
     ],
 )

@@ -106,7 +106,7 @@ def test_the_report(office: Office):
     rack.say(AttemptDelayed(attempt=launch.attempt, launch_s=0.5, permit_s=0.25))
     rack.say(AttemptSucceeded(attempt=launch.attempt, local_bytes=700, output_bytes=500))
     rack.wait_for(DiscardJob)
-    summary = office.client.call(GetReport(jobs=(job,)), Report).summary
+    summary = office.client.call(GetReport(jobs=((job,),)), Report).summary
     assert (summary["scheduler"], summary["clock"], summary["scale"]) == ("fair", "wall", 10)
     assert summary["bytes"]["local"] == 700
     assert summary["jobs"][0]["input_bytes"] == 700
@@ -121,7 +121,7 @@ def test_the_report(office: Office):
     assert fidelity["permit_s"] == {"mean": 0.25, "max": 0.25}
     assert fidelity["silent_daemons"] == 0
     with pytest.raises(Refused, match="there is no job j9"):
-        office.client.call(GetReport(jobs=("j9",)), Report)
+        office.client.call(GetReport(jobs=(("j9",),)), Report)
 
 
 JOIN = (

@@ -15,7 +15,8 @@ from functools import lru_cache
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.shown import printable
 from railyard.jobs.formats import Lines
-from railyard.jobs.taskio import BadInput, Buffer, FileReader
+from railyard.jobs.samples.checkedlines import BadLine, check_lines, parsed_blocks
+from railyard.jobs.taskio import Buffer, FileReader
 
 #: What a decimal of 1 becomes.
 DECIMAL_UNIT = 10**9
@@ -23,8 +24,6 @@ DECIMAL_UNIT = 10**9
 _LINES = Lines()
 _WHOLE = re.compile(r"[0-9]{1,10}")
 _DECIMAL = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
-#: Bytes per read while lines are counted.
-_COUNTED_BYTES = 2**20
 _SHOWN_LETTERS_MAX = 60
 
 Cell = str | int
@@ -77,16 +76,16 @@ class Table:
     name: str
     columns: dict[str, Kind]
 
-    def rows(self, lines: Sequence[str]) -> list[tuple[Cell, ...]]:
-        """The rows in these lines; raises ``_BadRow`` for the first one of other columns."""
+    def rows(self, lines: Buffer) -> list[tuple[Cell, ...]]:
+        """The rows in these lines; raises ``BadLine`` for the first one of other columns."""
         readers = [kind.read for kind in self.columns.values()]
         rows = []
-        for number, line in enumerate(lines):
+        for number, line in enumerate(_LINES.records(lines)):
             cells = line.split(",")
             try:
                 row = [read(cell) for read, cell in zip(readers, cells, strict=True)]
             except ValueError:
-                raise _BadRow(number, self._what_is_wrong(cells)) from None
+                raise BadLine(number, self._what_is_wrong(cells)) from None
             rows.append(tuple(row))
         return rows
 
@@ -100,14 +99,6 @@ class Table:
             except ValueError:
                 return f'{name} is "{printable(cell, _SHOWN_LETTERS_MAX)}": need {kind.right}'
         raise AssertionError("every cell is right")
-
-
-class _BadRow(Exception):
-    """A line, by its number among those given, is no row of the table."""
-
-    def __init__(self, number: int, words: str) -> None:
-        super().__init__(words)
-        self.number = number
 
 
 # Columns: those of the benchmark, in its order.
@@ -131,36 +122,16 @@ TABLES = {table.name: table for table in (RANKINGS, USERVISITS)}
 
 
 def read_rows(
-    table: Table, file: FileReader, split: Split, shown: str = ""
+    table: Table, file: FileReader, split: Split
 ) -> Iterator[tuple[Buffer, list[tuple[Cell, ...]]]]:
     """(Block of whole lines, its rows) for all lines that begin in the split.
 
-    Raises ``BadInput`` for a line that is no row of the table; ``shown``: the file in its words.
+    Raises ``BadInput`` for a line that is no row of the table.
     """
-    lines_before = 0
-    for block in _LINES.blocks(file, split):
-        lines = list(_LINES.records(block))
-        try:
-            yield block, table.rows(lines)
-        except _BadRow as bad:
-            at = _lines_before(file, split) + lines_before + bad.number + 1
-            raise BadInput(f"{shown or split.path}:{at}: {bad}") from None
-        lines_before += len(lines)
+    return parsed_blocks(table.rows, file, split)
 
 
 def check_file(table: str, shown: str, file: FileReader) -> None:
     """Raise ``BadInput`` unless all lines of a file are rows of the table of that name."""
-    whole = Split(path="/", stored_offset=0, stored_length=file.stored_bytes)
-    for _ in read_rows(TABLES[table], file, whole, shown):
+    for _ in check_lines(TABLES[table].rows, file, shown):
         pass
-
-
-def _lines_before(file: FileReader, split: Split) -> int:
-    """How many lines of the file begin before the first that begins in the split."""
-    if split.stored_offset == 0:
-        return 0
-    end = split.stored_offset - 1  # a newline here ends the last of them, and is not needed for it
-    return 1 + sum(
-        bytes(file.read(at, min(_COUNTED_BYTES, end - at))).count(b"\n")
-        for at in range(0, end, _COUNTED_BYTES)
-    )

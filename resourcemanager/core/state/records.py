@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,6 +12,12 @@ from railyard.cluster.ids import JobId
 
 #: How many failed attempts of a job are kept with their stderr.
 FAILURES_KEPT = 20
+#: The numbers of a ``JobRecord`` of which those of a job's steps are added up.
+_ADDED_UP = (
+    "maps", "reduces", "input_bytes", "shuffle_bytes", "shuffled_bytes", "output_bytes",
+    "fetched_in_node_bytes", "fetched_in_rack_bytes", "launched", "succeeded", "failed", "killed",
+    "copies", "copies_chosen", "slot_s", "computed_s", "reduced", "reduce_s",
+)  # fmt: skip
 
 
 class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +36,11 @@ class ByDistance(msgspec.Struct):
     local: int = 0
     rack: int = 0
     remote: int = 0
+
+    def __add__(self, other: ByDistance) -> ByDistance:
+        return ByDistance(
+            self.local + other.local, self.rack + other.rack, self.remote + other.remote
+        )
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
@@ -70,6 +82,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     reduced: int = 0  #: attempts that read other stages and succeeded
     reduce_s: float = 0.0  #: seconds from launch to end of these, added up
     cct_s: list[float] = []  #: of each of its coflows
+    #: the jobs that it sums up, see ``one_after_another``; none = it is a job of one step
+    steps: tuple[JobId, ...] = ()
 
     @property
     def jct_s(self) -> float | None:
@@ -93,3 +107,37 @@ class JobRecord(msgspec.Struct, kw_only=True):
         """Bytes by shuffle flows, by distance."""
         further = sum(self.received_bytes.values())
         return ByDistance(self.fetched_in_node_bytes, self.fetched_in_rack_bytes, further)
+
+
+def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
+    """The numbers of a job whose steps, at least one, were jobs of their own, each after the last.
+
+    It has the first one's name, was submitted with that and ended with the last.
+    """
+    first, last = steps[0], steps[-1]
+    if first is last:
+        return first
+    total = JobRecord(
+        id=first.id,
+        name=first.name,
+        user=first.user,
+        queue=first.queue,
+        submitted_s=first.submitted_s,
+        finished_s=last.finished_s,
+        ok=None if last.ok is None else all(step.ok for step in steps),
+        reason=last.reason,
+        failures=[failure for step in steps for failure in step.failures][-FAILURES_KEPT:],
+        cct_s=[cct_s for step in steps for cct_s in step.cct_s],
+        steps=tuple([step.id for step in steps]),
+        **{name: sum(getattr(step, name) for step in steps) for name in _ADDED_UP},
+    )
+    for step in steps:
+        total.read += step.read
+        total.locality += step.locality
+        for sums, links in (
+            (total.sent_bytes, step.sent_bytes),
+            (total.received_bytes, step.received_bytes),
+        ):
+            for rack, count in links.items():
+                sums[rack] += count
+    return total
