@@ -42,9 +42,10 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 #: any size to a weight, stay far below a float's limits.
 Weight = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Rank = Annotated[float, Meta(ge=-1e18, le=1e18)]
-#: Flow schedulers with priorities serve the smallest first, compared item by item; () comes first.
+#: Flow schedulers with priorities serve the smallest first, compared item by item; () comes last.
 Priority = Annotated[tuple[Rank, ...], Meta(max_length=8)]
-BytesPerS = Annotated[float, Meta(ge=0, le=1e18)]
+BYTES_PER_S_MAX = 1e18
+BytesPerS = Annotated[float, Meta(ge=0, le=BYTES_PER_S_MAX)]
 #: A rate; inf = unlimited.
 BytesPerSOrInf = Annotated[float, Meta(ge=0)]
 BytesOrInf = Annotated[float, Meta(ge=0)]

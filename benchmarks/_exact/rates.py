@@ -191,7 +191,7 @@ def afap(network: ExactNetwork) -> Rates:
     for flow, rate in rates.items():
         for link in network.way(flow):
             free[link] -= rate
-    order = sorted(network.flows, key=lambda flow: (flow.priority, flow.name))
+    order = sorted(network.flows, key=lambda flow: (flow.priority or (inf,), flow.name))
     for flow in reversed(order):
         less = min(rates[flow], max((-free[link] for link in network.way(flow)), default=ZERO))
         if less > 0:

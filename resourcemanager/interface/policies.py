@@ -267,6 +267,7 @@ class FlowPolicy(Policy):
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
         """The priority of a fetch of ``size_bytes``, for flow schedulers that serve by priority.
 
-        At most 8 numbers, compared one by one, the smallest first; () is before all.
+        At most 8 numbers, compared one by one, the smallest first.  () is after all that have one,
+        as are reads and writes of blocks, which nobody is asked about.
         """
         return ()

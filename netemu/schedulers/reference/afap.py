@@ -6,7 +6,8 @@ bandwidth is released, it is handed out by priority, to each flow as much as its
 (section IV-C.5, Algorithm 2).
 
 Left open there, chosen here: nobody loses bandwidth to a flow of higher priority that comes later;
-flows that come at one time are served by priority, too; equal priorities go by name.  Where a
+flows that come at one time are served by priority, too; equal priorities go by name; flows without
+any, such as reads and writes of blocks, come last, so that they starve no shuffle.  Where a
 capacity drops below what is in use, the flows of lowest priority give way.  A flow that grows keeps
 its place but asks for its bandwidth anew.  The paper's virtual flows (lines 9 and 10) hold no
 bandwidth, so the network never sees them: moving a task starts a flow.
@@ -24,6 +25,8 @@ from railyard.netemu.model.links import load_of
 from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 
+#: The priority of a flow that has none: after all that have one.
+_LAST = (np.inf,)
 #: Of a link that carries so much, this share is rounding.
 ROUNDING = 1e-9
 
@@ -36,7 +39,7 @@ class AsFastAsPossible(FlowScheduler):
 
     def class_key(self, flow: FlowSpec) -> Hashable:
         """Every flow is a row of its own; rows are served in the order of this."""
-        return (flow.priority, flow.flow)
+        return (flow.priority or _LAST, flow.flow)
 
     def decide(self, traffic: Traffic) -> float:
         """Hand out what is free, by priority (Algorithm 2)."""
