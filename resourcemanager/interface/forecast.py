@@ -11,7 +11,15 @@ from typing import Annotated
 
 import msgspec
 
-from railyard.cluster.bounded import FEW, BytesPerS, ModelBytes, Name, Seconds, Tasks
+from railyard.cluster.bounded import (
+    BYTES_PER_S_MAX,
+    FEW,
+    BytesPerS,
+    ModelBytes,
+    Name,
+    Seconds,
+    Tasks,
+)
 from railyard.jobs.workloads.model import WorkloadJob
 
 
@@ -65,11 +73,16 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
                 input_bytes=inputs[stage.name],
                 output_bytes=stage.output_bytes,
                 task_s=stage.task_s,
-                rate_bytes_per_s=stage.rate_bytes_per_s,
+                rate_bytes_per_s=_finite(stage.rate_bytes_per_s),
             )
             for stage in expected.stages
         ),
     )
+
+
+def _finite(bytes_per_s: float | None) -> float | None:
+    """A rate that can be sent and logged: an unlimited one is the largest."""
+    return None if bytes_per_s is None else min(bytes_per_s, BYTES_PER_S_MAX)
 
 
 def predicted_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[PredictedJob, ...]:

@@ -9,7 +9,7 @@ the same 1 to 25 s, and so do its reduces.  The gap is normal with a standard de
 at 0.  The 196 MB are the mean over jobs of the bytes from a map to a reduce; as a mean over all
 edges, they would exceed the 2 Gbps of the root by far.  A job's shuffle does not grow with its
 tasks, so small jobs have the large edges.  A map reads as much as it outputs, up to 256 MB, and the
-job's output is half of its shuffle.
+job's output is half of its shuffle.  All jobs are predicted, exactly.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class JointOptions(Population, frozen=True, kw_only=True):
     block: Size = 256_000_000
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
+    recurring: float = 1.0
+    size_error: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
